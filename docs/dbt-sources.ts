@@ -1,7 +1,13 @@
 import { allResources } from '../core/billing/resources/all-resources.ts'
 import { listResources } from '../core/billing/resources/lists.ts'
-import { runColumns, toWarehouseTable } from '../core/destinations/warehouse/layout.ts'
-import { aboutTable, liveColumns, liveName } from '../core/destinations/warehouse/live-views.ts'
+import {
+  aboutTable,
+  liveColumns,
+  liveName,
+  runColumns,
+  toWarehouseTable,
+} from '../core/destinations/layout.ts'
+
 import { toTables } from '../core/tables/to-tables.ts'
 
 /** The columns of `_exports` that people query; its manifest has the rest. */

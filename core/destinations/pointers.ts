@@ -4,7 +4,7 @@ import type { Publication } from './destination.ts'
 import { replaceLink } from '../storage/durable.ts'
 import { pointersOf, type PointerName } from './export-folder.ts'
 import { readManifest } from './manifest/read-manifest.ts'
-import { ForeignWarehouseError } from './warehouse/errors.ts'
+import { ForeignWarehouseError } from './errors.ts'
 
 /** Moves the links for a whole list to a run's folder, but never back to an older read. */
 export async function movePointers(publication: Publication, folder: string): Promise<void> {

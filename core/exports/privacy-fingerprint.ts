@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { allResources, type ResourceName } from '../billing/resources/all-resources.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
-import { ForeignWarehouseError } from '../destinations/warehouse/errors.ts'
+import { ForeignWarehouseError } from '../destinations/errors.ts'
 import { toFields } from '../tables/privacy.ts'
 import type { ExportPlan } from './plan.ts'
 

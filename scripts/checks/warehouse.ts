@@ -1,6 +1,6 @@
-import { literal } from '../../core/destinations/warehouse/sql.ts'
+import { literal } from '../../core/destinations/sql.ts'
 import type { WarehouseSession } from '../../core/destinations/warehouse/session.ts'
-import { checkOwner, ownerTable } from '../../core/destinations/warehouse/warehouse-owner.ts'
+import { findOwner, ownerTable } from '../../core/destinations/warehouse/warehouse-owner.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -15,7 +15,7 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     const where = engine.locate({ testMode })
     return engine.transaction({ testMode }, async (session) => {
       const owner = { workspace, baseUrl, testMode }
-      await checkOwner({ session, tables: await session.describe(), owner, where })
+      await findOwner({ session, tables: await session.describe(), owner, where })
       const problem = await findRefusal(session, where)
       return [
         problem === undefined

@@ -1,6 +1,6 @@
 import type { ColumnTypes, TypeSystem } from '../warehouse/column-types.ts'
-import type { WarehouseTable } from '../warehouse/layout.ts'
-import { quote } from '../warehouse/sql.ts'
+import type { WarehouseTable } from '../layout.ts'
+import { quote } from '../sql.ts'
 
 const decimal = 'DECIMAL(26,6)'
 const fineDecimal = 'DECIMAL(38,18)'

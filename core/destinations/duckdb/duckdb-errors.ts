@@ -1,7 +1,6 @@
 import { isSystemError } from '../../storage/system-errors.ts'
-import { UnwritableError } from '../errors.ts'
 import { isOutOfMemory } from './open-duckdb.ts'
-import { BusyWarehouseError, ChangedTableError, WarehouseRefusedError } from '../warehouse/errors.ts'
+import { BusyWarehouseError, ChangedTableError, UnwritableError, WarehouseRefusedError } from '../errors.ts'
 
 /** Maps a DuckDB error to a publication error; returns other errors unchanged. */
 export function toDuckDbError(error: unknown, place: { path: string; readOnly?: boolean }): unknown {

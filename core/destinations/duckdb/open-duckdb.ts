@@ -1,6 +1,6 @@
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { mkdir } from 'node:fs/promises'
-import { literal } from '../warehouse/sql.ts'
+import { literal } from '../sql.ts'
 
 export interface OpenDuckDb {
   connection: DuckDBConnection

@@ -13,8 +13,8 @@ import { readExactly } from '../duckdb/read-exactly.ts'
 import type { StagedFiles } from '../file-format.ts'
 import type { PublishedFile } from '../manifest/manifest.ts'
 import { sumParts } from '../parts/sum-parts.ts'
-import { toWarehouseTable, type WarehouseTable } from '../warehouse/layout.ts'
-import { literal } from '../warehouse/sql.ts'
+import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
+import { literal } from '../sql.ts'
 
 interface Stage {
   publication: Publication

@@ -1,5 +1,5 @@
 import type { ClientConfig } from 'pg'
-import { WarehouseRefusedError } from '../warehouse/errors.ts'
+import { WarehouseRefusedError } from '../errors.ts'
 
 /** The address and login of a PostgreSQL server. The password is in `config` only. */
 export interface Address {

@@ -1,6 +1,6 @@
 import type { ColumnTypes, TypeSystem } from '../warehouse/column-types.ts'
-import type { WarehouseColumn } from '../warehouse/layout.ts'
-import { quote } from '../warehouse/sql.ts'
+import type { WarehouseColumn } from '../layout.ts'
+import { quote } from '../sql.ts'
 
 /** PostgreSQL's numeric and jsonb keep every digit of a number; `json` keeps the original text. */
 export const postgresTypes: TypeSystem = {

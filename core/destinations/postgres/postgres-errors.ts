@@ -1,12 +1,13 @@
 import { DatabaseError } from 'pg'
 import { isSystemError } from '../../storage/system-errors.ts'
-import { repeatedRow, UnwritableError } from '../errors.ts'
 import {
   BusyWarehouseError,
   ChangedTableError,
+  repeatedRow,
   UnreachableWarehouseError,
+  UnwritableError,
   WarehouseRefusedError,
-} from '../warehouse/errors.ts'
+} from '../errors.ts'
 
 /**
  * Maps an error of PostgreSQL, or of the connection, to a publication error; returns other errors unchanged.

@@ -6,7 +6,7 @@ import { StoreAwayError, StoreRefusedError } from '../../storage/store-errors.ts
 import type { Publication } from '../destination.ts'
 import { pointersOf, type PointerName } from '../export-folder.ts'
 import { manifestName, type Manifest } from '../manifest/manifest.ts'
-import { ForeignWarehouseError } from '../warehouse/errors.ts'
+import { ForeignWarehouseError } from '../errors.ts'
 
 /** `latest.json` and `latest-proven.json`: an export, and the files of its tables. Paths are relative to this file. */
 const pointerSchema = z.object({

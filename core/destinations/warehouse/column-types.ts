@@ -1,5 +1,5 @@
-import type { ColumnKind, WarehouseColumn } from './layout.ts'
-import { quote } from './sql.ts'
+import type { ColumnKind, WarehouseColumn } from '../layout.ts'
+import { quote } from '../sql.ts'
 
 /** A type for each column, by name. */
 export type ColumnTypes = ReadonlyMap<string, string>

@@ -6,7 +6,7 @@ import type { DiskSet } from '../../storage/disk-set.ts'
 import type { Manifest, PublishedTable } from '../manifest/manifest.ts'
 import { createColumnSums, textIn, toComparable } from './compared-columns.ts'
 import type { WarehouseSession } from './session.ts'
-import { quote } from './sql.ts'
+import { quote } from '../sql.ts'
 
 export interface Comparison {
   session: WarehouseSession

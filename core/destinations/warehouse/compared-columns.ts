@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib'
 import type { Kind } from '../../tables/table.ts'
 import type { PublishedTable } from '../manifest/manifest.ts'
-import { textColumnOf } from './layout.ts'
+import { textColumnOf } from '../layout.ts'
 import { toPlainJson, toPlainNumber } from './plain-value.ts'
 import type { TypeSystem } from './column-types.ts'
 import type { ResultRow } from './session.ts'
-import { quote } from './sql.ts'
+import { quote } from '../sql.ts'
 
 /** The query column for a timestamp's instant, beside its text. */
 const instantOf = (name: string) => `${name} (instant)`

@@ -1,10 +1,9 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Publication } from '../destination.ts'
-import type { Manifest } from '../manifest/manifest.ts'
+import { toCoverage } from '../coverage.ts'
 import { toManifests } from './export-row.ts'
-import { findChanged, foundLost } from './held-rows.ts'
+import { findChanged } from './held-rows.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote } from './sql.ts'
+import { literal, quote } from '../sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
 
 type View = Pick<Publication, 'resource' | 'filters'>
@@ -36,29 +35,3 @@ export async function findCoverage(session: WarehouseSession, view: View): Promi
   const changed = await findChanged(session, { resource: view.resource, tables, there })
   return { through: changed.length > 0 ? undefined : toCoverage(manifests, view), changed }
 }
-
-function toCoverage(manifests: readonly Manifest[], view: View): number | undefined {
-  let covered: number | undefined
-  for (const manifest of manifests) {
-    if (foundLost(manifest).length > 0) covered = undefined
-    if (manifest.verdict !== 'proven' || manifest.capped || manifest.completeThrough === null) continue
-    if (!isDeepStrictEqual(manifest.filters, { ...view.filters })) continue
-    const { mode, changedSince, completeThrough } = manifest
-    const joins =
-      mode === 'full'
-        ? covered !== undefined || isEverythingThere(manifest)
-        : covered !== undefined && Date.parse(String(changedSince)) <= covered
-    if (joins) covered = Math.max(covered ?? -Infinity, Date.parse(completeThrough))
-  }
-  return covered
-}
-
-/**
- * Whether the warehouse holds all that a proven read of the list brought. A record that was kept as it is, because it is newer
- * there, may lack child rows that somebody removed.
- */
-const isEverythingThere = ({ lost = {}, tables }: Manifest): boolean =>
-  Object.keys(lost).length === 0 || !hasKept(tables)
-
-export const hasKept = (tables: readonly { kept?: number | undefined }[]): boolean =>
-  tables.some(({ kept = 0 }) => kept > 0)

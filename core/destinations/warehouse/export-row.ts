@@ -1,7 +1,7 @@
 import type { Publication } from '../destination.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 import type { ResultRow, WarehouseSession } from './session.ts'
-import { instant, literal, quote } from './sql.ts'
+import { instant, literal, quote } from '../sql.ts'
 import { exportsTable } from './warehouse-owner.ts'
 
 type Named = Pick<Publication, 'run' | 'resource'>
@@ -25,22 +25,13 @@ export async function exportsAfter(
   )
 }
 
-/** Finds the last export of a resource. */
-export async function lastExport(session: WarehouseSession, resource: string): Promise<Manifest | undefined> {
-  const rows =
-    await session.all(`select manifest from ${inSchema(session)} where resource = ${literal(resource)}
-    order by published_at desc, run desc limit 1`)
-  return toManifests(rows)[0]
-}
-
-/** Whether another export of a resource goes further than this time. */
-export async function isSurpassed(
-  session: WarehouseSession,
-  { resource, facts }: Pick<Publication, 'resource' | 'facts'>,
-): Promise<boolean> {
-  const further = await session.all(`select 1 from ${inSchema(session)} where resource = ${literal(resource)}
-    and complete_through > ${instant(facts.completeThrough)} limit 1`)
-  return further.length > 0
+/** Finds the last export of each resource. */
+export async function lastExports(session: WarehouseSession): Promise<Manifest[]> {
+  return toManifests(
+    await session.all(
+      `select distinct on (resource) manifest from ${inSchema(session)} order by resource, read_at desc, published_at desc`,
+    ),
+  )
 }
 
 export const toManifests = (rows: readonly ResultRow[]): Manifest[] =>

@@ -1,8 +1,9 @@
+import { lossesFoundBy } from '../coverage.ts'
 import type { Publication } from '../destination.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { exportsAfter } from './export-row.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote } from './sql.ts'
+import { literal, quote } from '../sql.ts'
 import { heldTable, rejectedTable } from './warehouse-owner.ts'
 
 type Tables = ReadonlyMap<string, ReadonlyMap<string, string>>
@@ -75,12 +76,8 @@ export async function findLost(
   const lost = new Set(await findChanged(session, { resource: existing.resource, tables, there }))
   if (existing.rejected.rows > 0 && !there.has(rejectedTable)) lost.add(rejectedTable)
   for (const later of await exportsAfter(session, existing))
-    for (const name of foundLost(later)) if (tables.includes(name)) lost.add(name)
+    for (const name of lossesFoundBy(later)) if (tables.includes(name)) lost.add(name)
   return [...lost]
 }
-
-/** The tables whose loss was found when an export was published. */
-export const foundLost = ({ run, lost = {} }: Pick<Manifest, 'run' | 'lost'>): string[] =>
-  Object.entries(lost).flatMap(([table, foundBy]) => (foundBy === run ? [table] : []))
 
 const inSchema = ({ schema }: WarehouseSession, table: string) => `${quote(schema)}.${quote(table)}`

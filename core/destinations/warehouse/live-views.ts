@@ -1,16 +1,9 @@
 import type { Table } from '../../tables/table.ts'
-import { ChangedTableError } from './errors.ts'
-import { toWarehouseTable, runColumns } from './layout.ts'
+import { ChangedTableError } from '../errors.ts'
+import { aboutTable, liveColumns, liveName } from '../layout.ts'
 import { isOurs, toNotes, type Found, type TablePlan } from './schema-change.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote, stagedName } from './sql.ts'
-
-/** The view of a table without deleted records. */
-export const liveName = ({ name }: Pick<Table, 'name'>): string => `live_${name}`
-
-/** The columns of a live view: those of its table except `_deleted_at`, which is always null there. */
-export const liveColumns = (table: Table) =>
-  [...toWarehouseTable(table).columns, ...runColumns].filter(({ name }) => name !== '_deleted_at')
+import { literal, quote, stagedName } from '../sql.ts'
 
 interface Changing {
   session: WarehouseSession
@@ -53,12 +46,6 @@ export async function changeTable({ session, found, plan }: Changing): Promise<s
   const key = `alter table ${inSchema(table.name)} add primary key (${table.key.map(quote).join(', ')})`
   return [...(plan.isNew ? [key] : []), ...toIndexes(table, inSchema)]
 }
-
-/** A sentence about a table, for people who browse the warehouse. */
-export const aboutTable = ({ name, resource, parent }: Table): string =>
-  parent === undefined
-    ? `The newest state of each of the ${resource}. Those that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
-    : `Rows of ${parent}, which the key leads back to. Those of records that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
 
 /** The longest text, in bytes, that is sure to fit into an index of PostgreSQL. */
 const longestIndexed = 2_000

@@ -1,12 +1,12 @@
 import type { Publication } from '../destination.ts'
 import type { Manifest } from '../manifest/manifest.ts'
-import { findExport } from './export-row.ts'
-import type { WarehouseTable } from './layout.ts'
+import { checkOrder, checkPrivacy } from '../admission.ts'
+import { findExport, lastExports } from './export-row.ts'
+import type { WarehouseTable } from '../layout.ts'
 import { migrate } from './migrate.ts'
-import { checkPrivacy } from './privacy.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
 import type { WarehouseEngine, WarehouseSession } from './session.ts'
-import { checkOwner, createHeld, heldTable, writeOwner } from './warehouse-owner.ts'
+import { findOwner, createHeld, heldTable, writeOwner } from './warehouse-owner.ts'
 
 /** A publication in progress. */
 export interface Way {
@@ -29,12 +29,15 @@ export interface Surroundings {
 export async function lookAround(way: Way, session: WarehouseSession): Promise<Surroundings> {
   const { publication, tables, location } = way
   const columns = await session.describe()
-  const stamp = await checkOwner({ session, tables: columns, owner: publication, where: location })
+  const stamp = await findOwner({ session, tables: columns, owner: publication, where: location })
   const found = await findTables({ session, columns, stamp })
   const plans = tables.map((table) => planTable({ session, found, table }))
   const existing = stamp === 'new' ? undefined : await findExport(session, publication)
-  if (existing === undefined)
-    await checkPrivacy(session, { privacy: publication, tables: columns, where: location })
+  if (stamp === 'ours' && existing === undefined) {
+    const published = await lastExports(session)
+    checkPrivacy({ published, privacy: publication, where: location })
+    checkOrder({ published, publication, where: location })
+  }
   return { stamp, found, plans, existing }
 }
 

@@ -1,6 +1,6 @@
 import type { Publication } from '../destination.ts'
 import { repeatedRow } from '../errors.ts'
-import { instant, literal, quote, stagedName } from './sql.ts'
+import { instant, literal, quote, stagedName } from '../sql.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { ResultRow, Staged, WarehouseSession } from './session.ts'
 

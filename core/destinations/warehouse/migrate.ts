@@ -1,7 +1,7 @@
 import { leastTypes, leastTypesQuery } from './column-types.ts'
-import type { ColumnKind } from './layout.ts'
+import type { ColumnKind } from '../layout.ts'
 import type { WarehouseSession } from './session.ts'
-import { quote } from './sql.ts'
+import { quote } from '../sql.ts'
 import { columnsTable, exportsTable, newestLayout, ownerTable } from './warehouse-owner.ts'
 
 /**

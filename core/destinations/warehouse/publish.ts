@@ -5,24 +5,19 @@ import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.t
 import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
-import { findDeletes, markDeletes, type FoundDeletes } from './deletes.ts'
-import { findCoverage, hasKept } from './coverage.ts'
-import { writeExport } from './export-row.ts'
+import type { JudgedDeletes } from '../absence.ts'
+import { changedWarnings, factsThere, hasKept, lackingOf, lostAfter, type Before } from '../coverage.ts'
+import { findDeletes, markChildren, markDeletes } from './deletes.ts'
+import { findCoverage } from './coverage.ts'
+import { checkPrivacy } from '../admission.ts'
+import { lastExports, writeExport } from './export-row.ts'
+import { exportsTable } from './warehouse-owner.ts'
 import { findLost, writeHeld } from './held-rows.ts'
-import { toWarehouseTable } from './layout.ts'
+import { toWarehouseTable } from '../layout.ts'
 import { changeTable, dropRefusingIndexes } from './live-views.ts'
 import { canFill, lock, lookAround, type Way } from './look-around.ts'
-import {
-  type Before,
-  changedWarnings,
-  factsThere,
-  lackingOf,
-  laterThan,
-  lookBack,
-  stillLost,
-} from './look-back.ts'
+import { laterThan, lookBack } from './look-back.ts'
 import { mergeRecords, type Merged } from './merge.ts'
-import { checkPrivacy } from './privacy.ts'
 import { keepRejected } from './rejected.ts'
 import { hasRepeated, leaveOutRepeated } from './repeated.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
@@ -39,8 +34,9 @@ export interface Warehouse extends Destination {
 export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
   checkPrivacy: (scope, of) =>
     engine.transaction({ ...scope, readOnly: true }, async (session) => {
-      const tables = await session.describe()
-      for (const privacy of of) await checkPrivacy(session, { privacy, tables, where: engine.locate(scope) })
+      if (!(await session.describe()).has(exportsTable)) return
+      const published = await lastExports(session)
+      for (const privacy of of) checkPrivacy({ published, privacy, where: engine.locate(scope) })
     }),
   name: engine.name,
   engine,
@@ -110,14 +106,18 @@ async function releaseDeletes(way: Way, session: WarehouseSession, existing: Man
   const known = await findTables({ session, columns: await session.describe(), stamp: 'ours' })
   const plans = tables.map((table) => planTable({ session, found: known, table }))
   const found = await findDeletes({ session, publication, plans })
-  const { deletes = { marked: 0, heldBack: 0, first: [] }, aboveCap } = found
+  const { deletes = { marked: 0, heldBack: 0, first: [] }, marks } = found
   const { warnings: _settled, ...rest } = existing
   const warnings = [...toDriftWarnings(existing), ...found.warnings]
   const manifest = { ...rest, deletes, ...(warnings.length > 0 && { warnings }) }
-  if (aboveCap === 0) await writeExport(session, manifest, found)
-  await markDeletes({ session, publication, plans }, { found, hasKept: false, isDoubted: false })
+  if (deletes.heldBack > 0) return existing
+  await writeExport(session, manifest, found)
+  if (marks) {
+    await markDeletes({ session, publication, plans })
+    await markChildren({ session, publication, plans })
+  }
   await writeHeld(session, publication)
-  return aboveCap === 0 ? manifest : existing
+  return manifest
 }
 
 async function stageTables(
@@ -152,8 +152,6 @@ async function merge(
   const { sums, found: tables } = has
   const before = await lookBack(session, publication)
   const isChanged = lackingOf(before).length > 0
-  // This read tells what should be there.
-  const isDoubted = before.hasAll && isChanged
   const plans = way.tables.map((table) =>
     planTable({ session, found: tables, table, needed: has.staged.get(table.table.name)!.types }),
   )
@@ -168,19 +166,17 @@ async function merge(
   const old = plans.filter(({ isNew }) => !isNew)
   const indexes = await change(old)
   if (session.typeSystem.hasKeys) for (const { table } of old) await dropRefusingIndexes(session, table.table)
-  const merged = await mergeRecords({ session, publication, plans, staged, isDoubted })
+  const merged = await mergeRecords({ session, publication, plans, staged, isDoubted: true })
   checkMerged(way, staged, merged)
   indexes.push(...(await change(plans.filter(({ isNew }) => isNew))))
   for (const statement of indexes) await session.run(statement)
-  const isAlone = isChanged && !before.hasAll
-  const found = await findDeletes({ session, publication, plans, isAlone })
+  const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
   const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before, warnings })
   await writeExport(session, manifest, found)
-  await markDeletes(
-    { session, publication, plans },
-    { found, hasKept: hasKept([...merged.values()]), isDoubted },
-  )
+  if (found.marks) await markDeletes({ session, publication, plans })
+  if (found.marks || isChanged || hasKept([...merged.values()]))
+    await markChildren({ session, publication, plans })
   await writeHeld(session, publication)
   publication.onStep?.('counted')
   publication.signal?.throwIfAborted()
@@ -205,9 +201,9 @@ function toWarehouseManifest(
     staged: ReadonlyMap<string, Staged>
     sums: Sums
     merged: ReadonlyMap<string, Merged>
-    found: FoundDeletes
+    found: JudgedDeletes
     rejected: number
-    before: Before
+    before: Before & { publishedAt: string | undefined }
     warnings: readonly string[]
   },
 ): Manifest {
@@ -230,13 +226,8 @@ function toWarehouseManifest(
       ...(kept > 0 ? { kept } : {}),
     }
   })
-  const isRestored = before.hasAll && !hasKept(tables)
-  const lost = isRestored ? {} : stillLost(publication, before)
-  const warnings = [
-    ...done.warnings,
-    ...changedWarnings(publication, { ...before, isRestored }),
-    ...done.found.warnings,
-  ]
+  const lost = lostAfter(publication, tables, before)
+  const warnings = [...done.warnings, ...changedWarnings(publication, tables, before), ...done.found.warnings]
   const manifest = toManifest({
     publication,
     destination: engine.name,

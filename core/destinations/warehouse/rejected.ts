@@ -2,7 +2,7 @@ import type { Publication } from '../destination.ts'
 import { checkRows } from '../parts/check-parts.ts'
 import { readParts } from '../parts/read-parts.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote } from './sql.ts'
+import { literal, quote } from '../sql.ts'
 import { rejectedTable } from './warehouse-owner.ts'
 
 /** Lines per statement. */

@@ -1,7 +1,7 @@
 import type { Publication } from '../destination.ts'
 import type { TablePlan } from './schema-change.ts'
 import type { Staged, WarehouseSession } from './session.ts'
-import { quote, stagedName } from './sql.ts'
+import { quote, stagedName } from '../sql.ts'
 
 /** Session tables: the ids that several staged records have, and the row that stays of each. */
 const repeated = quote('_repeated')

@@ -1,8 +1,8 @@
-import { ChangedTableError } from './errors.ts'
+import { ChangedTableError } from '../errors.ts'
 import type { ColumnTypes, TypeSystem } from './column-types.ts'
-import { runColumns, type WarehouseColumn, type WarehouseTable } from './layout.ts'
+import { runColumns, type WarehouseColumn, type WarehouseTable } from '../layout.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote } from './sql.ts'
+import { literal, quote } from '../sql.ts'
 import { columnsTable } from './warehouse-owner.ts'
 
 /** A warehouse's tables before a publication: the existing columns, and which of them we made. */

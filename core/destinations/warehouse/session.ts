@@ -1,7 +1,7 @@
 import type { PartFile, Publication } from '../destination.ts'
 import type { WarehouseName } from '../names.ts'
 import type { ColumnTypes, TypeSystem } from './column-types.ts'
-import type { WarehouseTable } from './layout.ts'
+import type { WarehouseTable } from '../layout.ts'
 
 /** A result row: text by column. */
 export type ResultRow = Record<string, string | null>

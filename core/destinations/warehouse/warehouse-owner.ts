@@ -1,7 +1,6 @@
-import type { Publication } from '../destination.ts'
-import { ForeignWarehouseError } from './errors.ts'
+import { checkOwner, toOwner, type Owner } from '../admission.ts'
 import type { WarehouseSession } from './session.ts'
-import { literal, quote } from './sql.ts'
+import { literal, quote } from '../sql.ts'
 
 /** The warehouse's own tables. */
 export const ownerTable = '_warehouse'
@@ -14,18 +13,16 @@ export const heldTable = '_held'
 /** The version of the table layout; `migrate` upgrades older ones. */
 export const newestLayout = 3
 
-type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
-
 /**
  * Checks whether a warehouse may take a publication: a new one may; one of another workspace, address or
  * mode never does.
  * @throws {ForeignWarehouseError}
  */
-export async function checkOwner(options: {
+export async function findOwner(options: {
   session: WarehouseSession
   /** `describe()` of the session. */
   tables: ReadonlyMap<string, unknown>
-  owner: Owner
+  owner: Parameters<typeof toOwner>[0]
   where: string
 }): Promise<'new' | 'ours'> {
   const { session, tables, owner, where } = options
@@ -34,36 +31,15 @@ export async function checkOwner(options: {
   const [stamp] = await session.all(
     `select workspace, base_url, mode from ${quote(schema)}.${quote(ownerTable)}`,
   )
-  const own = toOwner(owner)
-  const differences = Object.entries(own).filter(([name, value]) => stamp?.[name] !== value)
-  if (differences.length === 0) return 'ours'
-  const told = differences.map(
-    ([name, value]) => `${words[name]} ${stamp?.[name] ?? 'unknown'}, not ${value}`,
-  )
-  throw new ForeignWarehouseError(
-    `${where} holds another warehouse (${told.join('; ')}). Nothing was written: name another file, database or` +
-      ' schema.',
-  )
-}
-
-const words: Readonly<Record<string, string>> = { workspace: 'workspace', base_url: 'address', mode: 'mode' }
-
-const toOwner = ({ workspace, baseUrl, testMode }: Owner) => ({
-  workspace,
-  base_url: toAddress(baseUrl),
-  mode: testMode ? 'test' : 'live',
-})
-
-/** Strips the trailing slash and any login from an address. */
-function toAddress(baseUrl: string): string {
-  const url = new URL(baseUrl)
-  url.username = ''
-  url.password = ''
-  return url.href.replace(/\/+$/, '')
+  checkOwner({ stamp: (stamp ?? {}) as unknown as Owner, publication: owner, where })
+  return 'ours'
 }
 
 /** Creates the warehouse's own tables and records its owner in them. */
-export async function writeOwner(session: WarehouseSession, owner: Owner): Promise<void> {
+export async function writeOwner(
+  session: WarehouseSession,
+  owner: Parameters<typeof toOwner>[0],
+): Promise<void> {
   const inSchema = (table: string) => `${quote(session.schema)}.${quote(table)}`
   await session.run(`create table ${inSchema(ownerTable)} (workspace text not null, base_url text not null,
     mode text not null, layout integer not null, created_at timestamptz not null)`)

@@ -1,4 +1,4 @@
-import { textColumnOf } from '../../../core/destinations/warehouse/layout.ts'
+import { textColumnOf } from '../../../core/destinations/layout.ts'
 import type { Table } from '../../../core/tables/table.ts'
 import type { SeenRow } from './contract.ts'
 

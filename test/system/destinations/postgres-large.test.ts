@@ -5,7 +5,7 @@ import { to } from 'pg-copy-streams'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
-import { textColumnOf } from '../../../core/destinations/warehouse/layout.ts'
+import { textColumnOf } from '../../../core/destinations/layout.ts'
 import { createWorkplace, type Workplace } from '../../core/destinations/publication.ts'
 import { startPostgres, type Postgres } from './postgres-server.ts'
 

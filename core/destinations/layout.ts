@@ -1,4 +1,4 @@
-import type { Column, Kind, Table } from '../../tables/table.ts'
+import type { Column, Kind, Table } from '../tables/table.ts'
 
 /** What a warehouse column holds. `position` is a number of ours; numbers of the service are unbounded. */
 export type ColumnKind = Kind | 'position'
@@ -56,3 +56,16 @@ export const runColumns = [
     note: 'the start of the first read that proved the record gone; null while it is there',
   },
 ] as const satisfies { name: string; kind: ColumnKind; note: string }[]
+
+/** The view of a table without deleted records. */
+export const liveName = ({ name }: Pick<Table, 'name'>): string => `live_${name}`
+
+/** The columns of a live view: those of its table except `_deleted_at`, which is always null there. */
+export const liveColumns = (table: Table) =>
+  [...toWarehouseTable(table).columns, ...runColumns].filter(({ name }) => name !== '_deleted_at')
+
+/** A sentence about a table, for people who browse the warehouse. */
+export const aboutTable = ({ name, resource, parent }: Table): string =>
+  parent === undefined
+    ? `The newest state of each of the ${resource}. Those that are gone have _deleted_at; ${liveName({ name })} leaves them out.`
+    : `Rows of ${parent}, which the key leads back to. Those of records that are gone have _deleted_at; ${liveName({ name })} leaves them out.`

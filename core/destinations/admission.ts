@@ -1,0 +1,114 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Publication } from './destination.ts'
+import { ForeignWarehouseError, OlderReadError } from './errors.ts'
+import type { Manifest } from './manifest/manifest.ts'
+
+// What a warehouse accepts: publications of its owner, in the form of its values, in the order of their reads.
+
+/** The owner of a warehouse, by the columns of its table `_warehouse`. */
+export interface Owner {
+  workspace: string | null
+  base_url: string | null
+  mode: string | null
+}
+
+export const toOwner = ({
+  workspace,
+  baseUrl,
+  testMode,
+}: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>) => ({
+  workspace,
+  base_url: toAddress(baseUrl),
+  mode: testMode ? 'test' : 'live',
+})
+
+/** Strips the trailing slash and any login from an address. */
+function toAddress(baseUrl: string): string {
+  const url = new URL(baseUrl)
+  url.username = ''
+  url.password = ''
+  return url.href.replace(/\/+$/, '')
+}
+
+const ownerWords = { workspace: 'workspace', base_url: 'address', mode: 'mode' } as const
+
+/** @throws {ForeignWarehouseError} the warehouse belongs to another workspace, address or mode */
+export function checkOwner(options: {
+  stamp: Owner
+  publication: Parameters<typeof toOwner>[0]
+  where: string
+}): void {
+  const { stamp, publication, where } = options
+  const differences = Object.entries(toOwner(publication)).flatMap(([column, value]) => {
+    const name = column as keyof Owner
+    return stamp[name] === value ? [] : [`${ownerWords[name]} ${stamp[name] ?? 'unknown'}, not ${value}`]
+  })
+  if (differences.length > 0)
+    throw new ForeignWarehouseError(
+      `${where} holds another warehouse (${differences.join('; ')}). Nothing was written: name another file, database or` +
+        ' schema.',
+    )
+}
+
+export type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
+
+/**
+ * The first publication of a resource decides which columns are left out or hashed, and the first one with hashes decides the
+ * key. Otherwise columns would be empty in some rows, and a record with a hashed id would be there twice.
+ * @param published the last export of each resource in the warehouse
+ * @throws {ForeignWarehouseError} the values have another form
+ */
+export function checkPrivacy(options: {
+  published: readonly Manifest[]
+  privacy: Privacy
+  where: string
+}): void {
+  const { published, privacy, where } = options
+  const { resource, hashed, hashedWith } = privacy
+  const last = published.find((manifest) => manifest.resource === resource)
+  if (last !== undefined && !isDeepStrictEqual(toForm(last), toForm(privacy)))
+    throw new ForeignWarehouseError(
+      `${where} has ${resource} ${describeForm(last)}, and this export has them ${describeForm(privacy)}. Nothing was written: export with` +
+        ` the --exclude and --hash of before, or ${elsewhere}.`,
+    )
+  const other = published.find((manifest) => manifest.hashed.length > 0 && manifest.hashedWith !== hashedWith)
+  if (hashed.length > 0 && other !== undefined)
+    throw new ForeignWarehouseError(
+      `${where} has values that are hashed with another key than those of this export. Nothing was written: set` +
+        ` CONNECTOR_HASH_KEY to the key of before and export again, or ${elsewhere}.`,
+    )
+}
+
+const elsewhere = 'name another schema (for DuckDB, move the file away)'
+
+const toForm = ({ excluded, hashed }: Privacy) => [excluded.toSorted(), hashed.toSorted()]
+
+function describeForm({ excluded, hashed }: Privacy): string {
+  const words = [
+    ...(excluded.length > 0 ? [`without ${excluded.join(', ')}`] : []),
+    ...(hashed.length > 0 ? [`with ${hashed.join(', ')} hashed`] : []),
+  ]
+  return words.length === 0 ? 'with all values as they are' : words.join(' and ')
+}
+
+/**
+ * Reads of a resource are published in the order in which they began. So every row of the warehouse is at least as old as the
+ * read that is published, which is all that merging and marking deletes rely on.
+ * @param published the last export of each resource in the warehouse
+ * @throws {OlderReadError}
+ */
+export function checkOrder(options: {
+  published: readonly Manifest[]
+  publication: Pick<Publication, 'resource' | 'run' | 'facts'>
+  where: string
+}): void {
+  const { published, publication, where } = options
+  const { resource, run, facts } = publication
+  const last = published.find((manifest) => manifest.resource === resource)
+  if (last === undefined || Date.parse(facts.startedAt) >= Date.parse(last.startedAt)) return
+  throw new OlderReadError(
+    `${where} has a later read of ${resource}: the run ${last.run} began to read at ${last.startedAt}, and ${run} at` +
+      ` ${facts.startedAt}. Nothing was written, because that would bring back older values. Start a new export if` +
+      ' something is missing.',
+  )
+}
