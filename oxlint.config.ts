@@ -51,7 +51,7 @@ export const rooms: Record<string, { values?: readonly string[]; types?: readonl
 
   'core/changes': { values: ['core/billing', 'core/reading', 'core/state', 'core/runs', 'core/storage'] },
   'core/destinations': { values: ['core/tables', 'core/storage', 'core/runs'] },
-  'core/tables': { types: ['core/billing'] },
+  'core/tables': { values: ['core/billing'] },
   'core/reading': { values: ['core/billing'] },
 
   'core/runs': { values: ['core/storage'], types: ['core/state'] },

@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import { listResources } from '../core/billing/resources/lists.ts'
 import type { Column, Table } from '../core/tables/table.ts'
-import { toTables } from '../core/tables/to-tables.ts'
+import { toTables } from '../core/tables/privacy.ts'
 
 const [url = '', folder = '.'] = process.argv.slice(2)
 const resource = listResources.customers

@@ -7,8 +7,7 @@ import {
   runColumns,
   toWarehouseTable,
 } from '../core/destinations/layout.ts'
-
-import { toTables } from '../core/tables/to-tables.ts'
+import { toTables } from '../core/tables/privacy.ts'
 
 /** The columns of `_exports` that people query; its manifest has the rest. */
 const exportColumns = {

@@ -1,8 +1,7 @@
-import { fieldMeta, type FieldMeta } from '../core/billing/resources/fields.ts'
+import { fieldsOf, type FieldMeta } from '../core/billing/resources/fields.ts'
 import { transitionsAsMarkdown } from '../core/changes/transitions.ts'
 import { outcomes } from '../core/changes/outcomes.ts'
 import { type ImportKind, importKindNames, importKinds } from '../core/imports/kinds.ts'
-import { fieldsOf } from '../core/tables/field-meta.ts'
 
 /** Generated blocks of pages, by name. */
 export const importBlocks: Readonly<Record<string, () => string>> = {
@@ -25,8 +24,7 @@ function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: Fi
   if (name === 'id' && kind.does !== 'create') return [`| \`id\` | text | required: the ${kind.one}'s id |`]
   if (meta.write === 'readOnly') return []
   if (meta.kind !== 'list') return [toRow({ kind, name, meta })]
-  const inner = Object.entries(meta.fields.shape).map(([key, schema]) => [key, fieldMeta(schema)] as const)
-  const places = inner
+  const places = fieldsOf(meta.fields)
     .filter(([, { write }]) => write !== 'readOnly')
     .map(([key, field]) => toRow({ kind, name: `${name}.1.${key}`, meta: field }))
   const rules = [...requiredRule(kind, meta), 'the list in one cell, or:']

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { numberText } from '../billing/lossless-json.ts'
-import { type FieldMeta, fieldMeta } from '../billing/resources/fields.ts'
+import { type FieldMeta, fieldOf } from '../billing/resources/fields.ts'
 import { sameDecimal } from './decimals.ts'
 
 /** A field whose stored value differs from the one that was sent. */
@@ -32,9 +32,9 @@ interface Compared {
 function inObject({ schema, sent, stored, path }: Compared & { schema: z.ZodObject }): Difference[] {
   if (!isObject(sent) || !isObject(stored)) return inJson({ sent, stored, path })
   return Object.entries(sent).flatMap(([name, value]) => {
-    const field = schema.shape[name] as z.ZodType | undefined
+    const meta = fieldOf(schema, name)
     const compared = { sent: value, stored: stored[name], path: path === '' ? name : `${path}.${name}` }
-    return field === undefined ? inJson(compared) : inField({ ...compared, meta: fieldMeta(field) })
+    return meta === undefined ? inJson(compared) : inField({ ...compared, meta })
   })
 }
 

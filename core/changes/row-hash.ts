@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Body } from '../billing/client.ts'
-import { fieldMeta } from '../billing/resources/fields.ts'
+import { fieldOf, type FieldMeta } from '../billing/resources/fields.ts'
 import { textOf } from './compare-fields.ts'
 import { canonicalDecimal } from './decimals.ts'
 
@@ -14,7 +14,7 @@ export const rowHash =
   (schema: z.ZodObject) =>
   (body: Body): string => {
     const fields = Object.entries(body).flatMap(([name, value]) => {
-      const text = canonical({ field: schema.shape[name] as z.ZodType | undefined, value })
+      const text = canonical(fieldOf(schema, name), value)
       return text === undefined ? [] : [[name, text] as const]
     })
     const sorted = JSON.stringify(fields.toSorted(([a], [b]) => (a < b ? -1 : 1)))
@@ -22,9 +22,8 @@ export const rowHash =
   }
 
 /** Undefined for a value that means the same as leaving the field out. */
-function canonical({ field, value }: { field: z.ZodType | undefined; value: unknown }): string | undefined {
+function canonical(meta: FieldMeta | undefined, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined
-  const meta = field && fieldMeta(field)
   const text = textOf(value).normalize('NFC')
   if (text === meta?.default) return undefined
   return meta?.kind === 'decimal' || meta?.kind === 'integer' ? canonicalDecimal(text) : text

@@ -10,7 +10,7 @@ import type { ChangeKind } from '../changes/change-kind.ts'
 import { changeKinds } from '../changes/kinds.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { compareDecimals } from '../changes/decimals.ts'
-import { fieldsOf } from '../tables/field-meta.ts'
+import { fieldsOf } from '../billing/resources/fields.ts'
 import type { Fault } from './problems.ts'
 
 export const importKindNames = [

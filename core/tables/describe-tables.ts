@@ -1,5 +1,5 @@
 import type { Kind, TableSource } from './table.ts'
-import { toTables } from './to-tables.ts'
+import { toTables } from './privacy.ts'
 
 /** One row of the docs page on tables and columns. */
 export interface ColumnLine {

@@ -9,6 +9,9 @@ export interface TableSource {
   schema: z.ZodObject
 }
 
+/** The last column of each table: values that the others could not hold, as JSON. */
+export const extraColumn = '_extra'
+
 /** One column. `source` is the path of its value in the record (`customers.country.id`). */
 export interface Column {
   name: string

@@ -63,12 +63,24 @@ export const object = <T extends z.ZodObject>(fields: T, rules: FieldRules = {})
 export const list = <T extends z.ZodObject>(fields: T, rules: FieldRules = {}) =>
   field(z.array(fields), { kind: 'list', fields, ...rules })
 
-/** The metadata that one of the builders above gave a schema. */
-export function fieldMeta(schema: z.ZodType): FieldMeta {
-  const meta = schema.meta()
-  if (meta === undefined || !isFieldMeta(meta))
-    throw new TypeError('not a field made by billing/resources/fields.ts')
-  return meta
+const fieldsOfSchema = new WeakMap<z.ZodObject, readonly [name: string, meta: FieldMeta][]>()
+
+/** The fields of a schema with the metadata that the builders above gave them, in the schema's order. */
+export function fieldsOf(schema: z.ZodObject): readonly [name: string, meta: FieldMeta][] {
+  const known = fieldsOfSchema.get(schema)
+  if (known !== undefined) return known
+  const fields = Object.entries(schema.shape).map(([name, field]): [string, FieldMeta] => {
+    const meta = field instanceof z.ZodType ? field.meta() : undefined
+    if (meta === undefined || !isFieldMeta(meta))
+      throw new TypeError(`The field ${name} was not made by billing/resources/fields.ts: it has no kind.`)
+    return [name, meta]
+  })
+  fieldsOfSchema.set(schema, fields)
+  return fields
 }
 
-const isFieldMeta = (meta: object): meta is FieldMeta => 'kind' in meta
+const isFieldMeta = (meta: object): meta is FieldMeta => 'kind' in meta && typeof meta.kind === 'string'
+
+/** The metadata of one field; undefined if the schema does not have it. */
+export const fieldOf = (schema: z.ZodObject, name: string): FieldMeta | undefined =>
+  fieldsOf(schema).find(([key]) => key === name)?.[1]

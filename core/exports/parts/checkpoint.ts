@@ -8,7 +8,7 @@ import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadState } from '../../reading/state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
 import type { RunWorkers } from '../../runs/workers.ts'
-import type { Drift } from '../../tables/encoder/encoded-rows.ts'
+import type { Drift } from '../../tables/drift.ts'
 import type { SharedFolder } from '../../storage/shared-folder.ts'
 
 /** The state from which a read resumes, and the outcome it ends with: of a list, or of documents by id. */

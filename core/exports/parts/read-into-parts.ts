@@ -3,8 +3,8 @@ import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress, ReadState } from '../../reading/state.ts'
-import { addDrift, noDrift } from '../../tables/encoder/encoded-rows.ts'
-import { createRowEncoder } from '../../tables/encoder/row-encoder.ts'
+import { addDrift, noDrift } from '../../tables/drift.ts'
+import { createRowEncoder } from '../../tables/row-encoder.ts'
 import {
   nameOf,
   nextCheckpointName,

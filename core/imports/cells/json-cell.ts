@@ -1,6 +1,5 @@
 import { numberText, parseLossless } from '../../billing/lossless-json.ts'
-import type { FieldMeta, Numeric } from '../../billing/resources/fields.ts'
-import { fieldsOf } from '../../tables/field-meta.ts'
+import { type FieldMeta, fieldsOf, type Numeric } from '../../billing/resources/fields.ts'
 import { isDate } from '../../tables/instants.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import { placeholderMessage } from './placeholders.ts'

@@ -1,4 +1,4 @@
-import { fieldsOf } from '../../tables/field-meta.ts'
+import { fieldsOf } from '../../billing/resources/fields.ts'
 import { createNearestName, nearestName } from '../../tables/nearest-name.ts'
 import { comparableName } from '../cells/invisible.ts'
 import { type ImportKind, requiredFields } from '../kinds.ts'

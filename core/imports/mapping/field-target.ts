@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import type { FieldMeta } from '../../billing/resources/fields.ts'
-import { fieldsOf } from '../../tables/field-meta.ts'
+import { type FieldMeta, fieldOf, fieldsOf } from '../../billing/resources/fields.ts'
 import { comparableName } from '../cells/invisible.ts'
 import type { ImportKind } from '../kinds.ts'
 
@@ -42,7 +41,7 @@ interface Walk {
 
 function walk({ kind, fields, parts, path, readOnly }: Walk): Omit<FieldTarget, 'name'> | undefined {
   const [name = '', ...rest] = parts
-  const meta = fieldsOf(fields).find(([key]) => key === name)?.[1]
+  const meta = fieldOf(fields, name)
   if (meta === undefined) return undefined
   const here = { kind, path: [...path, name], readOnly: readOnly || meta.write === 'readOnly' }
   if (rest.length === 0) return meta.kind === 'object' ? undefined : { ...here, meta }

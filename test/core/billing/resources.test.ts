@@ -4,14 +4,13 @@ import { addon } from '../../../core/billing/resources/addons.ts'
 import { cancellation } from '../../../core/billing/resources/cancellations.ts'
 import { contact } from '../../../core/billing/resources/contacts.ts'
 import { creditNote } from '../../../core/billing/resources/credit-notes.ts'
-import { fieldMeta } from '../../../core/billing/resources/fields.ts'
+import { fieldOf, fieldsOf } from '../../../core/billing/resources/fields.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { product } from '../../../core/billing/resources/products.ts'
 import { retention } from '../../../core/billing/resources/retentions.ts'
 import { subscription } from '../../../core/billing/resources/subscriptions.ts'
 
-const rules = (schema: z.ZodObject) =>
-  Object.entries(schema.shape).map(([name, field]) => ({ name, ...fieldMeta(field as z.ZodType) }))
+const rules = (schema: z.ZodObject) => fieldsOf(schema).map(([name, meta]) => ({ name, ...meta }))
 const named = (schema: z.ZodObject, write: string) =>
   rules(schema).flatMap((field) => (field.write === write ? [field.name] : []))
 
@@ -64,9 +63,8 @@ describe('the schemas', () => {
     (resource) => {
       for (const check of Object.values(resource.filters)) {
         if (check.kind === 'uncheckable') continue
-        const field = resource.schema.shape[check.kind === 'listItem' ? check.list : check.field]
-        expect(field).toBeDefined()
-        const meta = fieldMeta(field as z.ZodType)
+        const meta = fieldOf(resource.schema, check.kind === 'listItem' ? check.list : check.field)
+        if (meta === undefined) throw new Error(`${resource.name} lacks a field of its filters`)
         if (check.kind === 'listItem')
           expect(meta.kind === 'list' && meta.fields.shape[check.field]).toBeTruthy()
         if (check.kind === 'choice') expect(meta.values).toEqual(check.values)

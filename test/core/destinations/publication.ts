@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { listResources, type ListName } from '../../../core/billing/resources/lists.ts'
 import type { PartFile, Publication } from '../../../core/destinations/destination.ts'
 import type { ReadFacts } from '../../../core/destinations/manifest/manifest.ts'
-import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
 import { parseLossless } from '../tables/csv.ts'
 
 export const facts: ReadFacts = {

@@ -22,7 +22,7 @@ import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
-import { noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
+import { noDrift } from '../../../core/tables/drift.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 async function newFolder() {

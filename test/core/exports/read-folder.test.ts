@@ -11,7 +11,7 @@ import { nameRun } from '../../../core/runs/name.ts'
 import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import type { Table } from '../../../core/tables/table.ts'
-import { noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
+import { noDrift } from '../../../core/tables/drift.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 const resource = 'customers' as const

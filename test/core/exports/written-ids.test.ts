@@ -9,7 +9,7 @@ import { findRepeatedIds, openIdSet } from '../../../core/exports/parts/written-
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toInstant } from '../../../core/reading/instant.ts'
 import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
-import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]

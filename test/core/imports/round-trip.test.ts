@@ -8,7 +8,7 @@ import { retentions } from '../../../core/billing/resources/retentions.ts'
 import { dialectOf, toHeader } from '../../../core/destinations/csv/dialect.ts'
 import { toExcel } from '../../../core/destinations/csv/excel.ts'
 import { isScientific } from '../../../core/imports/cells/numbers.ts'
-import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
 import type { TableSource } from '../../../core/tables/table.ts'
 import { bodiesOf, temporaryFolder } from './csv-file.ts'
 

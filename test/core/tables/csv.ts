@@ -2,8 +2,7 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { readCell } from '../../../core/tables/csv-text.ts'
 import { decodeRow } from '../../../core/tables/decode-row.ts'
-import type { EncodedRows } from '../../../core/tables/encoder/encoded-rows.ts'
-import type { RowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
+import type { EncodedRows, RowEncoder } from '../../../core/tables/row-encoder.ts'
 
 /** What csv-stringify writes for cells, NULL kept apart from the empty string. */
 export const stringifyRows = (rows: readonly (readonly (string | null)[])[]): string =>

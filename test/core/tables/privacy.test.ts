@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { checkPrivacy, toFields, type Privacy } from '../../../core/tables/privacy.ts'
-import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
-import { toTables } from '../../../core/tables/to-tables.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { toTables } from '../../../core/tables/privacy.ts'
 import { parseLossless, readTable } from './csv.ts'
 
 const { customers } = listResources
@@ -34,6 +34,7 @@ describe('an excluded field', () => {
     ['customers._extra.nick.name', '"nick":{"name":"SECRET"}'],
     ['customer_contacts._extra.nick', '"contacts":[{"nick":"SECRET"}]'],
     ['customers._extra', '"nick":"SECRET"'],
+    ['customers._extra', '"country":{"nick":"SECRET"}'],
     // Of another shape than the schema says: kept nowhere, for nobody can say where in it the private part is.
     ['customers.email', '"email":{"work":"SECRET"}'],
     ['customers.country.name', '"country":["SECRET"]'],
@@ -63,6 +64,17 @@ describe('an excluded field', () => {
     expect(tables[0]?.columns).toEqual(all[0]?.columns.filter(({ name }) => !gone.includes(name)))
     expect(tables[1]).toEqual(all[1])
     expect(toTables(customers, { exclude: ['customers.contacts'] })).toHaveLength(1)
+  })
+
+  test.each([
+    ['customers.metadata.rut', '"metadata":"SECRET"', { 'customers.metadata': 'text like AAAAAA' }],
+    ['customers.country.name', '"country":["SECRET"]', { 'customers.country': 'a list' }],
+    ['customers.contacts.email', '"contacts":["SECRET",null]', { 'customers.contacts': 'text like AAAAAA' }],
+  ])('%s takes %s with it, which counts as drift and not as an absent field', (name, field, examples) => {
+    const { drift } = encode({ exclude: [name] }, `{"id":"cus_1",${field}}`).encoded
+    const shown = Object.entries(drift.misfits).map(([path, { example }]) => [path, example])
+    expect(Object.fromEntries(shown)).toEqual(examples)
+    expect(drift.absent['customers']).not.toContain(Object.keys(examples)[0]?.split('.')[1])
   })
 
   test('of a JSON cell leaves the rest of the cell', () => {
@@ -133,6 +145,7 @@ describe('a name that means no field', () => {
     [{ hash: ['customers.tax_id'] }, 'Hashing needs a secret key'],
     [{ hash: ['customers.email'], exclude: ['customers.email'], hashKey: 'k' }, 'both excluded and hashed'],
     [{ exclude: ['customers._extra.email'] }, 'name it customers.email'],
+    [{ hash: ['customers._extra.country'], hashKey: 'k' }, 'name it customers.country'],
   ])('or a field that must stay is refused with a sentence (%j)', (privacy, sentence) => {
     expect(() => checkPrivacy(resources, privacy)).toThrow(
       expect.objectContaining({ name: 'PrivacyRefusedError', message: expect.stringContaining(sentence) }),

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { addDrift, noDrift } from '../../../core/tables/encoder/encoded-rows.ts'
-import { createRowEncoder } from '../../../core/tables/encoder/row-encoder.ts'
+import { addDrift, noDrift } from '../../../core/tables/drift.ts'
+import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
 import { parseLossless, parseRows, readTable, stringifyRows } from './csv.ts'
 
 const { customers, subscriptions, retentions } = listResources

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { describeTables } from '../../../core/tables/describe-tables.ts'
-import { toTables } from '../../../core/tables/to-tables.ts'
+import { toTables } from '../../../core/tables/privacy.ts'
 
 const { customers, subscriptions, plans, retentions } = listResources
 const names = (resource: (typeof listResources)['customers']) => toTables(resource).map((table) => table.name)

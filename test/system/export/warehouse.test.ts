@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { toTables } from '../../../core/tables/to-tables.ts'
+import { toTables } from '../../../core/tables/privacy.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { askPostgres, startPostgres } from '../destinations/postgres-server.ts'
 import { asTexts } from '../../core/destinations/warehouse-rows.ts'

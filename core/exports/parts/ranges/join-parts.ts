@@ -1,6 +1,6 @@
 import { joinRanges } from '../../../reading/ranges/join-ranges.ts'
 import type { ReadState } from '../../../reading/state.ts'
-import { addDrift, type Drift, noDrift } from '../../../tables/encoder/encoded-rows.ts'
+import { addDrift, type Drift, noDrift } from '../../../tables/drift.ts'
 import type { SharedFolder } from '../../../storage/shared-folder.ts'
 import {
   type Checkpoint,
