@@ -29,9 +29,9 @@ export interface ActivityDeps {
   outDirs: readonly string[]
   /** Request rate of the whole process (BILLING_REQUESTS_PER_SECOND). */
   requestsPerSecond: number
-  /** The windows that one read may have in flight (BILLING_CONCURRENCY). */
+  /** Requests in flight (BILLING_CONCURRENCY). */
   concurrency: number
-  /** A list of twice as many records is read in ranges of about this many (BILLING_RECORDS_PER_RANGE). */
+  /** A list of twice as many records is read in ranges of at least this many (BILLING_RECORDS_PER_RANGE). */
   recordsPerRange: number
   /** How long a record may stay invisible after its `created`, in ms (BILLING_READ_LAG_SECONDS). */
   readLagMs: number

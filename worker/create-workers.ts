@@ -38,14 +38,16 @@ interface Parts extends Omit<Files, 'membership'> {
 }
 
 /**
- * Ranges of a long list have a task queue of their own, from which each worker takes two at a time: otherwise one worker
- * could take most of them and leave the others idle. One range alone leaves requests unused while a segment ends.
+ * Ranges of a long list have a task queue of their own, from which each of several workers takes a few at a time:
+ * otherwise one worker could take most of them and leave the others idle. A worker alone takes as many as it may have
+ * requests in flight, because each range has one.
  */
-const rangesAtOnce = 2
+const rangesOfEach = 4
 
 /** The worker of the task queue, and that of its ranges. */
 export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
   const { settings, namespace, identity, connection, tracing } = options
+  const { concurrency } = settings.billing
   const heartbeats = settings.heartbeats ?? heartbeatsAt(options.connectionOptions.address)
   const rangeQueue = `${settings.taskQueue}-ranges`
   const activities = toActivities({ ...options, heartbeats, rangeQueue })
@@ -80,7 +82,9 @@ export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
     ...common,
     taskQueue: rangeQueue,
     activities: { readRange: activities.readRange },
-    maxConcurrentActivityTaskExecutions: rangesAtOnce,
+    maxConcurrentActivityTaskExecutions: options.shared.isShared
+      ? Math.min(concurrency, rangesOfEach)
+      : concurrency,
   })
   return [worker, ranges]
 }

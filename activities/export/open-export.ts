@@ -3,7 +3,7 @@ import { listResources, listNames } from '../../core/billing/resources/lists.ts'
 import { exportInput } from '../../core/exports/input.ts'
 import { parseInput } from '../../core/runs/parse-input.ts'
 import { leasesOf } from '../../core/exports/leases.ts'
-import type { ExportPlan } from '../../core/exports/plan.ts'
+import { mostParallel, type ExportPlan } from '../../core/exports/plan.ts'
 import { savePlan } from '../../core/exports/saved-plan.ts'
 import { startPlan } from '../../core/exports/start-plan.ts'
 import { toSeenClaims, toSince } from '../../core/exports/watermark.ts'
@@ -11,9 +11,6 @@ import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-
-/** More ranges at once keep more workers busy; a single worker reads them as fast as one. */
-const defaultParallel = 4
 
 /**
  * Checks everything about an export that can be checked before it begins (input, identity, token and workspace) and
@@ -27,7 +24,14 @@ export function createOpenExport(deps: ActivityDeps) {
   ): Promise<Opened<ExportPlan>> {
     const asked = parseInput({ schema: exportInput, input, taker: 'an export' })
     const resources = [...new Set(asked.resources ?? listNames)]
-    const { exclude = [], hash = [], filters = {}, maxDeletes, maxPages, parallel = defaultParallel } = asked
+    const {
+      exclude = [],
+      hash = [],
+      filters = {},
+      maxDeletes,
+      maxPages,
+      parallel = Math.min(deps.concurrency, mostParallel),
+    } = asked
     for (const name of resources) checkFilters({ resource: listResources[name], filters })
     checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
     const started = await startPlan({ deps, asked, resources, execution, startedAt })

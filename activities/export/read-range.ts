@@ -37,10 +37,6 @@ export interface RangeResult {
 
 /** Reads one range of a divided list, from its last checkpoint, for a limited time or to the end of the range. */
 export function createReadRange({ deps, segments }: { deps: ActivityDeps; segments: Segments }) {
-  let atOnce = 0
-  /** Ranges that this process reads at once share its windows in flight; with two each, none waits for another. */
-  const concurrency = () => Math.max(Math.min(2, deps.concurrency), Math.ceil(deps.concurrency / atOnce))
-
   return async function readRange(context: StepContext, input: RangeInput): Promise<RangeResult> {
     const { plan, resource, range: number, owner } = input
     context.report(() => ({ resource, range: number + 1 }))
@@ -51,22 +47,19 @@ export function createReadRange({ deps, segments }: { deps: ActivityDeps; segmen
     if (folder === undefined || ranges === undefined || planned === undefined)
       return { records: 0, requests: 0, ended: 'gone' }
     const start = startRange(ranges, planned)
-    atOnce += 1
-    const result = await segments
-      .read<RangeResult>(
-        context,
-        { ...input, folder: rangeFolder(folder, number) },
-        {
-          resume: (last) =>
-            Promise.resolve(
-              last !== undefined && hasEnded(last)
-                ? { result: toResult(last) }
-                : { from: last, range: { number, start, concurrency } },
-            ),
-          toResult,
-        },
-      )
-      .finally(() => (atOnce -= 1))
+    const result = await segments.read<RangeResult>(
+      context,
+      { ...input, folder: rangeFolder(folder, number) },
+      {
+        resume: (last) =>
+          Promise.resolve(
+            last !== undefined && hasEnded(last)
+              ? { result: toResult(last) }
+              : { from: last, range: { number, start } },
+          ),
+        toResult,
+      },
+    )
     const { requests: page, records } = result
     deps.observer.onEvent({ type: 'read', run: plan.run, resource, range: number + 1, page, records })
     return result

@@ -66,7 +66,7 @@ async function checkList(
   if (!plan.listed || stagedHere.has(run)) return
   const { workspace, mode } = plan.identity
   const { ledger } = deps.state
-  const { readLagMs, concurrency } = deps
+  const { readLagMs } = deps
   const [unsent] = await ledger.page({ run, state: 'staged', limit: 1 })
   if (unsent !== undefined)
     await markSeenInList({
@@ -75,7 +75,6 @@ async function checkList(
       workspace,
       mode,
       readLagMs,
-      concurrency,
       billing,
       signal,
       newestBefore,

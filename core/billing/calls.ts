@@ -1,9 +1,8 @@
 /** Turns an operation into requests: rate limit, token, reply, retries. */
-import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
 import { BillingError, PauseAsked, RateLimited, ServiceFault, Unauthorized } from './errors.ts'
 import type { Admission, Gate, Spacing } from './rate-limit.ts'
-import { mayBeWhole, retryAfterMs, toError } from './reply.ts'
+import { retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
 import type { TroubleWatch } from './trouble-watch.ts'
@@ -28,12 +27,6 @@ interface ReadCall {
   query?: Readonly<Record<string, string>>
   signal?: AbortSignal | undefined
   tries?: number | undefined
-  /**
-   * Called when a reply has arrived that seems to be whole; it is parsed when the promise resolves. Until then it takes the
-   * memory of its bytes, not that of its values, which is several times as much. Anything else is retried at once.
-   * A signal does not end this wait: what nobody has a use for any more may be left waiting.
-   */
-  awaitTurn?: (() => Promise<void>) | undefined
   /** Called before each request; for a write, once its connection is established. */
   beforeSend?: (() => void | Promise<void>) | undefined
   /** Called when a request has failed, before it is retried. */
@@ -103,7 +96,6 @@ export function createCalls(settings: CallsSettings): Calls {
 interface Sending extends Request {
   operation: string
   attempt: number
-  awaitTurn?: (() => Promise<void>) | undefined
   onFailure?: (() => void | Promise<void>) | undefined
 }
 
@@ -116,9 +108,6 @@ function createSend(settings: CallsSettings) {
     const admission = await (watch?.queue(turn) ?? turn)
     try {
       const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
-      // Let the next request leave before this reply is parsed (2 ms for a page of 100).
-      await nextEventLoopTurn()
-      if (mayBeWhole(reply)) await sending.awaitTurn?.()
       const parsed = parse(sending, reply)
       watch?.answered()
       return parsed

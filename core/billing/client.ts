@@ -54,8 +54,6 @@ export interface ListQuery {
   signal?: AbortSignal
   /** A reply that a cache has kept since before the call counts as lost: it says nothing about now. */
   fresh?: boolean
-  /** Called when a reply has arrived that seems to be whole; it is parsed when the promise resolves. */
-  awaitTurn?: (() => Promise<void>) | undefined
   /** Called just before each request, including retries; if it throws, the request is not sent. */
   beforeSend?: () => void | Promise<void>
   /** Called when a request has failed, before it is retried. */
@@ -156,12 +154,12 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'
     return write({ operation, method, path, body: sent.body, ...sent.options }, toRecord)
   }
   return {
-    list: ({ resource, signal, tries, fresh, beforeSend, onFailure, awaitTurn, ...query }) => {
+    list: ({ resource, signal, tries, fresh, beforeSend, onFailure, ...query }) => {
       const since = performance.now()
       const operation = `list ${resource.name}`
       const { path } = resource
       return read(
-        { operation, path, query: toQuery(query), signal, tries, beforeSend, onFailure, awaitTurn },
+        { operation, path, query: toQuery(query), signal, tries, beforeSend, onFailure },
         fresh === true ? (request, reply) => toFreshPage(request, reply, since) : toListPage,
       )
     },

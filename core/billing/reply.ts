@@ -144,7 +144,7 @@ export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument 
 })
 
 /** Whether the body ends as an object does: a gateway's page does not, and seldom what was cut off. */
-export function mayBeWhole({ bytes }: Reply): boolean {
+function mayBeWhole({ bytes }: Reply): boolean {
   return bytes.findLast((byte) => byte > space) === closeBrace
 }
 const space = 0x20

@@ -52,7 +52,7 @@ export const exportInput = z.strictObject({
   filters: z.record(z.string(), z.string()).optional(),
   /** The most list requests of each read. A read that reaches the limit is unproven. */
   maxPages: z.int().min(1).optional(),
-  /** The most ranges of a long list that are read at once, by all workers together. Default: 4; 1 divides no list. */
+  /** The most ranges of a long list that are read at once, by all workers together. Default: BILLING_CONCURRENCY; 1 divides no list. */
   parallel: z.int().min(1).max(mostParallel).optional(),
   ...otherFields,
 })

@@ -33,7 +33,7 @@ export interface ExportPlan {
   forExcel: boolean
   maxPages?: number | undefined
   requestsPerSecond?: number | undefined
-  /** The most ranges of a long list that are read at once; with 1 no list is divided. */
+  /** The ranges of a long list, which are read at once; with 1 no list is divided. */
   parallel?: number | undefined
   /** Absolute path of the publishing root; absent for the data folder's own `exports/`. */
   out?: string | undefined

@@ -24,8 +24,6 @@ export interface ReadOptions {
    * error ends the read.
    */
   fetchPage: FetchPage
-  /** Windows in flight, from 1. A function if it changes during the read. */
-  concurrency: number | (() => number)
   /** Maximum number of list requests; reaching it ends the read as capped. */
   maxRequests?: number
   /** How long after its `created` a record can become visible. */

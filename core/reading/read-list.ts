@@ -14,7 +14,7 @@ export type { ReadOptions, ReadOutcome, ReadState, ReadStep }
  * Reads a list that changes during the read, and says whether it can prove that nothing is missing.
  *
  * Yields each record once, newest first while the chain holds. Each step carries the state to resume from: the loop may
- * be left at any step and resumed in another process; requests in flight are dropped.
+ * be left at any step and resumed in another process.
  *
  * @throws {TestModeMismatch}
  * @throws errors of `fetchPage` other than lost requests; all steps yielded before remain valid
@@ -47,23 +47,19 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
 
 /** Follows the chain; if it breaks, reads page by page. */
 async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
-  try {
-    if (pass.phase === 'chain') {
-      const end = yield* followChain(reading, pass)
-      if (end.kind === 'broken') reading.addReason(end.reason)
-      if (end.kind === 'capped') reading.state.capped = true
-      pass.phase = end.kind === 'broken' ? 'pages' : 'ended'
-      yield await pass.step()
-    }
-    if (pass.phase === 'pages') {
-      yield* readPages(reading, pass)
-      pass.phase = 'ended'
-      yield await pass.step()
-    }
-    if (pass.topByEnd) reading.addCaveat(topByEnd)
-  } finally {
-    pass.source.close()
+  if (pass.phase === 'chain') {
+    const end = yield* followChain(reading, pass)
+    if (end.kind === 'broken') reading.addReason(end.reason)
+    if (end.kind === 'capped') reading.state.capped = true
+    pass.phase = end.kind === 'broken' ? 'pages' : 'ended'
+    yield await pass.step()
   }
+  if (pass.phase === 'pages') {
+    yield* readPages(reading, pass)
+    pass.phase = 'ended'
+    yield await pass.step()
+  }
+  if (pass.topByEnd) reading.addCaveat(topByEnd)
 }
 
 const named = 5

@@ -34,12 +34,6 @@ export class Reading implements Freshness {
     return instant < this.since || instant <= (this.state.range?.downTo ?? -Infinity)
   }
 
-  /** The windows that may be in flight now. */
-  get concurrency(): number {
-    const { concurrency } = this.options
-    return typeof concurrency === 'number' ? concurrency : concurrency()
-  }
-
   toStep(pass: PassState, { records, rejected }: Batch): ReadStep {
     const { state, requests } = this
     state.counts.records += records.length
@@ -67,17 +61,13 @@ export class Reading implements Freshness {
     this.state.completeThrough = (servedAt - this.options.readLagMs) * 1000
   }
 
-  now(): number {
-    return this.options.now()
-  }
-
   /**
    * Whether a response was generated before the read began. Servers' clocks differ a little: a response that is older by
    * no more than that is accepted, and the read promises only what that response could show.
    */
-  isStale({ servedAt, ageMs = 0 }: ListPage, arrivedAt: number): boolean {
+  isStale({ servedAt, ageMs = 0 }: ListPage): boolean {
     const { state, options } = this
-    if (ageMs > arrivedAt - state.startedAt + clocksDifferMs) return true
+    if (ageMs > options.now() - state.startedAt + clocksDifferMs) return true
     if (state.servedAt === undefined || servedAt === undefined) return false
     if (servedAt < state.servedAt - clocksDifferMs) return true
     state.completeThrough = Math.min(state.completeThrough, (servedAt - options.readLagMs) * 1000)

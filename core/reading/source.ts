@@ -10,10 +10,6 @@ export interface PageRequest {
   page: number
   pageSize: number
   filters: Readonly<Record<string, string>>
-  /** Aborted when the read is closed. */
-  signal: AbortSignal
-  /** Called when the response has arrived; it is parsed when the promise resolves. */
-  awaitTurn?: (() => Promise<void>) | undefined
 }
 
 export type FetchPage = (request: PageRequest) => Promise<ListPage>
@@ -34,9 +30,7 @@ type Wrong = { kind: 'wrong'; reason: string; unordered?: true }
 
 /** Detects responses generated before the read began, as caches and lagging replicas serve them. */
 export interface Freshness {
-  now(): number
-  /** `arrivedAt`: when the response arrived, by `now`. What it says about its age is as of then. */
-  isStale(page: ListPage, arrivedAt: number): boolean
+  isStale(page: ListPage): boolean
   /** Called if a response stayed stale after all tries. */
   stayedStale(): void
 }
@@ -76,7 +70,6 @@ export class Source {
   readonly #requests: Requests
   readonly #freshness: Freshness
   readonly #isEndExact: boolean
-  readonly #closed = new AbortController()
 
   constructor(options: {
     key: Key
@@ -103,7 +96,7 @@ export class Source {
 
   /** Whether no further request may be made. */
   get exhausted(): boolean {
-    return this.#closed.signal.aborted || this.#requests.made >= this.#requests.most
+    return this.#requests.made >= this.#requests.most
   }
 
   /** Why records cannot be reached that the service counts: it refuses the pages that hold them. */
@@ -114,54 +107,29 @@ export class Source {
     return `the service counts ${this.count} records but refuses page ${page} of ${pageSize}${message === undefined ? '' : `: ${message}`}`
   }
 
-  /** Cancels the requests in flight. */
-  close(): void {
-    this.#closed.abort()
-  }
-
   /**
    * Fetches one page and counts the request; a response older than the read is requested again.
    * @throws the errors of the caller's fetch
    */
-  async page(request: Omit<PageRequest, 'filters' | 'signal'>): Promise<ListPage> {
+  async page(request: Omit<PageRequest, 'filters'>): Promise<ListPage> {
     for (let time = 1; ; time++) {
-      const { page, arrivedAt } = await this.#fetch(request)
+      this.#requests.made++
+      const page = await this.#fetchPage({ ...request, filters: this.filters })
+      tellApart(page.records)
       this.count = page.count ?? this.count
       this.size ??= page.count
-      if (!this.#freshness.isStale(page, arrivedAt)) return page
+      if (!this.#freshness.isStale(page)) return page
       if (time < maxTries && !this.exhausted) continue
       this.#freshness.stayedStale()
       return page
     }
   }
 
-  async #fetch(
-    request: Omit<PageRequest, 'filters' | 'signal'>,
-  ): Promise<{ page: ListPage; arrivedAt: number }> {
-    const arrival: { at?: number } = {}
-    const awaitTurn = () => {
-      arrival.at = this.#freshness.now()
-      return request.awaitTurn?.() ?? Promise.resolve()
-    }
-    this.#requests.made++
-    const page = await this.#fetchPage({
-      ...request,
-      ...(request.awaitTurn && { awaitTurn }),
-      filters: this.filters,
-      signal: this.#closed.signal,
-    })
-    tellApart(page.records)
-    return { page, arrivedAt: arrival.at ?? this.#freshness.now() }
-  }
-
   /**
    * Requests a window until the answer is usable, at most three times.
    * @throws errors that no other window would avoid
    */
-  async ask(
-    choice: PageChoice,
-    { descending = false, awaitTurn }: { descending?: boolean; awaitTurn?: () => Promise<void> } = {},
-  ): Promise<Answer> {
+  async ask(choice: PageChoice, { descending = false } = {}): Promise<Answer> {
     let asked = choice
     let lastLength: number | undefined
     let wrong: Wrong = { kind: 'wrong', reason: '' }
@@ -171,7 +139,7 @@ export class Source {
         return { kind: 'wrong', reason: `${this.idle} requests in a row brought the read no further` }
       let page: ListPage
       try {
-        page = await this.page({ ...asked, awaitTurn, ordering: descending ? `-${this.key}` : this.key })
+        page = await this.page({ ...asked, ordering: descending ? `-${this.key}` : this.key })
       } catch (error) {
         const answer = toAnswer(error, asked)
         if (answer.kind === 'beyond') this.#sawRefused(asked, error)

@@ -31,6 +31,7 @@ interface Work {
     keep: StepFolder['keep']
     /** @throws {Busy} if another recovery has begun meanwhile */
     holdLease: () => Promise<void>
+    /** Orphans that are looked up at once. */
     concurrency: number
     /** How long a record may stay invisible after its `created`, in ms. */
     readLagMs: number
@@ -64,7 +65,6 @@ export async function takeSnapshot(
     journal: join(folder, recoveryFiles.journal),
     billing,
     testMode: plan.identity.mode === 'test',
-    concurrency: deps.concurrency,
     readLagMs: deps.readLagMs,
     maxPages: plan.maxPages,
     signal,

@@ -39,7 +39,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--max-pages <n>', 'maximum requests of each read; a read cut short is unproven', toCount)
     .option(
       '--parallel <n>',
-      'ranges of a long list to read at once (default: 4; 1 divides no list)',
+      'ranges of a long list to read at once (default: BILLING_CONCURRENCY; 1 divides no list)',
       toParallel,
     )
     .option(

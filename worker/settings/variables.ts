@@ -79,9 +79,9 @@ export const variables = z.object({
   }),
   BILLING_RECORDS_PER_RANGE: number({ whole: true, from: 1, to: 1_000_000_000, unit: 'records' }).meta({
     meaning:
-      'A list of at least twice as many records is read in ranges of about this many, several at once (`--parallel`). A range costs about 1.5 requests.',
+      'A list of at least twice as many records is read in ranges of no fewer than this many, all at once: by default as many as `BILLING_CONCURRENCY` (`--parallel`). A range costs about 1.5 requests.',
     form: 'a whole number from 1',
-    default: '12500',
+    default: '1000',
   }),
   BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
     meaning:

@@ -77,7 +77,7 @@ interface Read {
 }
 
 /** How the list is read. */
-export type ListRead = Pick<AuditOptions, 'billing' | 'testMode' | 'readLagMs' | 'concurrency' | 'signal'>
+export type ListRead = Pick<AuditOptions, 'billing' | 'testMode' | 'readLagMs' | 'signal'>
 
 /** The newest `created` before the first send, minus the lag for records that become visible late. */
 export const lowerBound = ({
@@ -88,7 +88,7 @@ export const lowerBound = ({
 
 /** Passes on the records, newest first, until one is older than the bound: all newer ones have come by then. */
 export async function readDown(
-  { billing, testMode, readLagMs, concurrency, signal }: ListRead,
+  { billing, testMode, readLagMs, signal }: ListRead,
   {
     bound,
     toEndUpTo = 0,
@@ -101,17 +101,10 @@ export async function readDown(
   },
 ): Promise<Read> {
   const ids = new Set<string>()
-  // Leaving early cancels the windows in flight.
-  await using read = readList({
+  const read = readList({
     resource: retentions,
     testMode,
-    fetchPage: ({ signal: closed, ...request }) =>
-      billing.list({
-        resource: retentions,
-        ...request,
-        signal: signal === undefined ? closed : AbortSignal.any([signal, closed]),
-      }),
-    concurrency,
+    fetchPage: (request) => billing.list({ resource: retentions, ...request, ...(signal && { signal }) }),
     readLagMs,
     now: Date.now,
     idSet: async () => ({

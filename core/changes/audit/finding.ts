@@ -12,7 +12,7 @@ export interface AuditOptions {
   newestBefore: string | undefined
   /** How long after its `created` a record can become visible. */
   readLagMs: number
-  /** Windows in flight. */
+  /** Rows that are looked up at once. */
   concurrency: number
   signal?: AbortSignal
   /** Called for each finding. There may be many, so they are not kept here. */

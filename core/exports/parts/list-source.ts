@@ -54,13 +54,12 @@ export async function* readFromList(
 export async function* readFromRange(
   setup: SourceSetup & {
     resource: ListName
-    range: { start: ReadState; concurrency: () => number }
+    start: ReadState
   },
 ): Source {
-  const { start, concurrency } = setup.range
-  const state = (setup.from?.read ?? start) as ReadState
+  const state = (setup.from?.read ?? setup.start) as ReadState
   const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
-  yield* readRange({ ...toReadOptions(setup), concurrency, idSet, state })
+  yield* readRange({ ...toReadOptions(setup), idSet, state })
   return undefined
 }
 
@@ -76,11 +75,9 @@ export function toReadOptions({
     resource: list,
     filters: plan.filters,
     testMode: plan.identity.mode === 'test',
-    concurrency: deps.concurrency,
     readLagMs: deps.readLagMs,
     now: () => deps.state.now(),
-    fetchPage: ({ signal, ...page }) =>
-      billing.list({ resource: list, signal: AbortSignal.any([signal, cancelled]), ...page }),
+    fetchPage: (page) => billing.list({ resource: list, signal: cancelled, ...page }),
     ...(plan.since[resource] !== undefined && { updatedSince: plan.since[resource] }),
     ...(plan.servedAt !== undefined && { serviceTime: plan.servedAt }),
     ...(plan.maxPages !== undefined && { maxRequests: plan.maxPages }),

@@ -35,8 +35,8 @@ export interface SegmentSetup {
   from: Checkpoint | undefined
   /** What the list showed before its read began; for a read without a checkpoint. */
   first?: FirstLook | undefined
-  /** Set for a range of the list: its number, the state that it starts from, and its windows in flight. */
-  range?: { number: number; start: ReadState; concurrency: () => number }
+  /** Set for a range of the list: its number, and the state that it starts from. */
+  range?: { number: number; start: ReadState }
   billing: Billing
   cancelled: AbortSignal
   /** Called after list responses were received and their records written. */
@@ -214,7 +214,8 @@ export function openSegment(setup: SegmentSetup) {
 
 function openSource(setup: SourceSetup & Pick<SegmentSetup, 'resource' | 'first' | 'range'>): Source {
   const { plan, resource, first, range } = setup
-  if (!isDocumentName(resource) && range !== undefined) return readFromRange({ ...setup, resource, range })
+  if (!isDocumentName(resource) && range !== undefined)
+    return readFromRange({ ...setup, resource, start: range.start })
   if (!isDocumentName(resource)) return readFromList({ ...setup, resource, first })
   if (plan.ids === undefined) throw new Error(`${resource} can only be read by id`)
   return readFromIds({ ...setup, resource, ids: plan.ids })

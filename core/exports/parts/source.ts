@@ -30,9 +30,9 @@ export interface ReadDeps {
   shared: SharedFolder
   /** The clock of a read: workers on several machines may read it in turns. */
   state: Pick<State, 'now'>
-  /** The number of windows that one read may have in flight. */
+  /** The number of documents that a fetch by id requests at once. */
   concurrency: number
-  /** A list of twice as many records is read in ranges of about this many. */
+  /** A list of twice as many records is read in ranges of at least this many. */
   recordsPerRange: number
   /** How long a record may stay invisible after its `created`, in ms. */
   readLagMs: number

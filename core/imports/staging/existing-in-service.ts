@@ -26,7 +26,6 @@ interface FindExisting {
   newest: ListPage
   testMode: boolean
   readLagMs: number
-  concurrency: number
   signal: AbortSignal
 }
 
@@ -89,10 +88,9 @@ async function readAll(options: FindExisting): Promise<Existing> {
   const ids: Existing['ids'] = new Map()
   const seen = new Set<string>()
   const alike = Map.groupBy(lookups, looseKey)
-  await using read = readList({
+  const read = readList({
     resource: retentions,
-    fetchPage: ({ signal: closed, ...request }) =>
-      billing.list({ resource: retentions, ...request, signal: AbortSignal.any([signal, closed]) }),
+    fetchPage: (request) => billing.list({ resource: retentions, ...request, signal }),
     now: Date.now,
     idSet: async () => ({ add: (added) => added.map(({ id }) => seen.size !== seen.add(id).size) }),
     ...reading,

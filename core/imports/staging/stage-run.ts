@@ -26,7 +26,6 @@ interface StageOptions {
   deps: ImportGapDeps & {
     /** How long a record may stay invisible after its `created`. */
     readLagMs: number
-    concurrency: number
   }
   plan: ImportPlan
   billing: Billing
@@ -117,10 +116,10 @@ async function lookForExisting(
 ): Promise<Existing> {
   const { deps, plan, billing, matches, newest, signal } = options
   if (newest === undefined) return { ids: new Map(), reasons: [] }
-  const { readLagMs, concurrency } = deps
+  const { readLagMs } = deps
   const testMode = plan.identity.mode === 'test'
   const { lookups, known } = matches
-  const found = await findExisting({ billing, lookups, newest, testMode, readLagMs, concurrency, signal })
+  const found = await findExisting({ billing, lookups, newest, testMode, readLagMs, signal })
   const ids = new Map<string, string[]>()
   for (const [key, all] of found.ids) {
     const foreign = all.filter((id) => !known.has(id))

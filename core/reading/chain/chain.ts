@@ -1,54 +1,42 @@
 import { choosePageBelow } from '../pages/page-choice.ts'
-import { Prefetch, type PrefetchedWindow } from '../pages/prefetch.ts'
+import { fetchNewestPage } from '../pages/newest-page.ts'
 import { takeGroup } from '../ties/tie-group.ts'
+import { toTimestamp } from '../instant.ts'
 import { toLink } from './link.ts'
 import { maxUndated, type Pass } from '../pass.ts'
 import type { Reading } from '../reading.ts'
-import { LinkSearch } from './link-search.ts'
-import type { Answer } from '../source.ts'
 import type { ReadStep } from '../state.ts'
-import { fetchNewestPage } from '../pages/newest-page.ts'
+import { BorderSearch } from './border-search.ts'
 import { oldestOf, type Window } from './window.ts'
 
 export type ChainEnd = { kind: 'whole' } | { kind: 'capped' } | { kind: 'broken'; reason: string }
 
 /** How often the chain may restart at the top because a tie group no longer has a newer record above it. */
 const maxRestarts = 10
+/** The most windows that are requested for one link, and how many of them may fail, or lie past the end of the list. */
+const maxTries = 30
+const maxLost = 3
+const maxBeyond = 3
+/** How often the newest page is requested for one link. */
+const maxTops = 3
 
 /**
  * Reads the list window by window, each linked to the one before, from the newest record to the oldest.
  * If it ends `whole`, every record that was in the list throughout has been yielded.
+ *
+ * One request at a time: a window that is chosen after the last answer is chosen by where the list is now. Several
+ * requests at once come from several ranges.
  */
 export async function* followChain(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, ChainEnd> {
-  const { frontier } = pass
-  const prefetch = new Prefetch(pass.source, {
-    concurrency: () => reading.concurrency,
-    end: reading.state.range?.end,
-  })
-  let search = new LinkSearch(pass, { top: frontier.at === Infinity })
+  let top = pass.frontier.at === Infinity
   for (let restarts = 0; restarts <= maxRestarts;) {
-    const head = search.top || search.apart ? undefined : prefetch.head(pass.place)
-    const answer = await ask(pass, search, head)
-    if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
-    if (answer.kind === 'capped') return answer
-    if (search.emptyTop && isEmptyStart(answer)) return { kind: 'whole' }
-    const link = answer.kind === 'window' ? toLink(answer.window, frontier) : answer.kind
-    const predicted = head !== undefined && prefetch.wasPredicted(head, pass.place) ? head : undefined
-    // A window that lies too low is used later.
-    if (head !== undefined && link !== 'under') prefetch.drop()
-    if (answer.kind !== 'window' || (link !== 'links' && link !== 'stuck')) {
-      const reason = search.missed({ answer, link, head, predicted }, pass)
-      if (reason !== undefined) return { kind: 'broken', reason }
-      yield await pass.step()
-      continue
-    }
-    prefetch.taken(head)
-    if (link === 'links') search.linked(answer.window, predicted, pass)
-    if (link === 'links' && search.border.tries > 0) reading.state.counts.linksRepaired++
-    const joined = yield* join(reading, pass, { window: answer.window, isNew: link === 'links' })
+    const found = yield* findLink(pass, top)
+    if (found.kind !== 'linked') return found
+    if (found.isNew && found.tries > 1) reading.state.counts.linksRepaired++
+    const joined = yield* join(reading, pass, found)
     if (joined.kind === 'whole' || joined.kind === 'broken' || joined.kind === 'capped') return joined
-    if (joined.kind === 'moved') restarts++
-    search = new LinkSearch(pass, { top: joined.kind === 'moved' })
+    top = joined.kind === 'moved'
+    if (top) restarts++
   }
   return {
     kind: 'broken',
@@ -56,11 +44,79 @@ export async function* followChain(reading: Reading, pass: Pass): AsyncGenerator
   }
 }
 
+interface Linked {
+  kind: 'linked'
+  window: Window
+  /** It shows something older than the frontier. */
+  isNew: boolean
+  tries: number
+}
+
+/**
+ * Requests windows near the frontier until one links: first the one that should, then others by search. If no record
+ * above the frontier is left, or no other window links, the newest page is requested: it links by itself if it
+ * reaches the frontier.
+ */
+async function* findLink(pass: Pass, startsAtTop: boolean): AsyncGenerator<ReadStep, Linked | ChainEnd> {
+  const { frontier, source } = pass
+  const border = new BorderSearch(source.sizes, pass.place)
+  let isTop = startsAtTop
+  let isTopEmpty = false
+  let [tops, lost, beyond] = [0, 0, 0]
+  for (;;) {
+    const answer = isTop
+      ? await fetchNewestPage(pass)
+      : await source.ask(choosePageBelow(border.next(), source.sizes))
+    if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
+    if (answer.kind === 'capped') return answer
+    // Not even the newest page comes: the service is down, which says nothing about the list.
+    if (answer.kind === 'lost' && isTop) throw answer.error
+    let isNextTop = false
+    if (answer.kind === 'window') {
+      const { window } = answer
+      // Both ends of the list are empty.
+      if (isTopEmpty && window.fromStart && window.records.length === 0) return { kind: 'whole' }
+      const link = toLink(window, frontier)
+      if (link === 'links' || link === 'stuck')
+        return { kind: 'linked', window, isNew: link === 'links', tries: border.tries }
+      if (isTop) {
+        isTopEmpty = window.records.length === 0
+        if (source.count !== undefined) border.guess(Math.max(0, source.count - window.records.length))
+      } else if (link === 'over') border.sawOver(window.low)
+      else {
+        border.sawUnder(window.low + window.records.length - 1)
+        isNextTop = window.atEnd
+      }
+    } else if (answer.kind === 'lost') {
+      lost++
+      border.noAnswer()
+    } else {
+      beyond++
+      border.sawOver(answer.low)
+    }
+    if (isTop) tops++
+    const isExhausted = border.tries >= maxTries || lost >= maxLost
+    if (isTop && (isExhausted || tops >= maxTops))
+      return { kind: 'broken', reason: whyBroken(pass, { lost, tries: border.tries }) }
+    isTop = !isTop && (isNextTop || isExhausted || beyond === maxBeyond)
+    yield await pass.step()
+  }
+}
+
+function whyBroken({ frontier, source }: Pass, { lost, tries }: { lost: number; tries: number }): string {
+  const where = frontier.at === Infinity ? 'at the newest record' : `at ${toTimestamp(frontier.at)}`
+  if (lost >= maxLost)
+    return `the chain broke ${where}: ${lost} requests for windows there failed although the newest page could be read`
+  return source.unserved !== undefined
+    ? `the chain broke ${where}: ${source.unserved}`
+    : `the chain broke ${where}: none of ${tries} windows held both a newer and an older record`
+}
+
 /** Takes a window that links, and the tie group that extends past its end, if there is one. */
 async function* join(
   reading: Reading,
   pass: Pass,
-  { window, isNew }: { window: Window; isNew: boolean },
+  { window, isNew }: Linked,
 ): AsyncGenerator<ReadStep, ChainEnd | { kind: 'joined' } | { kind: 'moved' }> {
   if (isNew) yield await pass.take(window)
   let last = window
@@ -79,17 +135,6 @@ async function* join(
     return { kind: 'broken', reason: `more than ${maxUndated} records have no readable key` }
   const { endless } = pass
   return endless === undefined ? { kind: 'joined' } : { kind: 'broken', reason: endless }
-}
-
-function ask(pass: Pass, search: LinkSearch, head: PrefetchedWindow | undefined): Promise<Answer> {
-  if (search.top) return fetchNewestPage(pass)
-  if (head !== undefined) return head.answer
-  return pass.source.ask(choosePageBelow(search.border.next(), pass.source.sizes))
-}
-
-/** Page 1, oldest first, is empty: after an empty newest page there is nothing to link. */
-function isEmptyStart(answer: Answer): boolean {
-  return answer.kind === 'window' && answer.window.fromStart && answer.window.records.length === 0
 }
 
 /** All records of the window have the same key, and no other window can hold a newer one. */

@@ -27,11 +27,11 @@ const maxRepeated = 20
  */
 export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
   const { source } = pass
-  const ahead = new PagesAhead(pass, reading.concurrency)
+  const order: { ordering?: string } = { ordering: source.key }
   const begun = new Set<string>()
   let [lostInARow, repeated, longestPage] = [0, 0, 1]
   for (;;) {
-    const answer = await ahead.next()
+    const answer = await askPage(pass, order)
     if (answer.kind === 'capped') reading.state.capped = true
     if (answer.kind === 'capped') return
     if (answer.kind === 'end') {
@@ -70,55 +70,23 @@ export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<R
   }
 }
 
-/** Prefetches pages, several at once, and returns them in order. */
-class PagesAhead {
-  readonly #pass: Pass
-  readonly #maxAhead: number
-  readonly #queue: Promise<PageAnswer>[] = []
-  #ordering: string | undefined
-
-  constructor(pass: Pass, most: number) {
-    this.#pass = pass
-    this.#maxAhead = Math.max(1, most)
-    this.#ordering = pass.source.key
-  }
-
-  /** The answer for the pass's next page. */
-  async next(): Promise<PageAnswer> {
-    const { page, source } = this.#pass
-    while (this.#queue.length < this.#maxAhead && !source.exhausted) {
-      const answer = this.#ask(page + this.#queue.length)
-      // It may never be awaited if the list ends before this page.
-      answer.catch(() => undefined)
-      this.#queue.push(answer)
-    }
-    try {
-      return (await this.#queue.shift()) ?? { kind: 'capped' }
-    } catch (error) {
-      // A service that refuses the ordering may still list.
-      if (!(error instanceof Refused)) throw error
-      if (this.#ordering === undefined && page > 1)
-        return { kind: 'end', counted: this.#pass.source.count, error }
-      if (this.#ordering === undefined) throw error
-      this.#ordering = undefined
-      this.#queue.length = 0
-      return this.next()
-    }
-  }
-
-  async #ask(page: number): Promise<PageAnswer> {
-    const { source } = this.#pass
-    const order = this.#ordering === undefined ? {} : { ordering: this.#ordering }
-    try {
-      const answer = await source.page({ page, pageSize: source.sizes.most, ...order })
-      return answer.records.length === 0
-        ? { kind: 'end', counted: answer.count }
-        : { kind: 'page', page: answer }
-    } catch (error) {
-      if (error instanceof NotFound && error.byService && page > 1)
-        return { kind: 'end', counted: source.count }
-      if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }
-      throw error
-    }
+/** Requests the next page of the pass. The order is dropped where the service refuses it: it may still list. */
+async function askPage(pass: Pass, order: { ordering?: string }): Promise<PageAnswer> {
+  const { page, source } = pass
+  if (source.exhausted) return { kind: 'capped' }
+  try {
+    const answer = await source.page({ page, pageSize: source.sizes.most, ...order })
+    return answer.records.length === 0
+      ? { kind: 'end', counted: answer.count }
+      : { kind: 'page', page: answer }
+  } catch (error) {
+    if (error instanceof NotFound && error.byService && page > 1)
+      return { kind: 'end', counted: source.count }
+    if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }
+    if (!(error instanceof Refused)) throw error
+    if (order.ordering === undefined && page > 1) return { kind: 'end', counted: source.count, error }
+    if (order.ordering === undefined) throw error
+    delete order.ordering
+    return askPage(pass, order)
   }
 }

@@ -44,17 +44,13 @@ async function probe(
   const { options, key, requests } = reading
   const { fetchPage, filters = {} } = options
   // A stale answer gives a bound as good as any.
-  const freshness = { now: () => reading.now(), isStale: () => false, stayedStale() {} }
+  const freshness = { isStale: () => false, stayedStale() {} }
   const source = new Source({ key, filters, fetchPage, requests, freshness, sizes: undefined })
-  try {
-    const first = await source.ask({ page: 1, pageSize: source.sizes.most })
-    // The service is down, which says nothing about bounds.
-    if (first.kind === 'lost') throw first.error
-    const bounds = await Promise.all(places.map((place) => boundAt(source, place)))
-    return { bounds: bounds.filter((bound) => bound !== undefined), sizes: source.sizes }
-  } finally {
-    source.close()
-  }
+  const first = await source.ask({ page: 1, pageSize: source.sizes.most })
+  // The service is down, which says nothing about bounds.
+  if (first.kind === 'lost') throw first.error
+  const bounds = await Promise.all(places.map((place) => boundAt(source, place)))
+  return { bounds: bounds.filter((bound) => bound !== undefined), sizes: source.sizes }
 }
 
 /**

@@ -16,15 +16,11 @@ export async function* readRange(
   const reading = new Reading(options, options.state)
   const pass = new Pass(reading, { state: options.state.pass })
   if (pass.phase !== 'chain') return options.state
-  try {
-    const end = yield* followChain(reading, pass)
-    if (end.kind === 'broken') reading.addReason(end.reason)
-    if (end.kind === 'capped') reading.addReason('the read of a range was cut short')
-    pass.phase = end.kind === 'whole' ? 'ended' : 'pages'
-    const last = await pass.step()
-    yield last
-    return last.state
-  } finally {
-    pass.source.close()
-  }
+  const end = yield* followChain(reading, pass)
+  if (end.kind === 'broken') reading.addReason(end.reason)
+  if (end.kind === 'capped') reading.addReason('the read of a range was cut short')
+  pass.phase = end.kind === 'whole' ? 'ended' : 'pages'
+  const last = await pass.step()
+  yield last
+  return last.state
 }

@@ -11,8 +11,6 @@ interface ReadOptions {
   /** Limited to the run's share of the rate. */
   billing: Billing
   testMode: boolean
-  /** The most windows in flight. */
-  concurrency: number
   readLagMs: number
   /** The most list requests, including failed ones, across all calls with this journal. */
   maxPages: number
@@ -31,7 +29,7 @@ class PagesUsedUp extends Error {
  * removes a subscription from this list, so the whole read comes before the first resume.
  */
 export async function readCandidates(options: ReadOptions): Promise<CandidateRead> {
-  const { billing, testMode, concurrency, readLagMs, maxPages, signal, onProgress } = options
+  const { billing, testMode, readLagMs, maxPages, signal, onProgress } = options
   const journal = await openJournal(options.journal)
   try {
     if (journal.end !== undefined) return { ...journal.end, candidates: journal.candidates }
@@ -39,23 +37,22 @@ export async function readCandidates(options: ReadOptions): Promise<CandidateRea
       if (journal.requests >= maxPages) throw new PagesUsedUp()
       await journal.count()
     }
-    const fetchPage: Parameters<typeof readList>[0]['fetchPage'] = async ({ signal: closed, ...page }) => {
+    const fetchPage: Parameters<typeof readList>[0]['fetchPage'] = async (page) => {
       const window = await billing.list({
         resource: subscriptions,
         ...page,
-        signal: AbortSignal.any([signal, closed]),
+        signal,
         beforeSend,
         onFailure: () => journal.fail(),
       })
       journal.answer()
       return window
     }
-    await using read = readList({
+    const read = readList({
       resource: subscriptions,
       filters: { status: 'needs_attention' },
       testMode,
       fetchPage,
-      concurrency,
       readLagMs,
       now: Date.now,
       idSet: async () => journal.idSet(),

@@ -309,7 +309,7 @@ test('retentions: the list shows what was sent since everything was put back', a
   await engine.send({ rows: [2, 19] })
   const after = await run.restore()
   const { ledger, billing } = after
-  const bound = { billing, newestBefore: undefined, readLagMs: 60_000, concurrency: 2 }
+  const bound = { billing, newestBefore: undefined, readLagMs: 60_000 }
   expect(await markSeenInList({ ledger, run: after.run, ...space, ...bound })).toBe(2)
   await after.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()].every((number) => number === 1)).toBe(true)

@@ -17,7 +17,7 @@ test('after a restore the list is read down to the run’s first send, although 
   const restored = await start()
   await restored.stage(retentionRows(250))
   const { ledger, billing, run } = restored
-  const bound = { newestBefore, readLagMs: 1_000, concurrency: 1 }
+  const bound = { newestBefore, readLagMs: 1_000 }
   expect(await markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })).toBe(250)
 })
 
@@ -33,7 +33,7 @@ test('a list that is empty after a restore, and was not before, shows nothing: a
     count: 0,
     next: null,
   })
-  const bound = { newestBefore, readLagMs: 1_000, concurrency: 1 }
+  const bound = { newestBefore, readLagMs: 1_000 }
   const mark = (billing: Billing) =>
     markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })
   expect(await mark(service)).toBe(0)
@@ -52,7 +52,7 @@ test('a list that cannot be read completely shows nothing about staged rows: all
   sandbox.control.setFaults({
     faults: [{ kind: 'shortWindow', drop: 1, on: 'GET /retentions/', requests: [1, 2, 3, 4] }],
   })
-  const bound = { newestBefore: undefined, readLagMs: 1_000, concurrency: 1 }
+  const bound = { newestBefore: undefined, readLagMs: 1_000 }
   expect(await markSeenInList({ ledger, billing, run, workspace, mode: 'live', ...bound })).toBe(20)
   await restored.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual(Array.from({ length: 20 }, () => 1))

@@ -58,7 +58,6 @@ async function look({
     newest: await newestPage({ billing }),
     testMode: false,
     readLagMs: 1_000,
-    concurrency: 2,
     signal: new AbortController().signal,
   })
   const there = known.map(({ id }) => String(id))
@@ -131,7 +130,6 @@ describe('what the service has already', () => {
       newest: { ...(await newestPage({ billing })), count: 100 },
       testMode: false,
       readLagMs: 1_000,
-      concurrency: 2,
       signal: new AbortController().signal,
     })
     expect(found.reasons).toContainEqual(expect.stringContaining('the service repeats pages'))

@@ -105,18 +105,16 @@ export class DriftingList {
     return this.#throughout
   }
 
-  readonly fetchPage = async (request: Omit<PageRequest, 'signal'>): Promise<ListPage> => {
+  readonly fetchPage = async (request: PageRequest): Promise<ListPage> => {
     if (++this.requests > mostRequests)
       throw new Error(`the read does not end: ${JSON.stringify(this.options)}`)
     for (let turn = Math.floor(this.random() * 8); turn >= 0; turn--) await Promise.resolve()
     this.#drift()
     if (this.random() < this.options.gatewayFaults) throw gatewayFault(this.random())
-    const served = this.serve(request)
-    await request.awaitTurn?.()
-    return served
+    return this.serve(request)
   }
 
-  serve({ ordering = 'created', page, pageSize, filters }: Omit<PageRequest, 'signal'>): ListPage {
+  serve({ ordering = 'created', page, pageSize, filters }: PageRequest): ListPage {
     const { countLag, replicaLag, staleShare, shuffledTies, shortWindows } = this.options
     const size = Math.min(pageSize, this.options.cap ?? 100)
     const back = (lag: number) => Math.floor(this.random() * (lag + 1))

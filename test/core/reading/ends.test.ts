@@ -26,7 +26,6 @@ const listOf = (options: Partial<ListOptions> = {}) => new DriftingList({ ...cal
 const options = {
   resource: customers,
   testMode: false,
-  concurrency: 1,
   readLagMs: 60_000,
   now: () => 1_800_000_000_000,
   idSet: () => Promise.resolve(createIdSet([])),
@@ -62,7 +61,7 @@ describe('a list that grows as fast as it is read', () => {
     ['in the middle', 300],
     ['at its oldest end', 300],
   ] as const)('%s, by %i records a request, is left unproven', async (where, by) => {
-    const { outcome, ids } = await readThrough({ fetchPage: growing(where, by), concurrency: 1 })
+    const { outcome, ids } = await readThrough({ fetchPage: growing(where, by) })
     expect(outcome.verdict).toBe('unproven')
     if (by === 40) expect(outcome.reasons[0]).toMatch(/^the list grows as fast as it is read: it had 2/)
     expect(outcome.requests).toBeLessThan(600)
@@ -70,16 +69,13 @@ describe('a list that grows as fast as it is read', () => {
   })
 
   test('at its newest end is proven, because the read goes away from it', async () => {
-    const { outcome } = await readThrough({ fetchPage: growing('at its newest end', 40), concurrency: 1 })
+    const { outcome } = await readThrough({ fetchPage: growing('at its newest end', 40) })
     expect(outcome.reasons).toEqual([])
   })
 
   test('is left, however often the read is interrupted', async () => {
     const how = { crash: 0.02, random: createRandom(29) }
-    const { outcome } = await readThrough(
-      { fetchPage: growing('at its oldest end', 40), concurrency: 1 },
-      how,
-    )
+    const { outcome } = await readThrough({ fetchPage: growing('at its oldest end', 40) }, how)
     expect(outcome.verdict).toBe('unproven')
     expect(outcome.requests).toBeLessThan(1_000)
   })
@@ -140,7 +136,7 @@ describe('a service that repeats its last page endlessly', () => {
       count: count(request.page, request.pageSize),
       next: `/list/?page=${request.page + 1}`,
     }))
-    const { outcome, ids } = await readThrough({ fetchPage, concurrency: 1 })
+    const { outcome, ids } = await readThrough({ fetchPage })
     expect(outcome.verdict).toBe('unproven')
     expect(new Set(ids).size).toBe(730)
     expect(outcome.requests).toBeLessThan(120)
@@ -155,7 +151,7 @@ describe('a service that repeats its last page endlessly', () => {
       count: 1e12,
       next: '/list/?page=1',
     }))
-    const { outcome } = await readThrough({ fetchPage, concurrency: 1 })
+    const { outcome } = await readThrough({ fetchPage })
     expect(outcome.reasons).toContainEqual(expect.stringContaining('the service repeats pages'))
     expect(outcome.requests).toBeLessThan(60)
   })

@@ -34,7 +34,6 @@ describe('records that a list hides unless their status is asked for', () => {
     const all = rows(1000).map((row) => (row.status === 'finalized' ? { ...row, status: 'active' } : row))
     const { outcome, ids } = await readThrough({
       ...options,
-      concurrency: 1,
       ...hiding(all, ['finalized'], {
         onRequest: (asked) => {
           if (asked === turn)
@@ -50,7 +49,6 @@ describe('records that a list hides unless their status is asked for', () => {
     const all = rows(1000).map((row) => (row.status === 'finalized' ? { ...row, status: 'active' } : row))
     const { outcome, ids } = await readThrough({
       ...options,
-      concurrency: 1,
       ...hiding(all, ['finalized'], {
         onRequest: (asked) => {
           if (asked !== 16) return

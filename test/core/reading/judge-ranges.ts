@@ -12,7 +12,6 @@ import { readInRanges } from './read-in-ranges.ts'
 const lostForGood = new Set(['ServiceFault', 'NotFound'])
 
 export const anyRangedRead = fc.record({
-  concurrency: fc.constantFrom(1, 2, 4, 8),
   crash: fc.constantFrom(0, 0, 0.05, 0.3),
 })
 
@@ -32,14 +31,14 @@ export interface Judged {
  */
 export async function judgeRanges(
   options: ListOptions,
-  { concurrency, crash, mutant }: { concurrency: number; crash: number; mutant?: Mutant | undefined },
+  { crash, mutant }: { crash: number; mutant?: Mutant | undefined },
 ): Promise<Judged> {
   const list = new DriftingList(options)
   const random = createRandom(options.seed ^ 0x5bd1e995)
   const most = 1 + Math.floor(random() * 6)
   const isPlanned = random() < 0.3
   const taken = await readInRanges(
-    { fetchPage: list.fetchPage, concurrency },
+    { fetchPage: list.fetchPage },
     {
       divide: isPlanned ? { count: list.now.length, most } : (read) => anyPlan({ read, list, random, most }),
       crash,

@@ -17,7 +17,6 @@ import { createRandom, DriftingList, type ListOptions } from './drifting-list.ts
 import { readThrough } from './read-through.ts'
 
 const anyRead = fc.record({
-  concurrency: fc.constantFrom(1, 2, 4, 8),
   crash: fc.constantFrom(0, 0, 0.05, 0.3),
 })
 
@@ -31,10 +30,10 @@ describe('a read that is called proven', () => {
     async () => {
       const verdicts: Record<string, number> = {}
       await fc.assert(
-        fc.asyncProperty(anyList, anyRead, async (options, { concurrency, crash }) => {
+        fc.asyncProperty(anyList, anyRead, async (options, { crash }) => {
           const list = new DriftingList(options)
           const taken = await readThrough(
-            { fetchPage: list.fetchPage, concurrency },
+            { fetchPage: list.fetchPage },
             { crash, random: createRandom(options.seed + 1) },
           ).catch((error: Error) => {
             if (!lostForGood.has(error.name)) throw error

@@ -145,7 +145,6 @@ describe('the bounds of ranges', () => {
     planRanges({
       resource: subscriptions,
       testMode: false,
-      concurrency: 1,
       readLagMs: 0,
       now: () => served,
       idSet: () => Promise.reject(new Error('not wanted')),
@@ -316,7 +315,6 @@ describe('ranges are joined only', () => {
   const read: ReadOptions = {
     resource: subscriptions,
     testMode: false,
-    concurrency: 1,
     readLagMs: 0,
     now: () => served,
     fetchPage: list.fetchPage,

@@ -30,7 +30,6 @@ export async function readInRanges(
   const options: ReadOptions = {
     resource: customers,
     testMode: false,
-    concurrency: 4,
     readLagMs: 60_000,
     now: () => 1_800_000_000_000,
     idSet: () => Promise.reject(new Error('a range needs no set of ids')),

@@ -152,7 +152,7 @@ describe('a large group of one time is not proven', () => {
       const place = low > 0 ? 0 : high + 1
       return members.slice(1).toSpliced(Math.min(place, size - 1), 0, tied('t0'))
     })
-    const { outcome, ids } = await readThrough({ fetchPage, concurrency: 1 })
+    const { outcome, ids } = await readThrough({ fetchPage })
     expect(ids).not.toContain('t0')
     expect(outcome.verdict).toBe('unproven')
   })
@@ -163,7 +163,7 @@ describe('a large group of one time is not proven', () => {
       const others = members.slice(2).toSpliced(first ? high : low - 1, 0, tied(`new ${request}`))
       return others.toSpliced(first ? high + 1 : 0, 0, tied('t0'))
     })
-    const { outcome } = await readThrough({ fetchPage, concurrency: 1 })
+    const { outcome } = await readThrough({ fetchPage })
     expect(outcome.verdict).toBe('unproven')
   })
 })
@@ -182,7 +182,6 @@ test('a record that slides past two sweeps in a row is taken: the places of a gr
   let stage = 0
   let last: number | undefined
   const { outcome, ids } = await readThrough({
-    concurrency: 1,
     fetchPage: (request) => {
       const { page, pageSize } = request
       if (page === 3 && last === 2 && pageSize === sweeps[stage]) stage += 1
@@ -298,7 +297,6 @@ describe('what a service may do', () => {
       const list = listOf({ size: 700 })
       let responses = 0
       const { ids, outcome } = await readThrough({
-        concurrency: 1,
         fetchPage: async (request) => {
           const page = await list.fetchPage(request)
           responses += 1
@@ -357,7 +355,7 @@ describe('what a service may do', () => {
       if (++requests === 4) list.versions = [list.now.slice(0, 500)]
       return list.fetchPage(request)
     }
-    const { outcome, ids } = await readThrough({ fetchPage, concurrency: 1 })
+    const { outcome, ids } = await readThrough({ fetchPage })
     expect(outcome.verdict).toBe('proven')
     expect(list.now.every(({ id }) => ids.includes(id))).toBe(true)
     expect(outcome.requests).toBeLessThan(14)
@@ -387,7 +385,6 @@ const failure = { method: 'GET', path: '/customers/' }
 const options = {
   resource: customers,
   testMode: false,
-  concurrency: 4,
   readLagMs: 60_000,
   now: () => Date.parse('2026-11-21T12:00:00Z'),
   idSet: () => Promise.resolve(createIdSet([])),
@@ -519,28 +516,6 @@ describe('requests that are lost', () => {
 })
 
 describe('leaving the loop', () => {
-  test('aborts what is in flight, and leaves no rejection behind', async () => {
-    const list = listOf({ size: 3000 })
-    const signals: AbortSignal[] = []
-    let answered = 0
-    const fetchPage: FetchPage = (request) => {
-      signals.push(request.signal)
-      if (++answered <= 3) return list.fetchPage(request)
-      return new Promise((_, reject) => {
-        request.signal.addEventListener('abort', () => reject(new Error('aborted')))
-      })
-    }
-    const unhandled: unknown[] = []
-    const listen = (error: unknown) => unhandled.push(error)
-    process.on('unhandledRejection', listen)
-    for await (const step of readList({ ...options, fetchPage })) if (step.progress.records > 100) break
-    await new Promise((resolve) => setImmediate(resolve))
-    process.off('unhandledRejection', listen)
-    expect(signals.length).toBeGreaterThan(3)
-    expect(signals.every(({ aborted }) => aborted)).toBe(true)
-    expect(unhandled).toEqual([])
-  })
-
   test('a state is small, and a read resumes from it after it was JSON', async () => {
     const list = listOf({ size: 3000, ties: 0.6, shuffledTies: true })
     const read = readList({ ...options, fetchPage: list.fetchPage })

@@ -48,7 +48,6 @@ export async function readThrough(
     const read = readList({
       resource: customers,
       testMode: false,
-      concurrency: 4,
       readLagMs: 60_000,
       now: () => 1_800_000_000_000,
       idSet: () => Promise.resolve(createIdSet(ids)),

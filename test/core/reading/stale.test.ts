@@ -28,7 +28,7 @@ const list = new DriftingList({
 function readServed(more: (request: number) => Partial<ListPage>, options = {}) {
   let requests = 0
   const fetchPage: FetchPage = (request) => Promise.resolve({ ...list.serve(request), ...more(++requests) })
-  return readThrough({ fetchPage, serviceTime: began, now: () => began, concurrency: 1, ...options })
+  return readThrough({ fetchPage, serviceTime: began, now: () => began, ...options })
 }
 
 describe('a response that is older than the read', () => {
@@ -52,21 +52,6 @@ describe('a response that is older than the read', () => {
       serviceTime: undefined,
     })
     expect(outcome.reasons).toEqual([reason])
-  })
-
-  test('is as old as it was on arrival, however long it waits for its turn', async () => {
-    let now = began
-    // What is read ahead comes from a cache, which got it before the read began, and waits for its turn.
-    const fetchPage: FetchPage = async ({ awaitTurn, ...request }) => {
-      const served = { ...list.serve(request), servedAt: undefined }
-      if (awaitTurn === undefined) return served
-      const ageMs = now - (began - minute)
-      await awaitTurn()
-      now += 5 * minute
-      return { ...served, ageMs }
-    }
-    const { outcome } = await readThrough({ fetchPage, now: () => now, concurrency: 1 })
-    expect(outcome).toMatchObject({ verdict: 'unproven', reasons: [reason] })
   })
 
   test('is a look at one status too', async () => {

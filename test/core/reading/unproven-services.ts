@@ -36,7 +36,7 @@ const more = ({ page }: PageRequest): ListPage => {
 }
 
 export const served = Date.parse('2026-11-21T12:00:00Z')
-export const options = { now: () => served, serviceTime: served, concurrency: 1 }
+export const options = { now: () => served, serviceTime: served }
 
 /** One service, or one question, for each reason for which a read can be unproven. */
 export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {

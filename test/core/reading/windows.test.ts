@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { choosePageAround, choosePageBelow, usualSizes } from '../../../core/reading/pages/page-choice.ts'
 import { Frontier } from '../../../core/reading/chain/frontier.ts'
 import { toLink } from '../../../core/reading/chain/link.ts'
-import { OverlapMargin } from '../../../core/reading/chain/overlap-margin.ts'
 import { BorderSearch } from '../../../core/reading/chain/border-search.ts'
 import { lowOf, type Window } from '../../../core/reading/chain/window.ts'
 import { seed } from './any-list.ts'
@@ -27,23 +26,6 @@ describe('the window below a place', () => {
     for (; at > 1; requests++) at = lowOf(choosePageBelow(at, usualSizes)) + 1
     expect(requests / 10_000).toBeLessThan(1.16)
     expect(requests / 10_000).toBeGreaterThan(1.14)
-  })
-
-  test('gives up reach for room above where links were missed, and starts lower where none needs room', () => {
-    const ties = new OverlapMargin()
-    for (let link = 0; link < 50; link++) ties.learn(link % 2 === 0 ? 6 : 0)
-    const deletes = new OverlapMargin()
-    for (let link = 0; link < 500; link++) deletes.learn(-5)
-    const mean = (missed: OverlapMargin['missed']) => {
-      let above = 0
-      for (let at = 10_000; at < 11_000; at++) {
-        const cut = choosePageBelow(at, usualSizes, missed)
-        above += lowOf(cut) + cut.pageSize - 1 - at
-      }
-      return above / 1000
-    }
-    expect(mean(ties.missed)).toBeGreaterThan(mean(new OverlapMargin().missed) + 1)
-    expect(mean(deletes.missed)).toBeLessThan(mean(new OverlapMargin().missed))
   })
 })
 

@@ -22,7 +22,6 @@ async function openSnapshot(faults: SandboxOptions['faults'], settings: Partial<
       journal,
       billing,
       testMode: false,
-      concurrency: 4,
       readLagMs: 60_000,
       maxPages: pages,
       signal: new AbortController().signal,

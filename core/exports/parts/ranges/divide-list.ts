@@ -4,12 +4,10 @@ import { type FirstLook, toReadOptions } from '../list-source.ts'
 import type { SegmentSetup } from '../read-into-parts.ts'
 import { keepRangePlan } from './kept-ranges.ts'
 
-/** More ranges than are read at once, so that workers that are quicker take more of them. */
-const rangesPerReader = 4
-
 /**
- * Divides a long list into ranges before its read begins. Returns whether it is divided. A range costs about 1.5
- * requests, so a short list is read as one; so is a read that is incremental (`updated` changes) or cut short.
+ * Divides a list into as many ranges as are read at once, before its read begins. Returns whether it is divided. A range
+ * costs about 1.5 requests, so a short list is read as one; so is a read that is incremental (`updated` changes) or cut
+ * short.
  */
 export async function divideList(
   setup: Pick<SegmentSetup, 'deps' | 'plan' | 'resource' | 'folder' | 'billing' | 'cancelled'>,
@@ -18,8 +16,8 @@ export async function divideList(
   const { deps, plan, resource, folder } = setup
   const { parallel = 1, maxPages, since } = plan
   if (isDocumentName(resource) || maxPages !== undefined || since[resource] !== undefined) return false
-  const most = Math.min(Math.floor(count / deps.recordsPerRange), parallel * rangesPerReader)
-  if (parallel === 1 || most < 2) return false
+  const most = Math.min(Math.floor(count / deps.recordsPerRange), parallel)
+  if (most < 2) return false
   const ranges = await planRanges({
     ...toReadOptions({ ...setup, resource }),
     idSet: () => Promise.reject(new Error('nothing has been read')),
