@@ -13,8 +13,8 @@ import type { StepContext } from '../step.ts'
 
 /** Fetches the files that an input names. */
 async function fetchInput({ folder, asked }: { folder: StepFolder; asked: AskedImport }): Promise<void> {
-  const { file, lines, mapping } = asked
-  for (const path of [file, lines, mapping]) if (path !== undefined) await folder.fetchFile(path)
+  const { file, mapping } = asked
+  for (const path of [file, mapping]) if (path !== undefined) await folder.fetchFile(path)
   if (mapping === undefined) return
   // Read again, and checked, when the import is opened.
   const { lookups = {} } = await readMapping(join(folder.dataDir, mapping)).catch((): Mapping => ({}))

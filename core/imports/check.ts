@@ -2,11 +2,12 @@ import { createDiskSet } from '../storage/disk-set.ts'
 import { type CheckedChanges, toCheckedChange } from './checked-changes.ts'
 import { type ControlTotals, createControlTotals } from './control-totals.ts'
 import { type Expectations, findUnmet } from './expectations.ts'
+import type { Table } from './csv/table.ts'
 import type { ImportKind, ImportKindName } from './kinds.ts'
 import type { CellTally } from './mapping/column.ts'
 import type { IgnoredColumn } from './mapping/column-mapping.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
-import { type ImportFile, type OpenFile, openFile, type Tables } from './open-file.ts'
+import { type ImportFile, type OpenFile, openFile } from './open-file.ts'
 import type { ParsedChange } from './parsed-changes.ts'
 import { createProblems, type Problem } from './problems.ts'
 
@@ -16,8 +17,8 @@ export interface FileCheck {
   file: string
   /** Of each workbook, the sheet that was read, and those that were not. */
   sheets?: Mapping['sheets']
-  /** How the files are written, detected once. */
-  tables: Tables
+  /** How the file is written, detected once. */
+  table: Table
   totals: ControlTotals
   /** Changes without a problem. */
   valid: number
@@ -88,26 +89,20 @@ export async function checkFile(of: CheckOptions): Promise<FileCheck> {
     }
   } finally {
     duplicates.close()
-    file.close()
   }
 }
 
-function describe({ kind, name, tables, columnMapping, columns, lines }: OpenFile) {
-  const left = lines?.left() ?? 0
-  const unused =
-    left === 0
-      ? []
-      : [{ column: lines?.name ?? '', reason: `${left} of its rows belong to no row of the file` }]
+function describe({ kind, name, table, columnMapping, columns }: OpenFile) {
   return {
     kind: kind.name,
     file: name,
-    tables,
-    columns: [...columns, ...(lines?.columns ?? [])].map(({ header, target, tally }) => ({
+    table,
+    columns: columns.map(({ header, target, tally }) => ({
       column: header,
       field: target.name,
       ...tally,
     })),
-    ignored: [...columnMapping.ignored, ...unused],
+    ignored: [...columnMapping.ignored],
     constants: columnMapping.constants.map(({ target, text }) => ({ field: target.name, text })),
   }
 }

@@ -25,8 +25,6 @@ const limits = {
 const importInput = z.strictObject({
   kind: z.enum(importKindNames),
   file: z.string().min(1),
-  /** A file with the lines of the records. */
-  lines: z.string().min(1).optional(),
   /** A stored mapping.json. */
   mapping: z.string().min(1).optional(),
   locale: z.string().optional(),

@@ -114,9 +114,8 @@ const toWords = (reading: Origin['reading']) => reading.flatMap(([option, value]
 const rows = (count: number) => (count === 1 ? 'row' : 'rows')
 
 /** The files of a plan: the run's own copies, which identify the same run as the originals. */
-const filesOf = ({ mapping, lines, columns }: ImportPlan, dataDir: string) => ({
+const filesOf = ({ mapping, columns }: ImportPlan, dataDir: string) => ({
   mapping: join(dataDir, mapping),
-  lines: lines === undefined ? undefined : join(dataDir, lines),
   columns,
 })
 

@@ -3,11 +3,10 @@ import { comparableName, readableName } from './cells/invisible.ts'
 import type { Conventions } from './cells/locale.ts'
 import type { DecimalMark } from './cells/numbers.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
-import { MappingError, UnreadableFileError } from './errors.ts'
+import { MappingError } from './errors.ts'
 import { shownName } from './file-name.ts'
 import { groupRows, type Unit } from './group-rows.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
-import { type LineSource, openLineSource } from './line-source.ts'
 import { type Column, createColumn } from './mapping/column.ts'
 import { type ColumnMapping, countMapped, mapColumns } from './mapping/column-mapping.ts'
 import { type Lookup, readLookup } from './mapping/lookup.ts'
@@ -22,37 +21,27 @@ export interface ImportFile {
   mapping?: Mapping | undefined
   /** The only columns to send, by the names of our fields. */
   columns?: readonly string[] | undefined
-  /** A file with the lines of the records: `retention_lines.csv` beside an exported `retentions.csv`. */
-  lines?: string | undefined
   /** From an earlier read of the same file, which is then not examined again. */
-  tables?: Tables | undefined
-}
-
-/** How the files of an import are written. */
-export interface Tables {
-  file: Table
-  lines?: Table | undefined
+  table?: Table | undefined
 }
 
 export interface OpenFile {
   kind: ImportKind
   name: string
-  tables: Tables
+  table: Table
   columnMapping: ColumnMapping
   columns: readonly Column[]
   /** Problems of the file as a whole: its header, constants and lookups. */
   problems: readonly Problem[]
-  lines: LineSource | undefined
   /** The file's decimal mark, as far as its options or the cells read so far show it. */
   decimal(): DecimalMark | undefined
   changes(): AsyncGenerator<ParsedChange>
   /** After all changes: what only a whole column shows. */
   doubts(): Problem[]
-  close(): void
 }
 
 /**
- * Reads the header of a file and prepares to stream its rows in constant memory. Must be closed.
+ * Reads the header of a file and prepares to stream its rows in constant memory.
  * @throws {UnreadableFileError} it is not a table with a header and a row
  * @throws {MappingError} a locale is unknown or a lookup file cannot be used
  */
@@ -60,17 +49,15 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   const kind = importKinds[name]
   const { path } = file
   const conventions = conventionsIn(mapping)
-  const table = file.tables?.file ?? (await openTable(path, mapping))
+  const table = file.table ?? (await openTable(path, mapping))
   const { header } = table
   const reader = createCellReader({ conventions })
   const asWritten = mapping.encoding !== undefined
-  const columnMapping = columnMappingOf({ ...file, kind, mapping, header })
+  const columnMapping = mapColumns({ ...file, kind, mapping, header })
   if (columnMapping.problems.length > 0) await refuseTitle({ ...file, kind, mapping, table })
   const lookups = await readLookups({ mapping, columnMapping })
-  const idAt = columnMapping.targets.findIndex((target) => target?.name === 'id')
-  const joinAt = file.lines === undefined ? -1 : idAt
   const columns = columnMapping.targets.flatMap((target, index): Column[] => {
-    if (target === undefined || index === joinAt) return []
+    if (target === undefined) return []
     const lookup = lookups.byField.get(target.name)
     return [
       createColumn({
@@ -85,8 +72,6 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
     ]
   })
   const constants = readConstants({ kind, columnMapping, conventions, lookups: lookups.byField })
-  const lines = await openLines({ ...file, kind, conventions, encoding: mapping.encoding })
-  const canJoin = lines !== undefined && joinAt !== -1 && lines.problems.length === 0
   const parse = createChangeParser({
     kind,
     header,
@@ -94,21 +79,14 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
     fields: columnMapping.fields,
     unnamed: columnMapping.unnamed,
     constants: constants.values,
-    lines: canJoin ? { source: lines, joinAt } : undefined,
   })
   return {
     kind,
     name: shownName(path),
-    tables: { file: table, lines: lines?.table },
+    table,
     columnMapping,
     columns,
-    problems: [
-      ...columnMapping.problems,
-      ...lookups.problems,
-      ...constants.problems,
-      ...(lines?.problems ?? []),
-    ],
-    lines,
+    problems: [...columnMapping.problems, ...lookups.problems, ...constants.problems],
     decimal: () => reader.decimal(),
     changes: async function* () {
       for await (const unit of unitsOf({ path, table, kind, columnMapping })) yield parse(unit)
@@ -119,7 +97,6 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
         const column = columns.find(({ target }) => target.name === field)?.header ?? `--set ${field}`
         return fault === undefined ? [] : [{ line: fault.row, column, ...fault }]
       }),
-    close: () => lines?.close(),
   }
 }
 
@@ -133,22 +110,19 @@ export async function openUnits({ kind: name, mapping = {}, ...file }: ImportFil
 }> {
   const kind = importKinds[name]
   const { path } = file
-  const table = file.tables?.file ?? (await openTable(path, mapping))
-  const columnMapping = columnMappingOf({ ...file, kind, mapping, header: table.header })
+  const table = file.table ?? (await openTable(path, mapping))
+  const columnMapping = mapColumns({ ...file, kind, mapping, header: table.header })
   return { table, units: unitsOf({ path, table, kind, columnMapping }) }
 }
 
 type Opening = Omit<ImportFile, 'kind' | 'mapping'> & { kind: ImportKind; mapping: Mapping }
 
-const columnMappingOf = ({ lines, ...file }: Opening & { header: readonly string[] }): ColumnMapping =>
-  mapColumns({ ...file, hasLines: lines !== undefined })
-
 /** Rows in which to search for a header below a title. */
 const mostTitleRows = 20
 
 /** @throws {MappingError} if a later row has the names of the columns */
-async function refuseTitle({ path, table, lines, ...file }: Opening & { table: Table }): Promise<void> {
-  const options = { ...file, header: table.header, hasLines: lines !== undefined }
+async function refuseTitle({ path, table, ...file }: Opening & { table: Table }): Promise<void> {
+  const options = { ...file, header: table.header }
   let best = { row: table.headerRow, names: Math.max(1, countMapped(options, table.header)) }
   for await (const { row, cells } of readTable(path, table)) {
     if (row > table.headerRow + mostTitleRows) break
@@ -214,23 +188,4 @@ function readConstants({
     else problems.push(aboutColumn(`--set ${target.name}`, { ...cell.fault, value: text }))
   }
   return { values, problems }
-}
-
-async function openLines({
-  kind,
-  lines: path,
-  tables,
-  conventions,
-  encoding,
-}: Pick<ImportFile, 'lines' | 'tables'> & {
-  kind: ImportKind
-  conventions: Conventions
-  encoding: Mapping['encoding']
-}): Promise<LineSource | undefined> {
-  if (path === undefined) return undefined
-  const { list } = kind
-  if (list === undefined)
-    throw new UnreadableFileError(`${shownName(path)} cannot be used: ${kind.one}s have no file of lines.`)
-  const reader = createCellReader({ conventions })
-  return openLineSource({ kind, list, path, reader, encoding, table: tables?.lines })
 }

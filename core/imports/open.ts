@@ -65,25 +65,13 @@ async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: stri
   const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
   const base: Mapping = asked.mapping === undefined ? {} : await readMapping(await inside(asked.mapping))
   for (const path of Object.values(base.lookups ?? {})) await inside(path)
-  const {
-    kind,
-    columns,
-    lines,
-    locale,
-    decimal,
-    dates,
-    encoding,
-    taxIds,
-    sheet,
-    headerRow,
-    skipRows,
-    dateCells,
-  } = asked
+  const { kind, columns, locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells } =
+    asked
   const reading = { locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells }
   const mapping = toMapping({ base, ...reading })
   // Refuses an unknown locale before anything is copied.
   conventionsIn(mapping)
-  return { kind, columns, file: await inside(asked.file), lines: lines && (await inside(lines)), mapping }
+  return { kind, columns, file: await inside(asked.file), mapping }
 }
 
 /**
@@ -113,8 +101,8 @@ export async function findKeptPlan(place: Place & { runId: string }): Promise<Im
 /** Uses the run's own copy if the upload is gone, as after a Reset or a second start with the same input. */
 async function withKeptCopy({ asked, ...place }: Place & { asked: AskedImport }): Promise<AskedImport> {
   if (!asked.file.includes(uploadPrefix)) return asked
-  for await (const { source, file, lines, mapping } of plansOf(place))
-    if (source === asked.file) return { ...asked, file, mapping, ...(lines !== undefined && { lines }) }
+  for await (const { source, file, mapping } of plansOf(place))
+    if (source === asked.file) return { ...asked, file, mapping }
   return asked
 }
 

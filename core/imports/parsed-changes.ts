@@ -4,7 +4,6 @@ import { textOf } from '../changes/compare-fields.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import type { Unit } from './group-rows.ts'
 import { type ImportKind, requiredFields } from './kinds.ts'
-import type { LineSource } from './line-source.ts'
 import type { Column } from './mapping/column.ts'
 import { eachRow, type FieldTarget } from './mapping/field-target.ts'
 import { compactLists, setAt } from './mapping/set-at.ts'
@@ -36,16 +35,14 @@ export interface ChangeParserOptions {
   /** Indexes of the columns without a name. */
   unnamed: readonly number[]
   constants: readonly { target: FieldTarget; value: unknown }[]
-  /** The file of lines, and the index of the column that joins the two. */
-  lines: { source: LineSource; joinAt: number } | undefined
 }
 
 /** Creates the parser from rows to bodies, which collects every problem of each. */
 export function createChangeParser(options: ChangeParserOptions): (unit: Unit) => ParsedChange {
-  const { kind, columns, constants, lines } = options
+  const { kind, columns, constants } = options
   // A list is reported under its own name, whichever of its columns the file has.
   const columnOf = new Map(
-    [...columns, ...(lines?.source.columns ?? [])].map(({ target: { path }, header }) => {
+    columns.map(({ target: { path }, header }) => {
       const field = String(path[0])
       return [field, path.length === 1 ? header : field]
     }),
@@ -75,7 +72,6 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
     }
     for (const { target, value } of constants) setAt(body, target.path, 0, value)
     const isShaped = readUnit({ ...options, unit, parsing })
-    readLines({ lines, first, parsing })
     compactLists(body)
     const change = {
       row: first.row,
@@ -146,31 +142,19 @@ function readUnit({
   return isShaped
 }
 
-function readLines({
-  lines,
-  first,
-  parsing,
-}: Pick<ChangeParserOptions, 'lines'> & { first: SourceRow; parsing: Parsing }): void {
-  if (lines === undefined) return
-  const { source, joinAt } = lines
-  for (const [item, row] of source.take((first.cells[joinAt] ?? '').trim()).entries())
-    for (const column of source.columns) readCell({ parsing, column, row, item, file: source.name })
-}
-
 interface Cell {
   parsing: Parsing
   column: Column
   row: SourceRow
 }
 
-function readCell({ parsing, column, row, item, file }: Cell & { item: number; file?: string }): void {
+function readCell({ parsing, column, row, item }: Cell & { item: number }): void {
   const text = row.cells[column.index] ?? ''
   const cell = column.read({ text, row: row.row })
   if (cell === undefined) return
   if ('value' in cell) return setAt(parsing.body, column.target.path, item, cell.value)
   parsing.failed.add(String(column.target.path[0]))
-  const problem = problemAt(row, column.header, text, cell.fault)
-  parsing.problems.push(file === undefined ? problem : { ...problem, file })
+  parsing.problems.push(problemAt(row, column.header, text, cell.fault))
 }
 
 /** Checks a further row of a change: it repeats the cells of the first row or leaves them empty. */

@@ -28,7 +28,6 @@ export interface ImportPlan extends ChangeRun {
   /** The file as the input names it; an upload is removed once the run has its copy. */
   source: string
   file: string
-  lines?: string
   mapping: string
   columns?: string[]
   /** Equal for the same rows read the same way: such a run resumes; any other is new. */

@@ -56,8 +56,6 @@ export interface Problem extends Fault {
    */
   position?: number
   value: string
-  /** The file, if it is the one with the lines rather than the imported one. */
-  file?: string
   /** How many more cells have the same problem, if this one represents them all. */
   more?: number
 }
@@ -132,14 +130,12 @@ export function toOutwardSentence(problem: Problem): string {
   return `${placeOf(problem, name)}: ${rules[rule]}${andMore(problem)}`
 }
 
-const placeOf = ({ row, line, file }: Problem, column: string) =>
+const placeOf = ({ row, line }: Problem, column: string) =>
   // An option belongs to no row.
   [
-    ...(file === undefined ? [] : [file]),
     ...(column.startsWith('--') ? [] : [`row ${row}${row === line ? '' : ` (line ${line})`}`]),
-  ]
-    .concat(column === '' ? [] : column)
-    .join(', ')
+    ...(column === '' ? [] : [column]),
+  ].join(', ')
 
 const andMore = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)
 

@@ -83,7 +83,7 @@ export async function findImport(
   const folder = await runFolder({ dataDir, room: 'imports', run })
   const plan = folder === undefined ? undefined : await readPlan(folder)
   if (folder === undefined || plan?.run !== run || plan.folder !== relative(dataDir, folder)) return undefined
-  for (const path of [plan.file, plan.mapping, plan.lines ?? plan.file])
+  for (const path of [plan.file, plan.mapping])
     if ((await resolveInside({ root: folder, path: join(dataDir, path) })) === undefined) return undefined
   refuseOther({ run: plan.identity, worker: identity })
   return plan
@@ -96,7 +96,6 @@ export async function fileOf({
   check,
 }: {
   plan: Pick<ImportPlan, 'kind' | 'file' | 'mapping'> & {
-    lines?: string | undefined
     columns?: readonly string[] | undefined
   }
   dataDir: string
@@ -108,8 +107,7 @@ export async function fileOf({
     path: join(dataDir, plan.file),
     mapping: await readMapping(join(dataDir, plan.mapping)),
     columns: plan.columns,
-    lines: plan.lines === undefined ? undefined : join(dataDir, plan.lines),
-    tables: check?.tables,
+    table: check?.table,
   }
 }
 

@@ -47,9 +47,8 @@ export async function readSentRows({
   const { check } = await readRunNotes(join(dataDir, plan.folder))
   const input = await fileOf({ plan, dataDir, check })
   const file = await openFile(input)
-  file.close()
   const columns = file.columnMapping.targets.flatMap((target, index) =>
-    target === undefined ? [] : [{ target, index, name: file.tables.file.header[index] ?? '' }],
+    target === undefined ? [] : [{ target, index, name: file.table.header[index] ?? '' }],
   )
   const conventions = conventionsIn(input.mapping ?? {})
   const rows: SentRow[] = []

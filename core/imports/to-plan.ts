@@ -65,7 +65,6 @@ function inputOf({ asked, copied, folder }: PlanOptions) {
   return {
     file: at(copied.file),
     mapping: at(copied.mapping),
-    ...(copied.lines !== undefined && { lines: at(copied.lines) }),
     ...(asked.columns !== undefined && { columns: asked.columns }),
   }
 }

@@ -16,7 +16,6 @@ import { isSystemError } from '../storage/system-errors.ts'
 /** The files that an import reads, including the lookup files of the mapping. */
 export interface InputFiles extends UsesOptions {
   file: string
-  lines?: string | undefined
   /** With absolute paths to its lookup files. */
   mapping: Mapping
 }
@@ -24,7 +23,6 @@ export interface InputFiles extends UsesOptions {
 /** The same files in a private folder; names are relative to it. */
 export interface CopiedInput {
   file: string
-  lines?: string
   mapping: string
   /** Every file, in a fixed order. */
   all: string[]
@@ -46,7 +44,6 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   const uses = createColumnUses(files)
   const readingOf = {
     file: { sheet, headerRow, skipRows, hiddenRows, dateCells, usesOf: uses.file },
-    lines: { hiddenRows, dateCells, usesOf: uses.lines },
     lookup: { headerRow: 0, hiddenRows: 'read', usesOf: uses.lookup },
   } as const
   const sheets: SheetChoice[] = []
@@ -66,14 +63,13 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
   const copiedLookups: Record<string, string> = {}
   for (const [index, [field, path]] of Object.entries(lookups ?? {}).entries())
     copiedLookups[field] = await copy(path, 'lookup', join('lookups', String(index + 1)))
-  const names = { file, ...(files.lines !== undefined && { lines: await copy(files.lines, 'lines') }) }
   const stored: Mapping = {
     ...mapping,
     ...(lookups !== undefined && { lookups: copiedLookups }),
     ...(sheets.length > 0 && { sheets }),
   }
   await writeFile(join(to, mappingFile), JSON.stringify(stored), { flag: 'wx' })
-  const copied = toCopied(names, stored)
+  const copied = toCopied(file, stored)
   // Fsynced, because the durable plan must not name a copy that a power failure truncated.
   const folders = copied.all.flatMap((name) => [dirname(name), dirname(dirname(name))])
   for (const name of new Set([...copied.all, ...folders, '.'])) await syncPath(join(to, name))
@@ -82,11 +78,11 @@ export async function copyInput({ files, to }: { files: InputFiles; to: string }
 
 const mappingFile = 'mapping.json'
 
-function toCopied(names: { file: string; lines?: string }, { lookups = {} }: Mapping): CopiedInput {
-  const { file, lines } = names
-  const all = [file, mappingFile, ...Object.values(lookups), ...(lines === undefined ? [] : [lines])]
-  return { ...names, mapping: mappingFile, all }
-}
+const toCopied = (file: string, { lookups = {} }: Mapping): CopiedInput => ({
+  file,
+  mapping: mappingFile,
+  all: [file, mappingFile, ...Object.values(lookups)],
+})
 
 /** Equal only for the same rows read the same way: such an import resumes instead of starting over. */
 export async function fingerprintOf({
@@ -113,18 +109,18 @@ export async function fingerprintOf({
 
 type RunInput = Pick<
   ImportPlan,
-  'folder' | 'fingerprint' | 'kind' | 'file' | 'lines' | 'columns' | 'sendAgain' | 'identity'
+  'folder' | 'fingerprint' | 'kind' | 'file' | 'columns' | 'sendAgain' | 'identity'
 >
 
 /** Whether the copy in a run's folder still has the content it had when the run started. */
 export async function isCopyIntact({ plan, dataDir }: { plan: RunInput; dataDir: string }): Promise<boolean> {
-  const { kind, columns, sendAgain, identity, file, lines } = plan
+  const { kind, columns, sendAgain, identity, file } = plan
   const { workspace, mode } = identity
   const input = join(plan.folder, runFiles.input)
   const folder = join(dataDir, input)
-  const names = { file: relative(input, file), ...(lines !== undefined && { lines: relative(input, lines) }) }
   try {
-    const copied = toCopied(names, JSON.parse(await readFile(join(folder, mappingFile), 'utf8')) as Mapping)
+    const mapping = JSON.parse(await readFile(join(folder, mappingFile), 'utf8')) as Mapping
+    const copied = toCopied(relative(input, file), mapping)
     const reading = { kind, columns, sendAgain, workspace, mode }
     return (await fingerprintOf({ folder, copied, ...reading })) === plan.fingerprint
   } catch (error) {

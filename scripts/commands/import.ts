@@ -29,7 +29,6 @@ interface Options extends ServerOptions {
   onInvalid?: 'stop' | 'skip'
   done?: 'refuse' | 'skip'
   existing?: 'refuse' | 'skip' | 'create'
-  lines?: string
   map?: string[]
   set?: string[]
   lookup?: string[]
@@ -84,7 +83,6 @@ export function configure(command: Command, terminal: Terminal): void {
         'if the service already has some retentions (default: refuse)',
       ).choices(['refuse', 'skip', 'create']),
     )
-    .option('--lines <file>', 'CSV file with the lines of the records')
     .option('--map <theirs=ours>', 'a column of the file and the field it is; repeatable', collect(asText))
     .option('--set <field=value>', 'a field with the same value in every row; repeatable', collect(asText))
     .option('--lookup <field=file>', 'a file with two columns, theirs and ours; repeatable', collect(asText))
@@ -153,14 +151,12 @@ async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Prom
     kind: choice('kind', importKindNames)(kind),
     file: callersPath(file),
     reading: [
-      ...toOptions({ mapping: options.mapping && callersPath(options.mapping) }),
-      ...toOptions({ lines: options.lines && callersPath(options.lines), columns: options.columns }),
+      ...toOptions({ mapping: options.mapping && callersPath(options.mapping), columns: options.columns }),
       ...map.map((text): [string, string] => ['map', text]),
       ...set.map((text): [string, string] => ['set', text]),
       ...lookups.map((text): [string, string] => ['lookup', text]),
       ...toOptions(reading),
     ],
-    ...(options.lines !== undefined && { lines: callersPath(options.lines) }),
     mapping,
     ...(options.columns !== undefined && { columns: options.columns }),
     dryRun: options.dryRun ?? false,

@@ -9,7 +9,6 @@ export interface ImportOrder {
   file: string
   /** The options that say how it is read, as typed. */
   reading: Origin['reading']
-  lines?: string
   mapping: Mapping
   columns?: string[]
   dryRun: boolean

@@ -154,14 +154,13 @@ export async function resolveLocally(resolving: Resolving): Promise<void> {
 
 /** The input that starts the same run again, as it was begun, but only for what is resolved. */
 function inputOf(plan: ImportPlan): ImportInput {
-  const { kind, file, lines, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
+  const { kind, file, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
   const { rows, totals } = plan.expect
   const { canary, approval, confirmCanary, attended, approvalMs, settleMs, breakerWaitsMs } = plan
   return {
     kind,
     file,
     mapping,
-    ...(lines !== undefined && { lines }),
     ...(columns && { columns }),
     ...(sendAgain.length > 0 && { sendAgain }),
     onlyResolved: true,

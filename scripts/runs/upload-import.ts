@@ -18,7 +18,7 @@ export interface UploadedImport {
   run: string
   before: 'nothing' | 'unfinished' | 'finished'
   /** The input; its paths are relative to the data folder. */
-  input: { file: string; lines?: string; mapping: string }
+  input: { file: string; mapping: string }
   /** Makes the files be there for workers on other machines. */
   handOver(): Promise<void>
   /** Removes the copy, and unless the run has it by now, what was handed over. */
@@ -56,7 +56,6 @@ export async function uploadImport({
       input: {
         file: at(copied.file),
         mapping: at(copied.mapping),
-        ...(copied.lines !== undefined && { lines: at(copied.lines) }),
       },
       async handOver() {
         if (store === undefined) return

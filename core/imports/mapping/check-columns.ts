@@ -48,13 +48,11 @@ interface Header {
 export function findMissing({
   kind,
   header,
-  hasLines,
   given,
   faults,
-}: Header & { hasLines: boolean; faults: readonly Problem[] }): Problem[] {
+}: Header & { faults: readonly Problem[] }): Problem[] {
   const fields = new Set(given.map(({ path }) => path[0]))
-  const required = [...requiredFields(kind), ...(hasLines ? ['id'] : [])]
-  const missing = required.filter((key) => !fields.has(key) && !(key === kind.list && hasLines))
+  const missing = requiredFields(kind).filter((key) => !fields.has(key))
   const unmapped = faults.map(({ column }) => column)
   const problems = missing.map((key) =>
     aboutColumn(key, {

@@ -14,8 +14,6 @@ export interface ColumnMappingOptions {
   mapping: Mapping
   /** The only fields to send of an update. */
   columns?: readonly string[] | undefined
-  /** The lines are in a separate file. */
-  hasLines: boolean
 }
 
 /** The field of each column of a file. */
@@ -95,7 +93,7 @@ export const countMapped = ({ kind, mapping }: ColumnMappingOptions, cells: read
 type Place = { target: FieldTarget } | { ignored: IgnoredColumn } | { problem: Problem } | { unnamed: true }
 
 /** Prepared once for a header: a file may have 2,000 columns, and a mapping as many names. */
-function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOptions) {
+function createPlacing({ kind, mapping, columns }: ColumnMappingOptions) {
   const byPlainName = new Map(
     Object.entries(mapping.columns ?? {}).map(([theirs, ours]) => [comparableName(theirs), ours]),
   )
@@ -112,7 +110,7 @@ function createPlacing({ kind, mapping, columns, hasLines }: ColumnMappingOption
     if (mapped === null) return ignored('it is mapped to nothing')
     const target = toTarget({ kind, name: mapped ?? column })
     if (target === undefined) return unknown(column, position, mapped)
-    if (target.name === 'id' && (kind.does !== 'create' || hasLines)) return { target }
+    if (target.name === 'id' && kind.does !== 'create') return { target }
     if (target.readOnly) {
       if (mapped === undefined) return ignored('only the service writes it')
       return { problem: aboutColumn(column, { message: `maps to ${mapped}, which only the service writes` }) }

@@ -46,7 +46,7 @@ const mappingSchema = z.strictObject({
   sheets: z
     .array(
       z.strictObject({
-        role: z.enum(['file', 'lines', 'lookup']),
+        role: z.enum(['file', 'lookup']),
         file: z.string(),
         read: z.string(),
         unread: z.array(z.string()),

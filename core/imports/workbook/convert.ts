@@ -37,7 +37,7 @@ export interface WorkbookOptions {
 /** Which sheet of a workbook was read, and which were not. */
 export interface SheetChoice {
   /** Only of the file itself can a sheet be chosen. */
-  role: 'file' | 'lines' | 'lookup'
+  role: 'file' | 'lookup'
   file: string
   read: string
   unread: string[]

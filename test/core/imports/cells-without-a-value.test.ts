@@ -154,14 +154,6 @@ describe('a letter that nobody sees', () => {
     ])
   })
 
-  test('is refused in a file of lines, where it would take a line from its record', async () => {
-    const path = await fileOf('id;supplier;document;number;date\n1;s;7;1;2026-03-25\n')
-    const lines = await fileOf('retention_id;position;name\n1;1;a\n1\u200b;2;b\n1\u200b;3;c\n', 'lines.csv')
-    expect(await problemsOf({ kind: 'retentions', path, lines })).toContain(
-      'lines.csv, row 3, retention_id: 1\u200b has an invisible letter (U+200B); did you mean 1?',
-    )
-  })
-
   test('stays in texts for people, where emoji and Arabic need it, but a mark of UTF-8 does not', async () => {
     const name = '👩\u200d💻 ❤\ufe0f عربي\u200f'
     const path = await fileOf(`name;unit_label\n${name};mes\n`)
@@ -240,14 +232,6 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
     ])
     expect((await problemsOfWorkbook(sheet, { kind: 'products' })).problems).toHaveLength(1)
     const mapping = { encoding: 'utf-8' } as const
-    const lines = await fileOf(`retention_id;position;name\n1;1;${text}\n`)
-    const kept = {
-      kind: 'retentions',
-      path: await fileOf('id;supplier;document;number;date\n1;s;7;1;2026-03-25\n'),
-      lines,
-    } as const
-    expect(await problemsOf(kept)).toHaveLength(1)
-    expect(await bodiesOf({ ...kept, mapping })).toEqual([expect.stringContaining(text)])
     expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual([expect.stringContaining(text)])
   })
 

@@ -336,8 +336,8 @@ describe('a stored mapping', () => {
       path: join(examples, 'retentions-chile.csv'),
       mapping: await readMapping(join(examples, 'mapping-chile.json')),
     } as const
-    const { totals, tables } = await checkFile(file)
-    expect(tables.file.dialect.encoding).toBe('windows-1252')
+    const { totals, table } = await checkFile(file)
+    expect(table.dialect.encoding).toBe('windows-1252')
     expect(totals).toMatchObject({
       rows: 3,
       changes: 2,

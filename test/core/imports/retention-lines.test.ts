@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { checkFile } from '../../../core/imports/check.ts'
 import { parseBody } from '../../../core/changes/body.ts'
 import { bodiesOf, fileOf, problemsOf, stage } from './csv-file.ts'
 
@@ -43,19 +42,6 @@ describe('the lines of a retention may stand', () => {
       amount: '3.5',
     })
   })
-
-  test('in a file of their own, in any order', async () => {
-    const path = await fileOf(`id;${head}\n12;s;7;1;2026-03-25\n11;s;7;2;2026-03-25\n`)
-    const lines = await fileOf(
-      'retention_id,position,name,amount,id,total,_extra\n11,1,x,,8,0,\n99,1,z,,9,0,\n12,2,b,2,7,0,\n12,1,a,1.5,6,0,\n',
-      'retention_lines.csv',
-    )
-    const file = { kind: 'retentions', path, lines } as const
-    expect(await bodiesOf(file)).toEqual([`{${start(1)},${both}}`, `{${start(2)},"lines":[{"name":"x"}]}`])
-    expect((await checkFile(file)).ignored).toEqual([
-      { column: 'retention_lines.csv', reason: '1 of its rows belong to no row of the file' },
-    ])
-  })
 })
 
 describe('lines are refused', () => {
@@ -91,22 +77,6 @@ describe('lines are refused', () => {
   ])('as JSON where they are %s', async (lines, message) => {
     const path = await fileOf(`${head};lines\ns;7;1;2026-03-25;"${lines.replaceAll('"', '""')}"\n`)
     expect(await problemsOf({ kind: 'retentions', path })).toEqual([expect.stringContaining(message)])
-  })
-
-  test('where a file of lines does not say whose they are, with its own name and rows', async () => {
-    const path = await fileOf(`id;${head}\n12;s;7;1;2026-03-25\n`)
-    const nobody = await fileOf('position,name\n1,a\n', 'lines.csv')
-    expect(await problemsOf({ kind: 'retentions', path, lines: nobody })).toEqual([
-      'lines.csv, row 1, retention_id: is missing; it says which retention a line belongs to',
-    ])
-    const bad = await fileOf('retention_id,name,amount\n12,a,1\n12,b,x\n', 'lines.csv')
-    expect(await problemsOf({ kind: 'retentions', path, lines: bad })).toEqual([
-      'lines.csv, row 3, amount: x is not a number',
-    ])
-    const other = await fileOf('retention_id,name\n13,a\n', 'lines.csv')
-    expect(await problemsOf({ kind: 'retentions', path, lines: other })).toEqual([
-      'row 2, lines: is required for every retention, but empty',
-    ])
   })
 })
 

@@ -14,7 +14,7 @@ describe('a line sep=;', () => {
     expect(await problemsOf({ ...products, path })).toEqual([
       'row 4 (line 6), unit_label: is required for every product, but empty',
     ])
-    expect((await checkFile({ ...products, path })).tables.file).toMatchObject({
+    expect((await checkFile({ ...products, path })).table).toMatchObject({
       dialect: { delimiter: ';' },
       header: ['name', 'unit_label'],
       headerRow: 1,
