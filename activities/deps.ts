@@ -8,7 +8,7 @@ import type { NotificationChannel, Ui } from '../core/notifications/notification
 import type { Heartbeats } from '../core/notifications/opened.ts'
 import type { ReportCounts } from '../core/runs/view/counts.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
-import type { SharedFolder } from '../core/storage/shared-folder.ts'
+import type { SharedFolder } from '../core/storage/cached.ts'
 import type { DestinationName } from '../core/destinations/names.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'

@@ -2,7 +2,7 @@ import { joinStore, type Membership } from '../core/state/postgres/membership.ts
 import type { State } from '../core/state/open.ts'
 import { createPublications, type Publications } from '../core/state/publications.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
-import { createSharedFolder, type SharedFolder } from '../core/storage/shared-folder.ts'
+import { cached, type SharedFolder } from '../core/storage/cached.ts'
 import { bindBucket, openFiles } from './files.ts'
 import type { Settings } from './settings/settings.ts'
 
@@ -36,12 +36,12 @@ export async function joinState(options: {
   if (state.shared === undefined)
     return {
       files,
-      shared: createSharedFolder({ dataDir, store: undefined }),
+      shared: cached(dataDir),
       publications: undefined,
       membership: undefined,
     }
   const id = files && (await bindBucket(files, state))
   const membership = await joinStore({ store: state.shared, folder: dataDir, files: id, sharesFolder })
   const publications = files && createPublications(state.shared)
-  return { files, shared: createSharedFolder({ dataDir, store: files }), publications, membership }
+  return { files, shared: cached(dataDir, files), publications, membership }
 }

@@ -100,8 +100,7 @@ export async function exportRun(options: {
     setCurrentDetails(toMarkdown(view))
     if (results.every((result) => 'error' in result)) {
       const failed = report.summary.replace(/\.$/, '')
-      const kept = `Run the same ${name} again to resume from what was read.`
-      throw ApplicationFailure.nonRetryable(`${failed}. ${kept}`, 'ExportFailed', report)
+      throw ApplicationFailure.nonRetryable(`${failed}. Run the same ${name} again.`, 'ExportFailed', report)
     }
     await notifyOfExport({ notifier, report })
     return report

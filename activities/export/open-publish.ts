@@ -17,10 +17,7 @@ interface OpenedPublish {
 
 /** Finds the completed reads of an earlier export and takes the leases of their resources and destinations. */
 export function createOpenPublish(deps: ActivityDeps) {
-  return async function openPublish(
-    { owner, takeLeases }: StepContext,
-    input: unknown,
-  ): Promise<OpenedPublish> {
+  return async function openPublish({ takeLeases }: StepContext, input: unknown): Promise<OpenedPublish> {
     const parsed = publishAgainInput.safeParse(input)
     if (!parsed.success) {
       throw new InvalidInput(
@@ -36,7 +33,7 @@ export function createOpenPublish(deps: ActivityDeps) {
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     for (const name of plan.to) refuseMissing({ ...deps, name })
-    const checkpoints = await reserveParts({ ...deps, plan, by: owner })
+    const checkpoints = await reserveParts({ ...deps, plan })
     if (checkpoints.length === 0)
       throw new InvalidInput(`The run ${plan.run} did not finish reading any resource. Export again.`)
     plan.resources = checkpoints.map(({ resource }) => resource)

@@ -36,7 +36,7 @@ export function createReadSegment({ deps, segments }: { deps: ActivityDeps; segm
     const { plan, resource, owner } = input
     context.report(() => ({ resource }))
     await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }), owner)
-    const folder = await openRunFolder({ ...deps, plan, resource, isClosed: context.isClosedTo(owner) })
+    const folder = await openRunFolder({ ...deps, plan, resource })
 
     async function resume(last: Checkpoint | undefined, billing: Billing) {
       if (last?.outcome !== undefined) return { result: toResult(last) }

@@ -3,14 +3,15 @@ import type { Table } from '../tables/table.ts'
 import type { Manifest, ReadFacts } from './manifest/manifest.ts'
 
 /**
- * A file with rows of one table: CSV as the row encoder writes it, without a header. Only its first `bytes`
- * bytes count; they hold `rows` rows. Anything after them was left by an attempt that died.
+ * A closed file with rows of one table, which never changes: CSV as the row encoder writes it, without a header. Its
+ * rows and its checksum were counted while it was written.
  */
 export interface PartFile {
   table: string
   path: string
   bytes: number
   rows: number
+  sha256: string
 }
 
 /** One read of one resource, ready to publish. */

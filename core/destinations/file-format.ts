@@ -7,6 +7,8 @@ import type { Destination, Publication } from './destination.ts'
 import { PublishedOtherwiseError } from './errors.ts'
 import { toManifestView } from './manifest/manifest-view.ts'
 import { isSameRead, type Manifest } from './manifest/manifest.ts'
+import { rowsOf } from './parts/check-parts.ts'
+import { isSameParts } from './parts/read-parts.ts'
 
 export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'>
 
@@ -17,25 +19,22 @@ export interface FileFormat {
   root: (publication: Publication) => string
   /** Writes the files into a folder private to this publication and counts what arrived. */
   stage: (publication: Publication, folder: string) => Promise<StagedFiles>
-  /** Whether a published manifest describes the same files as these parts would produce. */
-  isSame: (publication: Publication, existing: Manifest) => Promise<boolean>
 }
 
 /**
  * Published exports never change; publishing again requires the same files of the same read and workspace.
  * @throws {PublishedOtherwiseError}
  */
-export async function refuseOtherwise(of: {
-  format: FileFormat
-  publication: Publication
-  existing: Manifest
-  where: string
-}): Promise<void> {
-  const { format, publication, existing, where } = of
+export function refuseOtherwise(of: { publication: Publication; existing: Manifest; where: string }): void {
+  const { publication, existing, where } = of
+  const { rejected = [], missing, forExcel = false } = publication
   const isSame =
     existing.workspace === publication.workspace &&
     isSameRead(publication, existing) &&
-    (await format.isSame(publication, existing))
+    isSameParts(publication, existing.tables) &&
+    existing.rejected.rows === rowsOf(rejected) &&
+    existing.missing?.rows === (missing && rowsOf(missing.parts)) &&
+    (existing.dialect?.formulaGuard ?? false) === forExcel
   if (isSame) return
   throw new PublishedOtherwiseError(
     `${where} holds this run already, of another read or with other files than these parts make. What is` +

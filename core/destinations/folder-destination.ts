@@ -24,7 +24,7 @@ interface Place {
  * that folder to make them visible.
  */
 export async function publishToFolder(place: Place): Promise<Published> {
-  const { format, publication, folder } = place
+  const { publication, folder } = place
   const { signal, onStep } = publication
   signal?.throwIfAborted()
   await refuseLinkOut({ root: publication.folder, path: folder })
@@ -32,7 +32,7 @@ export async function publishToFolder(place: Place): Promise<Published> {
   await removeTemporaries(folder)
   const existing = await readManifest(folder)
   if (existing !== undefined) {
-    await refuseOtherwise({ format, publication, existing, where: folder })
+    refuseOtherwise({ publication, existing, where: folder })
     refuseIncomplete({ missing: await findMissing(folder, existing), where: folder })
   }
   await refuseForeign(publication, folder)

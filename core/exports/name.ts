@@ -1,6 +1,6 @@
 import type { Publications } from '../state/publications.ts'
 import { type Execution, nameRun } from '../runs/name.ts'
-import type { SharedFolder } from '../storage/shared-folder.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import { foldersPublished } from './publication-log.ts'
 import { foldersReported } from './report-files.ts'
 

@@ -35,7 +35,9 @@ export function exportNextSteps({
         ]),
     ...(unread.length === 0
       ? []
-      : [{ text: 'to resume from what was read', command: commandOf(plan, unread, { keepCap: true }) }]),
+      : [
+          { text: `to read ${unread.join(', ')} again`, command: commandOf(plan, unread, { keepCap: true }) },
+        ]),
     ...(capped.length === 0
       ? []
       : [

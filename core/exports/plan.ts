@@ -3,7 +3,7 @@ import type { Identity } from '../runs/identity.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { FileStore } from '../storage/file-store.ts'
-import type { SharedFolder } from '../storage/shared-folder.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 
 /**
  * What a run reads and where it publishes it, fixed at its start. Every later step loads it and checks the identity

@@ -4,10 +4,9 @@ import { manifestName } from '../destinations/manifest/manifest.ts'
 import { pointedToInStore } from '../destinations/store/store-pointers.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { isPublished, loadPublishNote } from './parts/publish-record.ts'
-import { createSharedFolder, type SharedFolder } from '../storage/shared-folder.ts'
-import { toFileName } from '../storage/file-name.ts'
+import { partsFolder } from './parts/read-folder.ts'
+import { cached, type SharedFolder } from '../storage/cached.ts'
 import type { Publications } from '../state/publications.ts'
-import { isWhollyPublished } from './parts/prune.ts'
 import {
   findProven,
   isAddress,
@@ -120,12 +119,8 @@ async function isNeeded(options: {
     const newest = await findProven({ published, files, wanted: { ...note, mode, when: () => true } })
     if (newest?.manifest === note.manifest) return true
   }
-  const parts = join(dataDir, 'parts', toFileName(note.run))
-  const shared = createSharedFolder({ dataDir, store: publications && files })
-  if (shared.isShared) return !(await isPublishedOrGone({ shared, folder: join(parts, note.resource) }))
-  return !(await isWhollyPublished({ shared, folder: parts }).catch(
-    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
-  ))
+  const shared = cached(dataDir, publications && files)
+  return !(await isPublishedOrGone({ shared, folder: partsFolder({ dataDir, ...note }) }))
 }
 
 /** Without a note, its parts are gone. */

@@ -1,20 +1,19 @@
 import { join } from 'node:path'
 import { isDocumentName } from '../billing/resources/documents.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
-import { PartsDamagedError, RowsMissingError } from '../destinations/errors.ts'
 import type { Manifest } from '../destinations/manifest/manifest.ts'
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { FileStore } from '../storage/file-store.ts'
-import type { SharedFolder } from '../storage/shared-folder.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import type { State } from '../state/open.ts'
 import type { Publications } from '../state/publications.ts'
 import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/fetch-parts.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
 import { markPublished } from './parts/publish-record.ts'
-import { layoutOfRead, markDamaged, partsFolder } from './parts/read-folder.ts'
+import { layoutOfRead, partsFolder } from './parts/read-folder.ts'
 import { storeOf, type ExportPlan } from './plan.ts'
 import { isWhole, notePublished, type PublishedNote, readPublished } from './publication-log.ts'
 import { privacyOf } from './privacy-fingerprint.ts'
@@ -62,49 +61,44 @@ export async function publishRead(
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const checkpoint = await loadCheckpoint({ shared, folder, name: options.checkpoint })
   const store = isFileDestination(destination) ? storeOf(deps, plan) : undefined
-  try {
-    const layout = await layoutOfRead({ shared, folder })
-    await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
-    const read = toPublication({ deps, plan, resource, checkpoint, layout })
-    const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
-    const { manifest, manifestPath, location, page } = await to.publish({
-      ...publication,
-      ...(store !== undefined && { store }),
-      signal,
-    })
-    if (!isDocumentName(resource)) {
-      const outcome = outcomeOf(checkpoint) as ReadOutcome
-      const { hashedWith } = layout
-      await moveWatermark({ deps, plan, resource, destination, read: outcome, hashedWith })
-    }
-    const note = toNote({ plan, manifest, manifestPath, begunAt: layout.begunAt })
-    await notePublished({ dataDir, publications, published: note })
-    await markPublished({ shared, folder }, { destination, asked: plan.to })
-    const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
-    const published = {
-      resource,
-      destination,
-      verdict,
-      reasons,
-      records,
-      mode,
-      completeThrough,
-      capped: manifest.capped,
-      new: manifest.changes?.new ?? null,
-      changed: manifest.changes?.changed ?? null,
-      deleted: deletes?.marked ?? null,
-      heldBack: deletes?.heldBack ?? 0,
-      where: location,
-      manifest: manifestPath ?? '',
-      ...(page !== undefined && { page }),
-      warnings,
-      ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
-    }
-    return { published, note }
-  } catch (error) {
-    if (error instanceof PartsDamagedError || error instanceof RowsMissingError) await markDamaged(folder)
-    throw error
+  const layout = await layoutOfRead({ shared, folder })
+  await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
+  const read = toPublication({ deps, plan, resource, checkpoint, layout })
+  const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
+  const { manifest, manifestPath, location, page } = await to.publish({
+    ...publication,
+    ...(store !== undefined && { store }),
+    signal,
+  })
+  if (!isDocumentName(resource)) {
+    const outcome = outcomeOf(checkpoint) as ReadOutcome
+    const { hashedWith } = layout
+    await moveWatermark({ deps, plan, resource, destination, read: outcome, hashedWith })
   }
+  const note = toNote({ plan, manifest, manifestPath, begunAt: layout.begunAt })
+  await notePublished({ dataDir, publications, published: note })
+  await markPublished({ shared, folder }, { destination, asked: plan.to })
+  const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
+  const published = {
+    resource,
+    destination,
+    verdict,
+    reasons,
+    records,
+    mode,
+    completeThrough,
+    capped: manifest.capped,
+    new: manifest.changes?.new ?? null,
+    changed: manifest.changes?.changed ?? null,
+    deleted: deletes?.marked ?? null,
+    heldBack: deletes?.heldBack ?? 0,
+    where: location,
+    manifest: manifestPath ?? '',
+    ...(page !== undefined && { page }),
+    warnings,
+    ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
+  }
+  return { published, note }
 }
 
 /** Compares the fields of a read with those of earlier exports: which are new, and which the service no longer sends. */

@@ -7,7 +7,7 @@ import { PartsDamagedError } from '../destinations/errors.ts'
 import { replaceInPieces, syncPath } from '../storage/durable.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
-import type { SharedFolder } from '../storage/shared-folder.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import type { AskedIds } from './plan.ts'
 
 const folderOf = ({ dataDir, run }: { dataDir: string; run: string }) =>

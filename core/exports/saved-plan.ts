@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { toFileName } from '../storage/file-name.ts'
-import type { SharedFolder } from '../storage/shared-folder.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import type { ExportPlan } from './plan.ts'
 
 const planFile = ({ dataDir, run }: { dataDir: string; run: string }) =>

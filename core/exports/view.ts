@@ -14,8 +14,12 @@ const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdi
     tone: 'doubtful',
     meaning: 'Everything that was read is published, but some reads are not proven: records may be missing.',
   },
-  stopped: { word: 'stopped', tone: 'neutral', meaning: 'A person stopped it. What was read is kept.' },
-  failed: { word: 'failed', tone: 'bad', meaning: 'Something was not published. What was read is kept.' },
+  stopped: {
+    word: 'stopped',
+    tone: 'neutral',
+    meaning: 'A person stopped it. Nothing more is read or published.',
+  },
+  failed: { word: 'failed', tone: 'bad', meaning: 'Something was not published.' },
 }
 
 /** The view of a finished export, for its HTML page, the Temporal UI and the terminal. */

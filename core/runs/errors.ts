@@ -17,7 +17,7 @@ export class UnwritableFolder extends Error {
   constructor({ dataDir, why, cause }: { dataDir: string; why: string; cause: NodeJS.ErrnoException }) {
     super(
       `Can't write to the data folder ${dataDir}: ${why} (${cause.code}${cause.path === undefined ? '' : ` at ${cause.path}`}). ` +
-        'Fix this and run it again; it resumes from the last checkpoint.',
+        'Fix this and run it again.',
       { cause },
     )
   }

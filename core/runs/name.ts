@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { changeRunFiles } from './run-files.ts'
 import { toFileName } from '../storage/file-name.ts'
-import type { SharedFolder } from '../storage/shared-folder.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 
 export interface Execution {
   workflowId: string
@@ -33,10 +32,6 @@ export async function nameRun(options: {
   }
 }
 
-/** Whether a run is an execution under a workflow id. */
-export const isOfWorkflow = (run: string, workflowId: string): boolean =>
-  run === workflowId || (run.startsWith(`${workflowId}.`) && /^\d+$/.test(run.slice(workflowId.length + 1)))
-
 /** The name of the first, second ... run under a workflow id. */
 export const runOfUse = (workflowId: string, use: number): string =>
   use === 1 ? workflowId : `${workflowId}.${use}`
@@ -60,14 +55,4 @@ export async function* namesIn(options: {
     const taken = join(dataDir, other, toFileName(run), changeRunFiles.plan)
     if (!existsSync(taken)) yield { run, folder: join(room, toFileName(run)) }
   }
-}
-
-/**
- * The execution that a folder of parts belongs to; undefined if a full disk truncated the file that names
- * it.
- */
-export async function executionOf(folder: string): Promise<Execution | undefined> {
-  return readFile(join(folder, 'run.json'), 'utf8')
-    .then((text) => JSON.parse(text) as Execution)
-    .catch(() => undefined)
 }

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
-import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { copyFile, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { replaceFile, syncPath, temporaryName, writeNew } from './durable.ts'
 import type { FileStore, TaggedText } from './file-store.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
-import { orMissing } from './system-errors.ts'
+import { isSystemError, orMissing } from './system-errors.ts'
+
+const mutex = createKeyedMutex()
 
 /** A file store in a folder, which one process at a time writes. */
 export function createFolderStore(folder: string): FileStore {
-  const mutex = createKeyedMutex()
   const locate = (path: string) => join(folder, path)
   const read = async (path: string): Promise<TaggedText | undefined> => {
     const text = await orMissing(readFile(locate(path), 'utf8'))
@@ -16,13 +17,14 @@ export function createFolderStore(folder: string): FileStore {
   }
   /** Writes the text if `isExpected` accepts the present version; the same text is never a conflict. */
   const write = (path: string, text: string, isExpected: (tag: string | undefined) => boolean) =>
-    mutex.runExclusive(path, async () => {
+    mutex.runExclusive(locate(path), async () => {
       const present = await read(path)
       if (!isExpected(present?.tag)) return present?.text === text
-      await mkdir(dirname(locate(path)), { recursive: true })
-      await (present === undefined ? writeNew(locate(path), text) : replaceFile(locate(path), text))
-      await syncPath(dirname(locate(path)))
-      return true
+      if (present !== undefined) {
+        await replaceFile(locate(path), text)
+        return true
+      }
+      return (await createWhole(locate(path), text)) || (await read(path))?.text === text
     })
   return {
     locate,
@@ -32,12 +34,17 @@ export function createFolderStore(folder: string): FileStore {
     },
     async put(path, file, { signal } = {}) {
       signal?.throwIfAborted()
-      const temporary = temporaryName(locate(path))
+      const place = locate(path)
+      if (file === place) {
+        await syncPath(place)
+        return await syncPath(dirname(place))
+      }
+      const temporary = temporaryName(place)
       await mkdir(dirname(temporary), { recursive: true })
       try {
         await copyFile(file, temporary)
         await syncPath(temporary)
-        await rename(temporary, locate(path))
+        await rename(temporary, place)
         await syncPath(dirname(temporary))
       } finally {
         await rm(temporary, { force: true })
@@ -62,5 +69,22 @@ export function createFolderStore(folder: string): FileStore {
       )
     },
     remove: (path) => rm(locate(path), { force: true }),
+  }
+}
+
+/** Creates a file, whole or not at all; false if there is one, also of another process. */
+async function createWhole(file: string, text: string): Promise<boolean> {
+  await mkdir(dirname(file), { recursive: true })
+  const temporary = temporaryName(file)
+  try {
+    await writeNew(temporary, text)
+    await link(temporary, file)
+    await syncPath(dirname(file))
+    return true
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST')) return false
+    throw error
+  } finally {
+    await rm(temporary, { force: true })
   }
 }

@@ -107,7 +107,12 @@ function collectResults(terminal: Terminal) {
 /** Exports all four lists. True if all are proven. */
 async function runDemoExport({ session, settings, terminal }: DemoContext): Promise<boolean> {
   const { handle } = await startExport({ client: session.client, ...settings, input: {} })
-  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote: 'what was read is kept' })
+  using _interrupt = stopOnInterrupt({
+    session,
+    handle,
+    terminal,
+    stopNote: 'nothing more is read or published',
+  })
   const report = await followExport({ ...session, handle, terminal })
   await reportExport({ report, terminal })
   return report.verdict === 'proven'

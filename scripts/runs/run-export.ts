@@ -33,7 +33,7 @@ async function runRead(
     key: hashInput({ workspace, testMode, input: inOrder(input) }),
     start: ({ client, identity }) => start({ client, ...settings }, identity),
     follow: followAndReport,
-    stopNote: 'what was read is kept',
+    stopNote: 'nothing more is read or published',
   })
 }
 

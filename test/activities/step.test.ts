@@ -9,14 +9,14 @@ import { createSteps, type StepContext } from '../../activities/step.ts'
 import { StateAwayError } from '../../core/state/errors.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
-import { createSharedFolder } from '../../core/storage/shared-folder.ts'
+import { cached } from '../../core/storage/cached.ts'
 
 const identity = { workspace: 'acc_1', baseUrl: 'http://127.0.0.1', mode: 'test', store: 's' } as const
 const open = (info = {}) =>
   new MockActivityEnvironment(info, { client: new Client({ connection: Connection.lazy() }) })
 const { step } = createSteps({
   dataDir: '/nowhere',
-  shared: createSharedFolder({ dataDir: '/nowhere', store: undefined }),
+  shared: cached('/nowhere'),
   outDirs: [],
   identity,
   state: {} as never,
@@ -96,7 +96,7 @@ async function takeLeaseAfter(failures: number, shared: object | undefined): Pro
   const folder = { dataDir: '/nowhere', outDirs: [], identity }
   const steps = createSteps({
     ...folder,
-    shared: createSharedFolder({ dataDir: '/nowhere', store: undefined }),
+    shared: cached('/nowhere'),
     state: { leases: { take }, shared } as never,
   })
   await open()
@@ -114,7 +114,7 @@ test('a step whose folder was cleaned up under it is tried again, whatever it sa
   const folder = await mkdtemp(join(tmpdir(), 'step-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const [dataDir, store] = [join(folder, 'data'), createFolderStore(join(folder, 'bucket'))]
-  const shared = createSharedFolder({ dataDir, store })
+  const shared = cached(dataDir, store)
   const steps = createSteps({ dataDir, shared, files: store, outDirs: [], identity, state: {} as never })
   const inRun = (work: (path: string) => Promise<void>) =>
     open().run(

@@ -8,10 +8,7 @@ const briefRetry = { initialInterval: '2s', maximumInterval: '1 minute', maximum
 /** Bridges about half an hour: each attempt resumes from the last checkpoint, so attempts cost little. */
 const longRetry = { initialInterval: '1s', maximumInterval: '1 minute', maximumAttempts: 40 } as const
 
-/**
- * A stopped run waits for its step to end: the report must cover what the step still does, and the next run may
- * adopt what it leaves.
- */
+/** A stopped run waits for its step to end: the report must cover what the step still does. */
 const awaited = { cancellationType: 'WAIT_CANCELLATION_COMPLETED' } as const
 
 /** After a SIGKILL of the worker, the step is retried in under 7 s; a stop reaches it within 2 s. */

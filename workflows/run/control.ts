@@ -110,7 +110,7 @@ export function controlRun(options: {
     description: 'Resumes the run where the pause halted it.',
   })
   setHandler(stop, () => change({ stop: true, paused: false }), {
-    description: `Ends the run cleanly, with a report; ${kept} for the next run of the same input.`,
+    description: 'Ends the run cleanly, with a report.',
   })
   CancellationScope.current().cancelRequested.catch(() => change({ stop: true, paused: false }))
   return control

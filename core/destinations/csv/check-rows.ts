@@ -1,14 +1,7 @@
 import { createKeyScanner } from '../../tables/encoder/key-scanner.ts'
-import { createLineCounter } from '../../tables/encoder/row-scanner.ts'
 import type { DiskSet } from '../../storage/disk-set.ts'
 import type { PublishedTable } from '../manifest/manifest.ts'
 import type { RowCheck } from './check-file.ts'
-
-/** Counts lines and checks only those of the header. */
-export function createLineCheck(header = 0): RowCheck {
-  const counter = createLineCounter()
-  return { add: (bytes) => counter.add(bytes), end: () => ({ rows: counter.rows() - header, problems: [] }) }
-}
 
 /**
  * Checks that each row of a table has all its cells, a unique key, and a parent in its parent table, which

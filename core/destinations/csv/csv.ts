@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Destination } from '../destination.ts'
 import { exportsRoot } from '../export-folder.ts'
 import { createFileDestination } from '../file-destination.ts'
@@ -12,8 +11,4 @@ export const createCsvDestination = (): Destination =>
     name: 'csv',
     root: exportsRoot,
     stage: stageFiles,
-    async isSame(publication, { tables, rejected, missing, dialect }) {
-      const again = await stageFiles(publication, undefined)
-      return isDeepStrictEqual(again, { tables, rejected, ...(missing && { missing }), dialect })
-    },
   })

@@ -1,11 +1,10 @@
 import { join } from 'node:path'
-import { createRowCounter } from '../../tables/encoder/row-scanner.ts'
 import type { Table } from '../../tables/table.ts'
-import { checkRows, checkTables } from '../parts/check-parts.ts'
+import { checkTables, rowsOf } from '../parts/check-parts.ts'
 import type { Publication } from '../destination.ts'
 import type { StagedFiles } from '../file-format.ts'
 import type { Dialect, PublishedFile } from '../manifest/manifest.ts'
-import { readParts } from '../parts/read-parts.ts'
+import { readParts, sumOf } from '../parts/read-parts.ts'
 import { dialectOf, toHeader } from './dialect.ts'
 import { toExcel } from './excel.ts'
 import { stageNotes } from './stage-notes.ts'
@@ -14,15 +13,11 @@ import { writeFile } from './write-file.ts'
 interface Stage {
   publication: Publication
   dialect: Dialect
-  folder: string | undefined
+  folder: string
 }
 
-/**
- * Writes an export's files into a folder and counts what arrived. Without a folder it writes nothing and
- * returns the same result.
- * @throws {RowsMissingError}
- */
-export async function stageFiles(publication: Publication, folder: string | undefined): Promise<StagedFiles> {
+/** Writes an export's files into a folder. */
+export async function stageFiles(publication: Publication, folder: string): Promise<StagedFiles> {
   const dialect = dialectOf(publication.forExcel ?? false)
   checkTables(publication)
   const stage: Stage = { publication, dialect, folder }
@@ -35,6 +30,7 @@ export async function stageFiles(publication: Publication, folder: string | unde
       columns: [...table.columns],
       rows: file.rows,
       files: [file],
+      parts: sumOf(publication.parts, table.name),
     })
   }
   return { ...(await stageNotes(stage)), tables, dialect }
@@ -50,13 +46,5 @@ async function stageTable(stage: Stage, table: Table): Promise<PublishedFile> {
     if (publication.forExcel) yield* toExcel(table, readParts(parts, { signal }))
     else yield* readParts(parts, { signal, reusesBuffer: true })
   }
-  const written = await writeFile({
-    path: folder && join(folder, path),
-    chunks: chunks(),
-    counter: createRowCounter(),
-  })
-  // The counter counts the header as a row.
-  const rows = written.rows - 1
-  checkRows(parts, { table: table.name, rows, where: path })
-  return { path, rows, bytes: written.bytes, sha256: written.sha256 }
+  return { path, rows: rowsOf(parts), ...(await writeFile({ path: join(folder, path), chunks: chunks() })) }
 }

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { createLineCounter } from '../../tables/encoder/row-scanner.ts'
-import { checkRows, rowsOf } from '../parts/check-parts.ts'
+import { rowsOf } from '../parts/check-parts.ts'
 import type { PartFile, Publication } from '../destination.ts'
 import type { Manifest, PublishedFile } from '../manifest/manifest.ts'
 import { readParts } from '../parts/read-parts.ts'
@@ -11,7 +10,7 @@ export const missingHeader = 'id\n'
 
 interface Stage {
   publication: Publication
-  folder: string | undefined
+  folder: string
 }
 
 /** Writes the files beside the tables, if any: rejected items and ids that do not exist. */
@@ -34,12 +33,5 @@ async function stageLines(
     if (header !== '') yield Buffer.from(header)
     yield* readParts(parts, { signal: publication.signal, reusesBuffer: true })
   }
-  const written = await writeFile({
-    path: folder && join(folder, path),
-    chunks: chunks(),
-    counter: createLineCounter(),
-  })
-  const rows = written.rows - (header === '' ? 0 : 1)
-  checkRows(parts, { table: path, rows, where: path })
-  return [{ path, ...written, rows }]
+  return [{ path, rows: rowsOf(parts), ...(await writeFile({ path: join(folder, path), chunks: chunks() })) }]
 }

@@ -6,7 +6,7 @@ import { createFolderStore } from '../../storage/folder-store.ts'
 import { filesOf, manifestName, type Manifest } from '../manifest/manifest.ts'
 import { MalformedManifestError, readManifest, readStoredManifest } from '../manifest/read-manifest.ts'
 import { checkFile, type RowCheck } from './check-file.ts'
-import { createLineCheck, createTableCheck } from './check-rows.ts'
+import { createTableCheck } from './check-rows.ts'
 import { dialectOf, toHeader } from './dialect.ts'
 import { missingHeader } from './stage-notes.ts'
 
@@ -100,9 +100,9 @@ async function checkFiles({ open }: ExportFiles, manifest: Manifest): Promise<st
       }
     }
     for (const file of manifest.rejected.files)
-      problems.push(...(await checkFile({ open, file, header: '', check: createLineCheck() })))
+      problems.push(...(await checkFile({ open, file, header: '', check: sumOnly(file.rows) })))
     for (const file of missingIn(manifest).flatMap(({ files }) => files))
-      problems.push(...(await checkFile({ open, file, header: missingHeader, check: createLineCheck(1) })))
+      problems.push(...(await checkFile({ open, file, header: missingHeader, check: sumOnly(file.rows) })))
     // Readers trust a page that says `proven`, so it is checked too.
     if (manifest.report !== undefined) {
       const file = { ...manifest.report, rows: 0 }

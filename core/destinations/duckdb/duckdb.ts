@@ -67,7 +67,7 @@ async function transact<T>(options: {
     if (!readOnly) await removeTemporaries(path)
     await database.spillTo(join(beside, 'spill'))
     signal?.addEventListener('abort', interrupt)
-    const session = createSession(connection, beside)
+    const session = createSession(connection, signal)
     const result = await work(session)
     signal?.removeEventListener('abort', interrupt)
     await session.commit()
@@ -82,7 +82,7 @@ async function transact<T>(options: {
 
 function createSession(
   connection: DuckDBConnection,
-  folder: string,
+  signal: AbortSignal | undefined,
 ): WarehouseSession & { commit(): Promise<void> } {
   let begun = false
   // `rowsChanged` is 0 for `create table ... as`; the result itself has the number.
@@ -115,7 +115,7 @@ function createSession(
         ...staging,
         has: staging.types,
         connection,
-        folder,
+        signal,
         take: async (query) => {
           rows = await run(
             `create or replace temporary table ${stagedName(staging.table.table.name)} as ${query}`,

@@ -3,9 +3,9 @@ import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import type { WarehouseColumn, WarehouseTable } from '../layout.ts'
 import { literal, quote } from '../sql.ts'
+import { verifyParts } from '../parts/read-parts.ts'
 import { leastTypes, leastTypesQuery, type ColumnTypes } from '../warehouse/column-types.ts'
 import { duckDbTypes as typeSystem, toValues } from './column-types.ts'
-import { reachableParts } from './reachable-parts.ts'
 import { readRows } from './read-rows.ts'
 
 /**
@@ -26,8 +26,7 @@ interface Reading {
   parts: readonly PartFile[]
   /** The current types of the columns in the warehouse. */
   has: ColumnTypes
-  /** For copies of parts that DuckDB cannot read in place. */
-  folder: string
+  signal: AbortSignal | undefined
   take: (query: string) => Promise<unknown>
 }
 
@@ -39,8 +38,9 @@ interface Reading {
  * @throws {PartsDamagedError}
  */
 export async function readExactly(reading: Reading): Promise<ColumnTypes> {
-  const { table, parts, has, folder } = reading
-  const paths = await reachableParts(parts, folder)
+  const { table, parts, has } = reading
+  await verifyParts(parts, reading)
+  const paths = parts.map(({ path }) => path)
   for (const size of sizes) {
     const rows = toRows(table, paths, size)
     try {

@@ -3,6 +3,7 @@ import type { Kind } from '../../tables/table.ts'
 import { destinationNames } from '../names.ts'
 
 const count = z.int().min(0)
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 sum')
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
 
 /** The facts a read reports about itself. Unknown facts are passed on unchanged. */
@@ -56,7 +57,7 @@ const fileSchema = z.object({
   path: z.string().regex(/^[^/\\]+$/, 'is no plain file name'),
   rows: count,
   bytes: count,
-  sha256: z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 sum'),
+  sha256,
 })
 export type PublishedFile = z.infer<typeof fileSchema>
 
@@ -67,7 +68,7 @@ const columnSchema = z.object({
   note: z.string().exactOptional(),
 })
 
-const partsSchema = z.object({ bytes: count, crc32: z.string().regex(/^[0-9a-f]{8}$/) })
+const partsSchema = z.object({ bytes: count, sha256 })
 export type PartsSum = z.infer<typeof partsSchema>
 
 /** Records that the service no longer has. */
@@ -92,7 +93,7 @@ const tableSchema = z.object({
   rows: count,
   /** Empty if the destination keeps no files (a warehouse). */
   files: z.array(fileSchema),
-  /** The source CSV rows, if no file is a copy of them: detects other contents under the same name. */
+  /** The parts that the table was made of: another read makes others. */
   parts: partsSchema.exactOptional(),
   /** Rows left unchanged, because the warehouse has newer versions of the same records. */
   kept: count.exactOptional(),

@@ -2,7 +2,6 @@ import type { Destination } from '../destination.ts'
 import { join } from 'node:path'
 import { exportsRoot } from '../export-folder.ts'
 import { createFileDestination } from '../file-destination.ts'
-import { isSameParts, sumParts } from '../parts/sum-parts.ts'
 import { stageParquet } from './stage-parquet.ts'
 
 /**
@@ -14,7 +13,6 @@ export function createParquetDestination(): Destination {
     name: 'parquet',
     root: (publication) => join(exportsRoot(publication), 'parquet'),
     stage: stageParquet,
-    isSame: async (publication, { tables }) => isSameParts(await sumParts(publication), tables),
   })
   // Only CSV has a form for Excel.
   return { ...files, publish: (publication) => files.publish({ ...publication, forExcel: false }) }

@@ -12,26 +12,23 @@ import { readRows } from '../duckdb/read-rows.ts'
 import { readExactly } from '../duckdb/read-exactly.ts'
 import type { StagedFiles } from '../file-format.ts'
 import type { PublishedFile } from '../manifest/manifest.ts'
-import { sumParts } from '../parts/sum-parts.ts'
 import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { literal } from '../sql.ts'
+import { sumOf } from '../parts/read-parts.ts'
 
 interface Stage {
   publication: Publication
   connection: DuckDBConnection
   /** The folder for the files. */
   folder: string
-  /** The folder for temporary files. */
-  beside: string
 }
 
 /** Writes an export's files into a folder and counts what arrived. */
 export async function stageParquet(publication: Publication, folder: string): Promise<StagedFiles> {
   checkTables(publication)
-  const sums = await sumParts(publication)
   collectGarbage()
   try {
-    return await withEnoughMemory('128MB', (limit) => stageTables({ publication, folder, sums }, limit))
+    return await withEnoughMemory('128MB', (limit) => stageTables({ publication, folder }, limit))
   } catch (error) {
     publication.signal?.throwIfAborted()
     throw toDuckDbError(error, { path: folder })
@@ -39,10 +36,9 @@ export async function stageParquet(publication: Publication, folder: string): Pr
 }
 
 async function stageTables(
-  given: { publication: Publication; folder: string; sums: Awaited<ReturnType<typeof sumParts>> },
+  { publication, folder }: { publication: Publication; folder: string },
   memoryLimit: MemoryLimit,
 ): Promise<StagedFiles> {
-  const { publication, folder, sums } = given
   const { signal } = publication
   // Inside the folder, so that it is removed with it if this process dies.
   const beside = join(folder, '.beside')
@@ -54,15 +50,14 @@ async function stageTables(
     await database.spillTo(join(beside, 'spill'))
     const tables = []
     for (const table of publication.tables) {
-      const file = await stageTable({ publication, connection, folder, beside }, toWarehouseTable(table))
-      const parts = sums.get(table.name)!
+      const file = await stageTable({ publication, connection, folder }, toWarehouseTable(table))
       tables.push({
         ...table,
         key: [...table.key],
         columns: [...table.columns],
         rows: file.rows,
         files: [file],
-        parts,
+        parts: sumOf(publication.parts, table.name),
       })
     }
     return { tables, ...(await stageNotes({ publication, folder })) }
@@ -80,7 +75,7 @@ async function stageTables(
 const rowGroup = "row_group_size 30000, row_group_size_bytes '16MB'"
 
 async function stageTable(stage: Stage, table: WarehouseTable): Promise<PublishedFile> {
-  const { publication, connection, folder, beside } = stage
+  const { publication, connection, folder } = stage
   const { name } = table.table
   const parts = publication.parts.filter((part) => part.table === name)
   const path = `${name}.parquet`
@@ -90,7 +85,7 @@ async function stageTable(stage: Stage, table: WarehouseTable): Promise<Publishe
     table,
     parts,
     has: new Map(),
-    folder: beside,
+    signal: publication.signal,
     take: (query) =>
       connection.run(`copy (${query}) to ${literal(file)} (format parquet, compression zstd, ${rowGroup})`),
   })

@@ -1,6 +1,8 @@
+import { createHash, hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { PartsDamagedError } from '../errors.ts'
 import type { PartFile } from '../destination.ts'
+import type { PartsSum } from '../manifest/manifest.ts'
 
 /**
  * Large enough that the calls cost nothing compared with the bytes, small enough that the worker stays
@@ -18,8 +20,8 @@ interface ReadParts {
 }
 
 /**
- * Reads the bytes of part files that count, one file after the other.
- * @throws {PartsDamagedError} a file is missing or ends early
+ * Reads the bytes of part files, one file after the other, and compares each file with its checksum when it ends.
+ * @throws {PartsDamagedError} a file is missing, or has other bytes than were written
  */
 export async function* readParts(
   parts: readonly PartFile[],
@@ -28,26 +30,56 @@ export async function* readParts(
   const newBuffer = () => Buffer.allocUnsafeSlow(chunkBytes)
   let buffer: Buffer | undefined
   for (const part of parts) {
-    if (part.bytes === 0) continue
     await using file = await open(part.path).catch((cause: unknown) => {
       throw unreadable(part, cause)
     })
-    for (let position = 0; position < part.bytes;) {
+    const sum = createHash('sha256')
+    for (let position = 0; ;) {
       signal?.throwIfAborted()
       buffer = reusesBuffer ? (buffer ?? newBuffer()) : newBuffer()
-      const length = Math.min(chunkBytes, part.bytes - position)
-      const { bytesRead } = await file.read(buffer, 0, length, position).catch((cause: unknown) => {
+      const { bytesRead } = await file.read(buffer, 0, chunkBytes, position).catch((cause: unknown) => {
         throw unreadable(part, cause)
       })
-      if (bytesRead === 0)
-        throw new PartsDamagedError(
-          `The part file ${part.path} ends after ${position} of ${part.bytes} bytes. Run the export again.`,
-        )
+      if (bytesRead === 0) break
       position += bytesRead
-      yield buffer.subarray(0, bytesRead)
+      const chunk = buffer.subarray(0, bytesRead)
+      sum.update(chunk)
+      yield chunk
     }
+    if (sum.digest('hex') !== part.sha256)
+      throw new PartsDamagedError(
+        `The part file ${part.path} has other bytes than were written. Run the export again.`,
+      )
   }
 }
+
+/**
+ * Compares part files with their checksums, for a program that reads the files itself.
+ * @throws {PartsDamagedError}
+ */
+export async function verifyParts(
+  parts: readonly PartFile[],
+  { signal }: { signal?: AbortSignal | undefined } = {},
+): Promise<void> {
+  for await (const _chunk of readParts(parts, { signal, reusesBuffer: true }));
+}
+
+/** The checksum of a table's parts, made of the checksums that were made while they were written. */
+export function sumOf(parts: readonly PartFile[], table: string): PartsSum {
+  const own = parts.filter((part) => part.table === table)
+  return {
+    bytes: own.reduce((sum, { bytes }) => sum + bytes, 0),
+    sha256: hash('sha256', own.map(({ sha256 }) => sha256).join('\n')),
+  }
+}
+
+/** Whether a published export was made from the same parts. */
+export const isSameParts = (
+  { tables, parts }: { tables: readonly { name: string }[]; parts: readonly PartFile[] },
+  published: readonly { name: string; parts?: PartsSum }[],
+): boolean =>
+  published.length === tables.length &&
+  published.every(({ name, parts: sum }) => sum?.sha256 === sumOf(parts, name).sha256)
 
 const unreadable = ({ path }: PartFile, cause: unknown) =>
   new PartsDamagedError(`The part file ${path} can't be read. Run the export again.`, { cause })

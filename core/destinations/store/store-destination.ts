@@ -36,7 +36,7 @@ export async function publishToStore(place: Place): Promise<Published> {
   await proveOnce(store)
   const path = storePath(place)
   const existing = await readStoredManifest(store, path)
-  if (existing !== undefined) await refuseOther(place, existing)
+  if (existing !== undefined) refuseOther(place, existing)
   const resourcePath = dirname(path)
   await refuseForeignStore({ store, path: resourcePath, publication })
   const { manifest, fresh } =
@@ -91,7 +91,7 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
   // Another attempt was first.
   const winner = await readStoredManifest(store, path)
   if (winner === undefined) throw manifestLost(store, path)
-  await refuseOther(place, winner)
+  refuseOther(place, winner)
   return { manifest: winner, fresh: false }
 }
 

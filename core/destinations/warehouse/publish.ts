@@ -1,8 +1,8 @@
 import type { Destination, Publication, Published } from '../destination.ts'
 import { checkRows, checkTables, rowsOf } from '../parts/check-parts.ts'
 import { PublishedOtherwiseError, refuseIncomplete, RowsMissingError } from '../errors.ts'
-import { isSameRead, type Manifest, type PartsSum } from '../manifest/manifest.ts'
-import { isSameParts, sumParts } from '../parts/sum-parts.ts'
+import { isSameRead, type Manifest } from '../manifest/manifest.ts'
+import { isSameParts, sumOf } from '../parts/read-parts.ts'
 import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import type { JudgedDeletes } from '../absence.ts'
@@ -49,9 +49,6 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
     ),
 })
 
-/** The checksum of each table's parts. */
-type Sums = ReadonlyMap<string, PartsSum>
-
 async function publish(engine: WarehouseEngine, publication: Publication): Promise<Published> {
   publication.signal?.throwIfAborted()
   checkTables(publication)
@@ -64,20 +61,16 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
     const isLocked = before.existing === undefined && canFill(session, before)
     const known = isLocked ? await lock(way, session) : before
     if (known.existing !== undefined) return publishAgain(way, session, known.existing)
-    const summing = sumParts(publication)
-    // Where staging fails, too, its error is reported.
-    summing.catch(() => {})
     const staged = await stageTables(way, session, {
       plans: known.plans,
       // A key of a table that is filled refuses what would be left out.
       fills: isLocked && canFill(session, known) && !hasRepeated(publication),
     })
-    const sums = await summing
     publication.onStep?.('staged')
     publication.signal?.throwIfAborted()
     const now = isLocked ? known : await lock(way, session)
     return now.existing === undefined
-      ? { manifest: await merge(way, session, { staged, sums, found: now.found }), fresh: true }
+      ? { manifest: await merge(way, session, { staged, found: now.found }), fresh: true }
       : publishAgain(way, session, now.existing)
   })
   publication.onStep?.('visible')
@@ -86,7 +79,7 @@ async function publish(engine: WarehouseEngine, publication: Publication): Promi
 
 async function publishAgain(way: Way, session: WarehouseSession, existing: Manifest) {
   const { publication, tables, location } = way
-  if (!isSameRead(publication, existing) || !isSameParts(await sumParts(publication), existing.tables))
+  if (!isSameRead(publication, existing) || !isSameParts(publication, existing.tables))
     throw new PublishedOtherwiseError(
       `${location} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
@@ -146,10 +139,10 @@ async function stageTables(
 async function merge(
   way: Way,
   session: WarehouseSession,
-  has: { staged: ReadonlyMap<string, Staged>; sums: Sums; found: Found },
+  has: { staged: ReadonlyMap<string, Staged>; found: Found },
 ): Promise<Manifest> {
   const { publication } = way
-  const { sums, found: tables } = has
+  const { found: tables } = has
   const before = await lookBack(session, publication)
   const isChanged = lackingOf(before).length > 0
   const plans = way.tables.map((table) =>
@@ -172,7 +165,7 @@ async function merge(
   for (const statement of indexes) await session.run(statement)
   const found = await findDeletes({ session, publication, plans })
   const rejected = await keepRejected({ session, publication, where: way.location })
-  const manifest = toWarehouseManifest(way, { staged, sums, merged, found, rejected, before, warnings })
+  const manifest = toWarehouseManifest(way, { staged, merged, found, rejected, before, warnings })
   await writeExport(session, manifest, found)
   if (found.marks) await markDeletes({ session, publication, plans })
   if (found.marks || isChanged || hasKept([...merged.values()]))
@@ -199,7 +192,6 @@ function toWarehouseManifest(
   way: Way,
   done: {
     staged: ReadonlyMap<string, Staged>
-    sums: Sums
     merged: ReadonlyMap<string, Merged>
     found: JudgedDeletes
     rejected: number
@@ -208,7 +200,7 @@ function toWarehouseManifest(
   },
 ): Manifest {
   const { engine } = way
-  const { staged, sums, merged, rejected, before } = done
+  const { staged, merged, rejected, before } = done
   const { deletes } = done.found
   const publication = { ...way.publication, facts: factsThere(way.publication, before) }
   const { missing } = publication
@@ -222,7 +214,7 @@ function toWarehouseManifest(
       columns: [...table.columns],
       rows: staged.get(name)!.rows,
       files: [],
-      parts: sums.get(name)!,
+      parts: sumOf(publication.parts, name),
       ...(kept > 0 ? { kept } : {}),
     }
   })

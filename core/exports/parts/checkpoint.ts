@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { open, readFile, rename } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
@@ -9,18 +9,17 @@ import type { ReadState } from '../../reading/state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
 import type { RunWorkers } from '../../runs/workers.ts'
 import type { Drift } from '../../tables/drift.ts'
-import type { SharedFolder } from '../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../storage/cached.ts'
 
 /** The state from which a read resumes, and the outcome it ends with: of a list, or of documents by id. */
 export type AnyReadState = ReadState | IdState
 export type AnyOutcome = ReadOutcome | IdOutcome
 
-/** The point from which a read resumes: everything before it is on disk, and anything after it is ignored. */
+/** The point from which a read resumes: everything before it is kept, and anything after it is ignored. It never changes. */
 export interface Checkpoint {
   /**
-   * For example `00003-5ad01c77`: the third attempt in a row. Later attempts sort after earlier ones. Where several
-   * workers read, an attempt has several checkpoints, `00003-5ad01c77.00012`, and at the end of the read
-   * `00003-5ad01c77.ended`: what is kept never changes.
+   * For example `00003-5ad01c77.00012`: the twelfth checkpoint of the third attempt in a row, and at the end of the read
+   * `00003-5ad01c77.ended`. Later attempts sort after earlier ones.
    */
   name: string
   parts: PartFile[]
@@ -38,24 +37,21 @@ export function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
   return outcome
 }
 
-const fileName = /^(\d{5}-[0-9a-f]{8}(?:\.(?:\d{5}|ended))?)\.checkpoint\.json$/
+const fileName = /^(\d{5}-[0-9a-f]{8}\.(?:\d{5}|ended))\.checkpoint\.json$/
 
-/** Names the checkpoint of an attempt that resumes from `from`. The name is unique and sorts after `from`. */
-export function nextCheckpointName(from: Checkpoint | undefined): string {
+/** Names an attempt that resumes from `from`. The name is unique and sorts after `from`. */
+export function nameAttempt(from: Checkpoint | undefined): string {
   const generation = from === undefined ? 1 : Number(from.name.slice(0, 5)) + 1
   return `${String(generation).padStart(5, '0')}-${randomUUID().slice(0, 8)}`
 }
 
-/** Names one of the checkpoints of an attempt, where several workers read. */
+/** Names one of the checkpoints of an attempt. */
 export const nameOf = (of: { attempt: string; saves: number; isLast: boolean }): string =>
   `${of.attempt}.${of.isLast ? 'ended' : String(of.saves).padStart(5, '0')}`
 
 /** A checkpoint as it is saved. */
 interface CheckpointNote extends Checkpoint {
-  /**
-   * Where several workers read: the checkpoint that the attempt resumed from, whose parts are not repeated. There are so
-   * many that notes would become large.
-   */
+  /** The checkpoint that the attempt resumed from, whose parts are not repeated: there are many. */
   from?: string
 }
 
@@ -66,8 +62,7 @@ interface Place {
 }
 
 /**
- * Saves a checkpoint: by rename, so that a reader sees either the old one or the new one in full. Where several workers
- * read, its parts have been kept before.
+ * Saves a checkpoint whose parts are kept.
  *
  * @param options.from the checkpoint that the attempt resumed from
  */
@@ -76,29 +71,17 @@ export async function saveCheckpoint(
 ): Promise<void> {
   const { shared, folder, checkpoint, from } = options
   const path = pathOf(folder, checkpoint.name)
-  const base = shared.isShared ? from : undefined
-  const inherited = new Set(base?.parts.map((part) => part.path))
+  const inherited = new Set(from?.parts.map((part) => part.path))
   const note: CheckpointNote = {
     ...checkpoint,
-    ...(base !== undefined && { from: base.name }),
-    // Paths within the folder: a later run may adopt it under its own name.
+    ...(from !== undefined && { from: from.name }),
+    // Each worker has its own data folder.
     parts: checkpoint.parts
       .filter((part) => !inherited.has(part.path))
       .map((part) => ({ ...part, path: relative(folder, part.path) })),
   }
-  const text = JSON.stringify(note)
-  if (shared.isShared) {
-    if (!(await shared.create(path, text))) throw new Error(`there is another checkpoint ${checkpoint.name}`)
-    return
-  }
-  const file = await open(`${path}.new`, 'w')
-  try {
-    await file.writeFile(text)
-    await file.datasync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
+  if (!(await shared.create(path, JSON.stringify(note))))
+    throw new Error(`there is another checkpoint ${checkpoint.name}`)
 }
 
 const pathOf = (folder: string, name: string) => join(folder, `${name}.checkpoint.json`)
@@ -143,7 +126,7 @@ async function loadNote({ shared, folder, name }: Place & { name: string }): Pro
 
 /**
  * Loads the latest attempt's checkpoint; undefined if nothing was read yet. Where a read has ended, that is the end of
- * it: of several workers, one that was given up may have saved another checkpoint since.
+ * it: an attempt that was given up may have saved another checkpoint since.
  *
  * @throws {PartsDamagedError} the checkpoint is unreadable
  */

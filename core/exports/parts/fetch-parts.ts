@@ -2,7 +2,7 @@ import { stat, utimes } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 import { freeBytes } from '../../storage/free-space.ts'
-import type { SharedFolder } from '../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../storage/cached.ts'
 
 /** Another machine may have more room. */
 class ScratchFullError extends Error {
@@ -21,7 +21,7 @@ class ScratchFullError extends Error {
 const atOnce = 4
 
 /**
- * Makes the bytes of parts be there, some of which another worker may have read.
+ * Downloads the parts that are not on this machine yet: another worker may have read them.
  *
  * @throws {ScratchFullError} there is no room for them and for what is made of them
  */
@@ -32,13 +32,13 @@ export async function fetchParts(options: {
   signal?: AbortSignal
 }): Promise<void> {
   const { dataDir, shared, parts, signal } = options
-  if (!shared.isShared) return
   for (const folder of new Set(parts.map(({ path }) => dirname(path)))) await markUsed(folder)
   const total = parts.reduce((sum, { bytes }) => sum + bytes, 0)
   const there = (await Promise.all(parts.map(({ path }) => sizeOf(path)))).reduce(
     (sum, size) => sum + size,
     0,
   )
+  if (there >= total) return
   const needed = 2 * total - there
   const free = await freeBytes(dataDir)
   if (free < needed) throw new ScratchFullError({ dataDir, needed, free })

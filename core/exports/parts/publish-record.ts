@@ -1,17 +1,13 @@
 import { join } from 'node:path'
-import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import type { DestinationName } from '../../destinations/names.ts'
-import type { Execution } from '../../runs/name.ts'
-import type { SharedFolder } from '../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../storage/cached.ts'
 
 /** The publication state of a read's parts. Parts are kept until every requested destination has them. */
 export interface PublishNote {
-  /** The destinations where they are visible. Once there is one, no later run adopts the parts. */
+  /** The destinations where they are visible. */
   destinations: DestinationName[]
   /** All destinations that were ever requested. */
   asked: DestinationName[]
-  /** Runs that have published the parts again or are doing so. While one is active, the parts must not be removed. */
-  publishing: Execution[]
 }
 
 const noteFile = (folder: string) => join(folder, 'published.json')
@@ -27,7 +23,7 @@ export const loadPublishNote = async ({ shared, folder }: Place): Promise<Publis
   toNote(await shared.read(noteFile(folder)))
 
 function toNote(text = '{}'): PublishNote {
-  const none: PublishNote = { destinations: [], asked: [], publishing: [] }
+  const none: PublishNote = { destinations: [], asked: [] }
   try {
     return { ...none, ...(JSON.parse(text) as Partial<PublishNote>) }
   } catch {
@@ -35,7 +31,7 @@ function toNote(text = '{}'): PublishNote {
   }
 }
 
-/** Marks parts as published: they are retained for republishing and no longer adopted by a later run. */
+/** Marks parts as published: they are retained for republishing. */
 export async function markPublished(
   place: Place,
   of: { destination: DestinationName; asked: readonly DestinationName[] },
@@ -48,26 +44,16 @@ export async function markPublished(
 }
 
 /** Marks parts as being published again: they are retained until the additional destinations have them too. */
-export async function markPublishing(
-  place: Place,
-  of: { execution: Execution; asked: readonly DestinationName[] },
-): Promise<void> {
+export async function markPublishing(place: Place, of: { asked: readonly DestinationName[] }): Promise<void> {
   await change(place, (note) => ({
     ...note,
     asked: [...new Set([...note.asked, ...of.asked])],
-    publishing: [...note.publishing.filter(({ runId }) => runId !== of.execution.runId), of.execution],
   }))
 }
 
 /** Whether the parts are published to every requested destination. */
 export const isPublished = ({ destinations, asked }: PublishNote): boolean =>
   destinations.length > 0 && asked.every((destination) => destinations.includes(destination))
-
-const mutex = createKeyedMutex()
-
-/** Serializes adopting parts and marking them as in use, per data folder. */
-export const takeTurn = <T>(dataDir: string, work: () => Promise<T>): Promise<T> =>
-  mutex.runExclusive(dataDir, work)
 
 /** Several destinations of a resource are published to at once and share one file. */
 const change = ({ shared, folder }: Place, to: (note: PublishNote) => PublishNote): Promise<void> =>

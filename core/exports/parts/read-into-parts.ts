@@ -6,8 +6,8 @@ import type { Progress, ReadState } from '../../reading/state.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
 import { createRowEncoder } from '../../tables/row-encoder.ts'
 import {
+  nameAttempt,
   nameOf,
-  nextCheckpointName,
   saveCheckpoint,
   toProgress,
   type AnyOutcome,
@@ -16,16 +16,14 @@ import {
 } from './checkpoint.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
+import { openChunks } from './chunks.ts'
 import { readFromIds } from './id-source.ts'
 import { type FirstLook, readFromList, readFromRange } from './list-source.ts'
-import { openPartFiles } from './part-files.ts'
 import { missingPart, rejectedPart } from './part-names.ts'
 import type { ReadDeps, Source, SourceSetup, SourceStep } from './source.ts'
 
-/** The interval between checkpoints, in ms: this much is read again after a crash. */
-const checkpointMs = 1_000
-/** Where several workers read, each checkpoint makes its rows objects of a store: fewer, but of a limited size. */
-const sharedCheckpoint = { ms: 5_000, bytes: 16 * 2 ** 20 }
+/** After either, there is a checkpoint. What was read since is read again after a crash. */
+const checkpointEvery = { ms: 5_000, bytes: 16 * 2 ** 20 }
 
 export interface SegmentSetup {
   deps: ReadDeps
@@ -44,20 +42,21 @@ export interface SegmentSetup {
 }
 
 /**
- * Opens one attempt at a segment: reads from the service through the encoder into part files, with a checkpoint
- * every second.
+ * Opens one attempt at a segment: reads from the service through the encoder into chunks, with a checkpoint every 5 s.
  */
 export function openSegment(setup: SegmentSetup) {
   const { deps, plan, resource, folder, from, cancelled } = setup
   const { shared } = deps
-  const name = nextCheckpointName(from)
+  const name = nameAttempt(from)
   const { exclude, hash } = plan
   const encoder = createRowEncoder({
     resource: allResources[resource],
     privacy: { exclude, hash, hashKey: deps.hashKey },
   })
-  const files = openPartFiles({ folder, name, kept: from?.parts ?? [], inChunks: shared.isShared })
-  const kept = new Set(from?.parts.map(({ path }) => path))
+  const chunks = openChunks({ folder, name })
+  const parts = [...(from?.parts ?? [])]
+  /** How many of the parts are kept. */
+  let kept = parts.length
   let saves = 0
   /** The checkpoint that is being kept. */
   let saving: Promise<void> = Promise.resolve()
@@ -78,7 +77,7 @@ export function openSegment(setup: SegmentSetup) {
   })
 
   const append = async (table: string, { text, rows: count }: { text: string; rows: number }) => {
-    if (count > 0) await files.append({ table, text, count })
+    if (count > 0) await chunks.append({ table, text, count })
   }
 
   async function take(step: SourceStep): Promise<void> {
@@ -101,7 +100,7 @@ export function openSegment(setup: SegmentSetup) {
     const isNew = written?.addLines(lines)
     const fresh = isNew === undefined ? lines : lines.filter((_, at) => isNew[at])
     if (fresh.length === 0) return
-    await files.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
+    await chunks.append({ table: rejectedPart, text: `${fresh.join('\n')}\n`, count: fresh.length })
   }
 
   /** Reports what was read since the last report. */
@@ -113,26 +112,28 @@ export function openSegment(setup: SegmentSetup) {
 
   async function save(state: AnyReadState, last?: { outcome: AnyOutcome | undefined }): Promise<Checkpoint> {
     await saving
-    const checkpoint = await flush(state, last)
+    const checkpoint = await closeChunks(state, last)
     await keep(checkpoint)
     return checkpoint
   }
 
-  /** What was taken, where it can be read: a shared folder may be cleaned up before the store has its last chunk. */
+  /** What was taken, where it can be read: the folder may be cleaned up before the store has the last chunk. */
   async function settled(): Promise<readonly PartFile[]> {
     await saving
-    const parts = await files.flush()
+    parts.push(...(await chunks.close()))
     await keepParts(parts)
     return parts
   }
 
-  /** Writes to the local disk what was taken. */
-  async function flush(state: AnyReadState, last?: { outcome: AnyOutcome | undefined }): Promise<Checkpoint> {
-    const parts = await files.flush()
+  async function closeChunks(
+    state: AnyReadState,
+    last?: { outcome: AnyOutcome | undefined },
+  ): Promise<Checkpoint> {
+    parts.push(...(await chunks.close()))
     saves += 1
     return {
-      name: shared.isShared ? nameOf({ attempt: name, saves, isLast: last !== undefined }) : name,
-      parts,
+      name: nameOf({ attempt: name, saves, isLast: last !== undefined }),
+      parts: [...parts],
       drift: structuredClone(drift),
       read: state,
       savedAt: new Date(deps.state.now()).toISOString(),
@@ -146,19 +147,11 @@ export function openSegment(setup: SegmentSetup) {
   }
 
   async function keepParts(parts: readonly PartFile[]): Promise<void> {
-    if (shared.isShared) for (const { path } of parts) await keepOnce(path)
-  }
-
-  async function keepOnce(path: string): Promise<void> {
-    if (kept.has(path)) return
-    await shared.keep(path)
-    kept.add(path)
+    for (; kept < parts.length; kept += 1) await shared.keep(parts[kept]!.path)
   }
 
   const isDue = (sinceMs: number) =>
-    shared.isShared
-      ? sinceMs >= sharedCheckpoint.ms || files.waiting() >= sharedCheckpoint.bytes
-      : sinceMs >= checkpointMs
+    sinceMs >= checkpointEvery.ms || chunks.waiting() >= checkpointEvery.bytes
 
   return {
     progress: () => ({ resource, ...(setup.range && { range: setup.range.number + 1 }), ...progress }),
@@ -188,9 +181,8 @@ export function openSegment(setup: SegmentSetup) {
           if (!isDue(now - savedAt)) continue
           if (now > until) return await save(next.value.state)
           await saving
-          saving = keep(await flush(next.value.state))
-          // A folder is quick; while a store takes what was read, the read continues.
-          if (!shared.isShared) await saving
+          saving = keep(await closeChunks(next.value.state))
+          // While the store takes what was read, the read continues.
           saving.catch(() => undefined)
           // Not before the waits: where they take longer than the interval, each step would be a checkpoint.
           savedAt = performance.now()
@@ -207,7 +199,7 @@ export function openSegment(setup: SegmentSetup) {
     async close(): Promise<void> {
       await read.return(undefined as never).catch(() => undefined)
       await saving.catch(() => undefined)
-      await files.close()
+      await chunks.abandon()
     },
   }
 }

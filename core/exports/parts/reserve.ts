@@ -1,9 +1,9 @@
 import { utimes } from 'node:fs/promises'
-import type { Execution } from '../../runs/name.ts'
-import type { SharedFolder } from '../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../storage/cached.ts'
+import { orMissing } from '../../storage/system-errors.ts'
 import type { ExportPlan } from '../plan.ts'
 import { latestCheckpoint } from './checkpoint.ts'
-import { markPublishing, takeTurn } from './publish-record.ts'
+import { markPublishing } from './publish-record.ts'
 import { partsFolder } from './read-folder.ts'
 
 /** A resource that a run has read completely, and the checkpoint to publish. */
@@ -12,28 +12,24 @@ export interface KeptRead {
   checkpoint: string
 }
 
-/** Marks the completed reads of a run as in use, so that no other run adopts or prunes them. */
+/** Finds the completed reads of a run, and marks them as in use, so that they are not pruned. */
 export async function reserveParts(options: {
   dataDir: string
   shared: SharedFolder
   plan: ExportPlan
-  by: Execution
 }): Promise<KeptRead[]> {
-  const { dataDir, shared, plan, by } = options
+  const { dataDir, shared, plan } = options
   const { run, resources, to: asked } = plan
-  return await takeTurn(dataDir, async () => {
-    const found: KeptRead[] = []
-    for (const resource of resources) {
-      const folder = partsFolder({ dataDir, run, resource })
-      const last = await latestCheckpoint({ shared, folder })
-      if (last?.outcome === undefined) continue
-      await markPublishing({ shared, folder }, { execution: by, asked })
-      found.push({ resource, checkpoint: last.name })
-    }
-    const now = new Date()
-    // Parts are pruned by the age of the run's folder.
-    if (found.length > 0 && !shared.isShared)
-      await utimes(partsFolder({ dataDir, run, resource: '' }), now, now)
-    return found
-  })
+  const found: KeptRead[] = []
+  for (const resource of resources) {
+    const folder = partsFolder({ dataDir, run, resource })
+    const last = await latestCheckpoint({ shared, folder })
+    if (last?.outcome === undefined) continue
+    await markPublishing({ shared, folder }, { asked })
+    found.push({ resource, checkpoint: last.name })
+  }
+  const now = new Date()
+  // Parts are pruned by the age of the run's folder.
+  if (found.length > 0) await orMissing(utimes(partsFolder({ dataDir, run, resource: '' }), now, now))
+  return found
 }

@@ -2,7 +2,7 @@ import type { Billing } from '../../billing/client.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress } from '../../reading/state.ts'
 import type { State } from '../../state/open.ts'
-import type { SharedFolder } from '../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../storage/cached.ts'
 import type { AnyOutcome, AnyReadState, Checkpoint } from './checkpoint.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
@@ -48,7 +48,7 @@ export interface SourceSetup {
   from: Checkpoint | undefined
   billing: Billing
   cancelled: AbortSignal
-  /** Flushes the parts to disk, keeps them where several workers read, and returns them. */
+  /** Closes and keeps what was read, and returns all parts. */
   settled: () => Promise<readonly PartFile[]>
   /** Converts an id of the service to the form in the parts: unchanged or hashed. */
   toWritten: (id: string) => string

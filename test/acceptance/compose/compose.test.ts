@@ -239,7 +239,7 @@ test('a full disk ends an export with a sentence that says so, and the same expo
   await writeFile(filler, Buffer.alloc(bavail * bsize - 100_000))
   const full = await startExport('export-full', { resources: ['customers'] })
   await expect(full.result()).rejects.toMatchObject({
-    cause: { message: expect.stringMatching(/the disk is full.*resumes from the last checkpoint/) },
+    cause: { message: expect.stringMatching(/the disk is full.*Fix this and run it again/) },
   })
   await rm(filler)
   const again = await startExport('export-full', { resources: ['customers'] })

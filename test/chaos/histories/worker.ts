@@ -6,7 +6,7 @@ import { type Activities, createActivities } from '../../../activities/index.ts'
 import { createBilling } from '../../../core/billing/client.ts'
 import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { folderPattern } from './folders.ts'
@@ -62,7 +62,7 @@ export async function openWorker(options: WorkerOptions) {
     state,
     identity: { workspace: sandbox.workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
     dataDir,
-    shared: createSharedFolder({ dataDir, store: files }),
+    shared: cached(dataDir, files),
     files,
     outDirs: [],
     requestsPerSecond: 1_000,

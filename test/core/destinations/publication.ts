@@ -1,10 +1,11 @@
-import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { listResources, type ListName } from '../../../core/billing/resources/lists.ts'
 import type { PartFile, Publication } from '../../../core/destinations/destination.ts'
 import type { ReadFacts } from '../../../core/destinations/manifest/manifest.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { writePart } from '../exports/write-part.ts'
 import { parseLossless } from '../tables/csv.ts'
 
 export const facts: ReadFacts = {
@@ -51,16 +52,14 @@ export async function createWorkplace() {
   const folder = await mkdtemp(join(tmpdir(), `destinations #1 %41 'ñ' [*] \\-`))
   let made = 0
 
-  /** Parts as a read leaves them: a file for each batch of records, and behind what counts a dead attempt's rest. */
+  /** Parts as a read leaves them: a file for each batch of records. */
   async function toParts(resource: ListName, batches: readonly (readonly string[])[]) {
     const encoder = createRowEncoder({ resource: listResources[resource] })
     const parts: PartFile[] = []
     const rejected: PartFile[] = []
     const write = async (to: PartFile[], table: string, { text, rows }: { text: string; rows: number }) => {
       const path = join(folder, `${made++}.${table}.part`)
-      await writeFile(path, text)
-      await appendFile(path, '"torn by a crash, 1')
-      to.push({ table, path, bytes: Buffer.byteLength(text), rows })
+      to.push(await writePart({ table, path, text, rows }))
     }
     for (const batch of batches) {
       const encoded = encoder.encode(batch.map(parseLossless))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { keepAskedIds, readAskedIds } from '../../../core/exports/requested-ids.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { createSharedFolder, type SharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached, type SharedFolder } from '../../../core/storage/cached.ts'
 
 async function newFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'ids-'))
@@ -21,7 +21,7 @@ test.each(['alone', 'of several'])(
     const store = which === 'alone' ? undefined : createFolderStore(await newFolder())
     const newPlace = async () => {
       const dataDir = await newFolder()
-      return { dataDir, shared: createSharedFolder({ dataDir, store }) }
+      return { dataDir, shared: cached(dataDir, store) }
     }
     const first = await newPlace()
     const planned = await keep(first, ['1', '2', '1'])
@@ -38,16 +38,14 @@ test.each(['alone', 'of several'])(
 test('ids that one worker could not keep are not read instead of those that another one has kept', async () => {
   const store = createFolderStore(await newFolder())
   const dataDir = await newFolder()
-  const failing = createSharedFolder({
-    dataDir,
-    store: { ...store, put: () => Promise.reject(new Error('away')) },
+  const failing = cached(dataDir, {
+    ...store,
+    put: () => Promise.reject(new Error('away')),
   })
   await expect(keep({ dataDir, shared: failing }, ['old'])).rejects.toThrow('away')
   const otherDir = await newFolder()
-  const asked = await keep({ dataDir: otherDir, shared: createSharedFolder({ dataDir: otherDir, store }) }, [
-    'new',
-  ])
-  const again = createSharedFolder({ dataDir, store })
+  const asked = await keep({ dataDir: otherDir, shared: cached(otherDir, store) }, ['new'])
+  const again = cached(dataDir, store)
   expect(await Array.fromAsync(readAskedIds({ dataDir, shared: again, run: 'r', asked, skip: 0 }))).toEqual([
     'new',
   ])
@@ -58,7 +56,7 @@ test.each([
   ['holds another id', '1\n2\n4\n'],
 ])('a file of ids that %s ends the read as damaged, wherever the read resumes', async (_how, text) => {
   const dataDir = await newFolder()
-  const place = { dataDir, shared: createSharedFolder({ dataDir, store: undefined }) }
+  const place = { dataDir, shared: cached(dataDir) }
   const asked = await keep(place, ['1', '2', '3'])
   await writeFile(join(dataDir, 'parts/r', asked.file!), text)
   for (const skip of [0, 2])

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { closeExport } from '../../../core/exports/close.ts'
 import type { ResourceResult } from '../../../core/exports/report.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 const published = {
@@ -36,7 +36,7 @@ test.each<[string, object]>([
   for (const name of ['manifest.json', 'report.html']) await writeFile(join(parent, 'outside', name), '{}')
   const closed = closeExport({
     dataDir,
-    shared: createSharedFolder({ dataDir, store: undefined }),
+    shared: cached(dataDir),
     files: undefined,
     plan: createPlan(),
     results: [{ resource: 'customers', ...result } as unknown as ResourceResult],

@@ -11,7 +11,7 @@ import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
 import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
 import { keepAskedIds } from '../../../core/exports/requested-ids.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 async function newFolder() {
@@ -26,7 +26,7 @@ test('a worker that was given up saves what it has read, and the end of the read
   const plan = createPlan({ run: 'r', resources: [resource] })
   const openMachine = async () => {
     const dataDir = await newFolder()
-    const shared = createSharedFolder({ dataDir, store })
+    const shared = cached(dataDir, store)
     return { dataDir, shared, folder: partsFolder({ dataDir, run: plan.run, resource }) }
   }
   const first = await openMachine()
@@ -85,7 +85,7 @@ async function openLongRead(
 ) {
   const dataDir = await newFolder()
   const folder = partsFolder({ dataDir, run: 'r', resource: 'creditnotes' })
-  const inStore = createSharedFolder({ dataDir, store: createFolderStore(await newFolder()) })
+  const inStore = cached(dataDir, createFolderStore(await newFolder()))
   const shared = { ...inStore, keep: (file: string) => keep(() => inStore.keep(file)) }
   const plan = createPlan({ run: 'r', resources: ['creditnotes'] })
   const ids = Array.from({ length: 50 }, (_, at) => `${at}`)
@@ -185,7 +185,7 @@ test('a read whose folder is removed while the store takes a chunk continues pag
   const store = createFolderStore(await newFolder())
   const dataDir = await newFolder()
   const folder = partsFolder({ dataDir, run: 'r', resource: 'plans' })
-  const inStore = createSharedFolder({ dataDir, store })
+  const inStore = cached(dataDir, store)
   const records = Array.from({ length: 150 }, (_, at) => ({
     id: `pla_${at}`,
     name: 'x'.repeat(200_000),

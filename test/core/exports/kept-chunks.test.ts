@@ -6,13 +6,13 @@ import {
   type Checkpoint,
   latestCheckpoint,
   loadCheckpoint,
+  nameAttempt,
   nameOf,
-  nextCheckpointName,
   saveCheckpoint,
 } from '../../../core/exports/parts/checkpoint.ts'
+import { openChunks } from '../../../core/exports/parts/chunks.ts'
 import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
 import { toReadOptions } from '../../../core/exports/parts/list-source.ts'
-import { openPartFiles } from '../../../core/exports/parts/part-files.ts'
 import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges/kept-ranges.ts'
 import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import type { ReadDeps } from '../../../core/exports/parts/source.ts'
@@ -21,8 +21,8 @@ import { loadPlan, savePlan } from '../../../core/exports/saved-plan.ts'
 import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
 import type { ReadState } from '../../../core/reading/state.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 async function newFolder() {
@@ -35,7 +35,7 @@ async function newMachine(store: ReturnType<typeof createFolderStore>) {
   const dataDir = await newFolder()
   return {
     dataDir,
-    shared: createSharedFolder({ dataDir, store }),
+    shared: cached(dataDir, store),
     folder: join(dataDir, 'parts/r/customers'),
   }
 }
@@ -43,13 +43,15 @@ type Machine = Awaited<ReturnType<typeof newMachine>>
 
 /** One attempt: a checkpoint after each of these rows. */
 async function readRows({ shared, folder }: Machine, name: string, rows: string[], from?: Checkpoint) {
-  const files = openPartFiles({ folder, name, kept: from?.parts ?? [], inChunks: true })
-  onTestFinished(() => files.close())
+  const chunks = openChunks({ folder, name })
+  onTestFinished(() => chunks.abandon())
+  let parts = from?.parts ?? []
   let checkpoint: Checkpoint | undefined
   for (const [index, row] of rows.entries()) {
-    await files.append({ table: 'customers', text: `${row}\n`, count: 1 })
-    const parts = await files.flush()
-    for (const { path } of parts.filter((part) => !from?.parts.includes(part))) await shared.keep(path)
+    await chunks.append({ table: 'customers', text: `${row}\n`, count: 1 })
+    const closed = await chunks.close()
+    for (const { path } of closed) await shared.keep(path)
+    parts = [...parts, ...closed]
     const read = { startedAt: 1 } as ReadState
     checkpoint = { name: `${name}.0000${index + 1}`, parts, drift: noDrift(), read, savedAt: '' }
     await saveCheckpoint({ shared, folder, checkpoint, from })
@@ -114,11 +116,11 @@ test('what a worker alone left under the name of a run counts for nothing where 
   const store = createFolderStore(await newFolder())
   const first = await newMachine(store)
   const { dataDir, folder } = first
-  const alone = createSharedFolder({ dataDir, store: undefined })
+  const alone = cached(dataDir)
   const plan = createPlan({ run: 'r' })
   const planOf = (most: number) => ({ ranges: [], most }) as unknown as RangePlan
   const open = async (machine: Pick<Machine, 'dataDir' | 'shared'>) =>
-    await openRunFolder({ ...machine, plan, hashKey: '', resource: 'customers', isClosed: async () => true })
+    await openRunFolder({ ...machine, plan, hashKey: '', resource: 'customers' })
   await savePlan({ dataDir, shared: alone, plan: { ...plan, startedAt: 'before' } })
   await open({ dataDir, shared: alone })
   await keepRangePlan({ shared: alone, folder, plan: planOf(1) })
@@ -143,7 +145,6 @@ test('a worker with other columns or another hash key leaves a read to one like 
       plan,
       hashKey,
       resource: 'customers',
-      isClosed: async () => true,
     })
   await Promise.all([open('key'), open('key')])
   // `findRunFolder` is how a range of a list begins: to say that the list is gone would end the readers of all its ranges.
@@ -158,7 +159,9 @@ test('a worker with other columns or another hash key leaves a read to one like 
 test('too little room for a publication is an error that another machine may not have', async () => {
   const store = createFolderStore(await newFolder())
   const machine = await newMachine(store)
-  const parts = [{ table: 'customers', path: join(machine.folder, 'a.part'), bytes: 1e18, rows: 1 }]
+  const parts = [
+    { table: 'customers', path: join(machine.folder, 'a.part'), bytes: 1e18, rows: 1, sha256: '' },
+  ]
   await expect(fetchParts({ ...machine, parts })).rejects.toMatchObject({
     name: 'ScratchFullError',
     retryable: true,
@@ -178,7 +181,7 @@ test('attempts that resume one another have checkpoints that sort in that order,
   // With their random ends alone, ten in a row would hardly ever be in order.
   let latest: Checkpoint | undefined
   for (let attempt = 1; attempt <= 11; attempt += 1) {
-    await readRows(machine, nextCheckpointName(latest), [String(attempt)], latest)
+    await readRows(machine, nameAttempt(latest), [String(attempt)], latest)
     latest = await latestCheckpoint(machine)
     expect(latest?.parts).toHaveLength(attempt)
   }

@@ -3,11 +3,16 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { DestinationName } from '../../../core/destinations/names.ts'
+import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
 import { pruneParts } from '../../../core/exports/parts/prune.ts'
 import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached, type SharedFolder } from '../../../core/storage/cached.ts'
+import type { ReadOutcome } from '../../../core/reading/outcome.ts'
+import type { ReadState } from '../../../core/reading/state.ts'
+import { noDrift } from '../../../core/tables/drift.ts'
+import { writePart } from './write-part.ts'
 
 const day = 24 * 3600_000
 const newFolder = async () => {
@@ -15,18 +20,32 @@ const newFolder = async () => {
   onTestFinished(() => rm(folder, { recursive: true }))
   return folder
 }
+
+/** The last checkpoint of a read, which has come to its end or not. */
+async function leaveCheckpoint(of: { shared: SharedFolder; folder: string; ended: boolean }): Promise<void> {
+  const read = { startedAt: 1 } as ReadState
+  const checkpoint = { parts: [], drift: noDrift(), read, savedAt: '' }
+  const outcome = { verdict: 'proven' } as ReadOutcome
+  await saveCheckpoint({
+    ...of,
+    checkpoint: of.ended
+      ? { ...checkpoint, name: '00001-aaaaaaaa.ended', outcome }
+      : { ...checkpoint, name: '00001-aaaaaaaa.00001' },
+  })
+}
 const both: readonly DestinationName[] = ['csv', 'postgres']
 
-test('parts are kept 14 days, of the last 3 runs, and until every destination has them; a stray file is no trouble', async () => {
+test('parts are kept for 14 days, of the last 3 runs, and while a finished read is missing in a destination', async () => {
   const dataDir = await newFolder()
-  const shared = createSharedFolder({ dataDir, store: undefined })
+  const shared = cached(dataDir)
   const now = Date.now()
   const leave = async (
     run: string,
-    { age, published }: { age: number; published: readonly DestinationName[] },
+    { age, published, ended = true }: { age: number; published: readonly DestinationName[]; ended?: boolean },
   ) => {
     const folder = join(dataDir, 'parts', run, 'customers')
     await mkdir(folder, { recursive: true })
+    await leaveCheckpoint({ shared, folder, ended })
     for (const destination of published)
       await markPublished({ shared, folder }, { destination, asked: ['csv', 'postgres'] })
     await utimes(join(dataDir, 'parts', run), new Date(), new Date(now - age * day))
@@ -37,12 +56,13 @@ test('parts are kept 14 days, of the last 3 runs, and until every destination ha
   await leave('old', { age: 22, published: both })
   await leave('old and unpublished', { age: 23, published: [] })
   await leave('old and still missing in one', { age: 23, published: ['csv'] })
-  const again = { execution: { workflowId: 'publish', runId: 'a' }, asked: ['duckdb' as const] }
   await leave('old and asked for once more', { age: 23, published: both })
   await markPublishing(
     { shared, folder: join(dataDir, 'parts', 'old and asked for once more', 'customers') },
-    again,
+    { asked: ['duckdb'] },
   )
+  // A list that fails every night must not fill the disk.
+  await leave('old and never read to the end', { age: 23, published: [], ended: false })
   const stray = join(dataDir, 'parts', '.stray')
   await writeFile(stray, '')
   await utimes(stray, new Date(), new Date(now - 30 * day))
@@ -62,12 +82,13 @@ test('parts are kept 14 days, of the last 3 runs, and until every destination ha
 
 test('of several workers, each removes the copies that it has not used for a day, and nothing that it alone has', async () => {
   const dataDir = await newFolder()
-  const shared = createSharedFolder({ dataDir, store: createFolderStore(await newFolder()) })
+  const shared = cached(dataDir, createFolderStore(await newFolder()))
   const now = Date.now()
   const leave = async (run: string, { isKept = true, used = 3 }: { isKept?: boolean; used?: number }) => {
     const folder = join(dataDir, 'parts', run)
     await mkdir(join(folder, 'customers/ranges/00'), { recursive: true })
     if (isKept) await shared.create(join(folder, 'run.json'), run)
+    else await writeFile(join(folder, 'run.json'), run)
     const old = new Date(now - 3 * day)
     for (const part of ['customers/ranges', 'customers', '']) await utimes(join(folder, part), old, old)
     await utimes(join(folder, 'customers/ranges/00'), old, new Date(now - used * day))
@@ -81,16 +102,16 @@ test('of several workers, each removes the copies that it has not used for a day
 
 test('copies that a step is about to read are not removed under it, however long ago they were written', async () => {
   const dataDir = await newFolder()
-  const shared = createSharedFolder({ dataDir, store: createFolderStore(await newFolder()) })
+  const shared = cached(dataDir, createFolderStore(await newFolder()))
   const folder = join(dataDir, 'parts/paused')
   const path = join(folder, 'customers/customers.a.part')
   await shared.create(join(folder, 'run.json'), 'paused')
   await mkdir(dirname(path))
-  await writeFile(path, 'a\n')
+  const part = await writePart({ table: 'customers', path, text: 'a\n', rows: 1 })
   await shared.keep(path)
   const old = new Date(Date.now() - 3 * day)
   for (const part of ['customers', '']) await utimes(join(folder, part), old, old)
-  await fetchParts({ dataDir, shared, parts: [{ table: 'customers', path, bytes: 2, rows: 1 }] })
+  await fetchParts({ dataDir, shared, parts: [part] })
   await pruneParts({ dataDir, shared, now: Date.now() })
   expect(await readdir(join(folder, 'customers'))).toEqual(['customers.a.part'])
 })

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -8,9 +8,10 @@ import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
 import { findRepeatedIds, openIdSet } from '../../../core/exports/parts/written-ids.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toInstant } from '../../../core/reading/instant.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { writePart } from './write-part.ts'
 
 const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]
 
@@ -20,8 +21,7 @@ async function write(text: string) {
   const folder = await mkdtemp(join(tmpdir(), 'id-set-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const path = join(folder, 'customers.a.part')
-  await writeFile(path, `${text}torn`)
-  return { folder, part: { table: 'customers', path, bytes: Buffer.byteLength(text), rows: ids.length } }
+  return { folder, part: await writePart({ table: 'customers', path, text, rows: ids.length }) }
 }
 
 test.each([
@@ -101,7 +101,7 @@ test.each([
   const opened = openSegment({
     deps: {
       dataDir,
-      shared: createSharedFolder({ dataDir, store: undefined }),
+      shared: cached(dataDir),
       state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
       concurrency: 1,
       recordsPerRange: 1,
@@ -134,9 +134,9 @@ test('ids that several of very many rows have are found without a stop that cost
   expect(Math.max(...sorted)).toBeLessThan(600_000)
 })
 
-test('a part that is gone or ends early is said so', async () => {
+test('a part that is gone or has other bytes is damaged', async () => {
   const { folder, part } = await write('a\n')
-  const open = (options: { path?: string; bytes?: number }) =>
+  const open = (options: { path?: string; sha256?: string }) =>
     openIdSet({
       folder,
       name: 'a',
@@ -146,7 +146,7 @@ test('a part that is gone or ends early is said so', async () => {
       created: -1,
     })
   await expect(open({ path: join(folder, 'gone') })).rejects.toThrow(/can't be read/)
-  await expect(open({ bytes: 99 })).rejects.toThrow(/ends after/)
+  await expect(open({ sha256: 'of other bytes' })).rejects.toThrow(/has other bytes than were written/)
 })
 
 test('a rejected line that was written is known again, apart from any id', async () => {

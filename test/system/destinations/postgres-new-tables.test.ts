@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { Client } from 'pg'
@@ -8,6 +7,7 @@ import { createPostgresDestination } from '../../../core/destinations/postgres/p
 import { publishInChild } from './children.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'
 import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
+import { writePart } from '../../core/exports/write-part.ts'
 
 describe('new tables in PostgreSQL', () => {
   let postgres: Postgres
@@ -115,8 +115,7 @@ describe('new tables in PostgreSQL', () => {
   test('are refused, without showing a cell, to parts that are no rows of them', async () => {
     const publication = await toPublication(['{"id":"a","name":"Ana"}'])
     const [part] = publication.parts
-    await writeFile(part!.path, 'secret,cells\n')
-    const parts = [{ ...part!, bytes: 13 }, ...publication.parts.slice(1)]
+    const parts = [await writePart({ ...part!, text: 'secret,cells\n' }), ...publication.parts.slice(1)]
     const refused: unknown = await publish({ ...publication, parts }).catch((error: unknown) => error)
     expect(refused).toMatchObject({ name: 'PartsDamagedError' })
     expect(inspect(refused, { depth: 10, showHidden: true })).not.toMatch(/secret|cells/)

@@ -16,7 +16,7 @@ test(
   async () => {
     console.log({ seed, kills })
     const chance = new Chance(seed, 1)
-    const world = await createWorld({ ...quiet, counts: { customers: 3_000 * (kills + 1) } })
+    const world = await createWorld({ ...quiet, counts: { customers: 10_000 * (kills + 1) } })
     const client = await connectTemporal()
     const startWorker = async () => {
       const worker = startConnector(world, ['worker'])
@@ -26,11 +26,11 @@ test(
     let worker = await startWorker()
     const undisturbed = await (await startRun({ client, world, input })).result()
 
-    // Twenty pages a second: most kills come after a checkpoint, which is made every second.
-    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 200 }] })
+    // Some ten pages a second: most kills come after a checkpoint, which is made every 5 s.
+    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 300 }] })
     const run = await startRun({ client, world, input })
     for (let killed = 1; killed <= kills; killed += 1) {
-      await pagesRead(world, 15 + chance.below(20))
+      await pagesRead(world, 60 + chance.below(40))
       killGroup(worker)
       await once(worker, 'exit')
       if (killed < kills) worker = await startWorker()

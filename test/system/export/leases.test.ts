@@ -1,9 +1,5 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
 import { hasEnded } from '../../../activities/step.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { exportData } from '../../../workflows/export-data.ts'
@@ -46,35 +42,6 @@ test(
     world.sandbox.control.setFaults({ faults: [] })
     const report = await client.workflow.getHandle<typeof exportData>(run.workflowId).result()
     expect(report.verdict).toBe('proven')
-  },
-)
-
-test(
-  'a run that was reset keeps what it reads from a run to another destination',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({
-      counts: { customers: 4000 },
-      faults: [{ kind: 'latency', ms: 200 }],
-    })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input: { resources: ['customers'] } })
-    await until(() => asked(world) > 8)
-    await reset(client, run)
-    const before = asked(world)
-    await until(() => asked(world) > before + 8)
-    const shared = createSharedFolder({ dataDir: world.dataDir, store: undefined })
-    const folderOfRun = (id: string) => join(world.dataDir, 'parts', id, 'customers')
-    const { ino } = await stat(folderOfRun(run.workflowId))
-    const other = await startRun({ client, world, input: { resources: ['customers'], to: ['parquet'] } })
-    await until(
-      async () => (await latestCheckpoint({ shared, folder: folderOfRun(other.workflowId) })) !== undefined,
-    )
-    expect((await stat(folderOfRun(run.workflowId))).ino).toBe(ino)
-    world.sandbox.control.setFaults({ faults: [] })
-    expect(await client.workflow.getHandle(run.workflowId).result()).toMatchObject({ verdict: 'proven' })
-    expect(await other.result()).toMatchObject({ verdict: 'proven' })
   },
 )
 

@@ -124,7 +124,7 @@ describe('Ctrl-C', () => {
     const { code, stdout, stderr } = await ended
     expect(code).toBe(3)
     expect(JSON.parse(stdout)).toMatchObject({ exports: [{ resource: 'customers', verdict: 'stopped' }] })
-    expect(stderr).toContain('Stopping: what was read is kept.')
+    expect(stderr).toContain('Stopping: nothing more is read or published.')
   })
 
   test('twice lets go of the run, and says how to follow it', { tags: ['long'] }, async () => {

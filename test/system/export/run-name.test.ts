@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { reportFile } from '../../../core/exports/report-files.ts'
 import { replaceFile } from '../../../core/storage/durable.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { nameExport } from '../../../core/exports/name.ts'
 import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
 
@@ -32,7 +32,7 @@ async function createFolder(published: readonly Partial<PublishedNote>[], report
   onTestFinished(() => rm(dataDir, { recursive: true }))
   for (const one of published) await notePublished({ dataDir, published: note(one) })
   for (const run of reported) await replaceFile(reportFile({ dataDir, run, ending: '.json' }), '{}')
-  const shared = createSharedFolder({ dataDir, store: undefined })
+  const shared = cached(dataDir)
   return async (workflowId: string, runId = 'second') =>
     nameExport({ dataDir, shared, execution: { workflowId, runId } })
 }

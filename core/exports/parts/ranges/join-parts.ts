@@ -1,10 +1,11 @@
 import { joinRanges } from '../../../reading/ranges/join-ranges.ts'
 import type { ReadState } from '../../../reading/state.ts'
 import { addDrift, type Drift, noDrift } from '../../../tables/drift.ts'
-import type { SharedFolder } from '../../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../../storage/cached.ts'
 import {
   type Checkpoint,
-  nextCheckpointName,
+  nameAttempt,
+  nameOf,
   saveCheckpoint,
   type SegmentProgress,
   toProgress,
@@ -56,7 +57,7 @@ export async function resumeRanges(place: {
   }
   const read = checkpoints.filter((checkpoint) => checkpoint !== undefined)
   const checkpoint = {
-    name: nextCheckpointName(undefined),
+    name: nameOf({ attempt: nameAttempt(undefined), saves: 0, isLast: false }),
     // Newest first, as one read leaves them.
     parts: read.flatMap(({ parts }) => parts),
     drift: sumDrift(read),

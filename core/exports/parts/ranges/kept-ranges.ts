@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { PartsDamagedError } from '../../../destinations/errors.ts'
 import type { RangePlan } from '../../../reading/ranges/range-plan.ts'
-import type { SharedFolder } from '../../../storage/shared-folder.ts'
+import type { SharedFolder } from '../../../storage/cached.ts'
 import { type Checkpoint, latestCheckpoint } from '../checkpoint.ts'
 
 const planName = 'plan.json'

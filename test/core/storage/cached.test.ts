@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { createSharedFolder } from '../../../core/storage/shared-folder.ts'
+import { cached } from '../../../core/storage/cached.ts'
 
 async function newFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'shared-'))
@@ -13,7 +13,7 @@ async function newFolder() {
 
 /** A data folder, and how a file of it is called. */
 function openFolder(dataDir: string, store?: ReturnType<typeof createFolderStore>) {
-  return { shared: createSharedFolder({ dataDir, store }), at: (path: string) => join(dataDir, path) }
+  return { shared: cached(dataDir, store), at: (path: string) => join(dataDir, path) }
 }
 
 async function twoMachines() {
