@@ -60,7 +60,7 @@ export const openFiles = (settings: {
  */
 export async function bindBucket(store: FileStore, { storeId, shared }: State): Promise<FilesId> {
   const place = shared?.place ?? ''
-  return { files: await bindStore({ store, state: storeId, place }), files_place: store.locate('') }
+  return { files: await bindStore({ store, state: storeId, place }), filesPlace: store.locate('') }
 }
 
 /** Where the files of a state on PostgreSQL are: in the bucket, or without one in the data folder. */
@@ -73,7 +73,7 @@ export async function filesOfState(settings: {
   const store = openFiles(settings)
   if (store === undefined) return { folder, files: undefined }
   // Without an owner, no worker has used it yet.
-  return { folder, files: { files: (await findOwner(store))?.id ?? '', files_place: store.locate('') } }
+  return { folder, files: { files: (await findOwner(store))?.id ?? '', filesPlace: store.locate('') } }
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Decision } from '../runs/run-files.ts'
 import type { Table } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
-import type { ChangeState } from '../state/tables.ts'
+import type { ChangeState } from '../state/schema.ts'
 import { sentenceFor } from './outcomes.ts'
 
 /** What people decided in a run, corrected decisions included. */

@@ -1,4 +1,4 @@
-import type { ChangeState } from '../state/tables.ts'
+import type { ChangeState } from '../state/schema.ts'
 
 /** The outcomes of a change, each with the sentence shown in reports and docs. */
 export const outcomes = {

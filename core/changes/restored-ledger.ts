@@ -280,7 +280,8 @@ export async function markOpen({
   // Since the backup, the run may have had the key again that another one holds in the ledger, and sent the change.
   for await (const row of ledger.rows({ run, state: 'unknown' })) {
     const { claims: claimed, sends: sent } = row
-    if (!row.holdsKey) await moveToUnknown({ ledger, row, claimed: { claims: claimed, sends: sent }, now })
+    if (row.holdsKey === 0)
+      await moveToUnknown({ ledger, row, claimed: { claims: claimed, sends: sent }, now })
   }
   return marked
 }
@@ -305,13 +306,13 @@ export async function moveToUnknown({
   const patch = { ...claimed, unknownSince: now(), lookups: 0, answeredAt: null }
   const unknown = { ledger, row, to: 'unknown', by: 'restore', outcome: 'restored' } as const
   try {
-    return await transition({ ...unknown, patch: { ...patch, holdsKey: true } })
+    return await transition({ ...unknown, patch: { ...patch, holdsKey: 1 } })
   } catch (error) {
     if (!(error instanceof KeyHeldError)) throw error
   }
   for (const holder of await holdersOfKey({ ledger, row }))
     if (holder.state === 'staged') await moveToUnknown({ ledger, row: holder, now })
-  return await transition({ ...unknown, patch: { ...patch, holdsKey: false } })
+  return await transition({ ...unknown, patch: { ...patch, holdsKey: 0 } })
 }
 
 /** The changes that hold the key of a row: the row itself, or changes of other runs. */

@@ -1,7 +1,7 @@
 import { toInstant } from '../reading/instant.ts'
 import type { SourceRecord } from '../reading/record.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import type { Mode } from '../state/tables.ts'
+import type { Mode } from '../state/schema.ts'
 import { type AuditOptions } from './audit/finding.ts'
 import { type ListRead, lowerBound, readDown } from './audit/audit-retentions.ts'
 import { textOf } from './compare-fields.ts'

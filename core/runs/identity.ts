@@ -1,5 +1,5 @@
 import { WrongWorker } from './errors.ts'
-import type { Mode } from '../state/tables.ts'
+import type { Mode } from '../state/schema.ts'
 
 /**
  * What a run belongs to. Recorded when the run starts; every later step compares it with its worker's own.

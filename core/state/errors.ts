@@ -83,20 +83,23 @@ export class StateBusyError extends Error {
 export class StateTooNewError extends Error {
   override readonly name = 'StateTooNewError'
   readonly retryable = false
-  constructor({ file, migration }: { file: string; migration: string }) {
+  constructor({ file, version }: { file: string; version: number }) {
     super(
-      `${file} was written by a newer version of the connector (it has the migration ${migration}). ` +
+      `${file} was written by a newer version of the connector (its schema has the number ${version}). ` +
         `Run that version, or restore a backup from before the upgrade.`,
     )
   }
 }
 
-/** The state is older than this program, and cannot be migrated because it was opened for reading only. */
+/** The state has the tables of a checkout from before the first release. */
 export class StateTooOldError extends Error {
   override readonly name = 'StateTooOldError'
   readonly retryable = false
   constructor({ file }: { file: string }) {
-    super(`${file} was written by an older version of the connector. Start the worker once to migrate it.`)
+    super(
+      `${file} was written by an earlier checkout of the connector, whose tables this version cannot read. Let its runs end ` +
+        'with that checkout, then move the state aside and start with a new one.',
+    )
   }
 }
 

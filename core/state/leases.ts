@@ -1,5 +1,5 @@
 import type { Store } from './store.ts'
-import type { LeaseTable } from './tables.ts'
+import type { LeaseTable } from './schema.ts'
 
 /** A run as Temporal knows it: the workflow id and the *first* run id of its execution chain. */
 export interface LeaseOwner {
@@ -36,12 +36,12 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
     db
       .deleteFrom('leases')
       .where('name', '=', name)
-      .where('workflow_id', '=', owner.workflowId)
-      .where('run_id', '=', owner.runId)
+      .where('workflowId', '=', owner.workflowId)
+      .where('runId', '=', owner.runId)
       .execute()
 
   const insert = async ({ name, owner }: { name: string; owner: LeaseOwner }) => {
-    const values = { name, workflow_id: owner.workflowId, run_id: owner.runId, taken_at: now() }
+    const values = { name, workflowId: owner.workflowId, runId: owner.runId, takenAt: now() }
     await db
       .insertInto('leases')
       .values(values)
@@ -68,5 +68,5 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
   }
 }
 
-const toOwner = (row: LeaseTable): LeaseOwner => ({ workflowId: row.workflow_id, runId: row.run_id })
+const toOwner = (row: LeaseTable): LeaseOwner => ({ workflowId: row.workflowId, runId: row.runId })
 const isSame = (a: LeaseOwner, b: LeaseOwner) => a.workflowId === b.workflowId && a.runId === b.runId

@@ -1,7 +1,4 @@
-import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import type { Insertable, Kysely, Selectable } from 'kysely'
 import { replaceFile } from '../storage/durable.ts'
 import { UnstorableRowError } from './errors.ts'
@@ -10,9 +7,9 @@ import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
 import { type FilesId, takeFolderId } from './postgres/folder-id.ts'
 import { bindFolder, refuseOtherWorker } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
-import { openSqliteStore } from './sqlite/sqlite-store.ts'
+import { openSqliteStore } from './sqlite-store.ts'
 import type { Store } from './store.ts'
-import type { ChangeTable, StateTables } from './tables.ts'
+import type { ChangeTable, StateTables } from './schema.ts'
 
 type Db = Kysely<StateTables>
 
@@ -42,17 +39,13 @@ export async function moveState(place: { folder: string; database: StateDatabase
   if (moved) await refuseOtherWorker({ store: to, id })
   if (moved) await bindFolder({ store: to, id, isFree: false })
   else await copyState({ folder, to, files: id })
-  refuseOldVersions(folder)
   return { to: to.place, changes: await countChanges(to.db) }
 }
 
 async function copyState(options: { folder: string; to: Store; files: FilesId }): Promise<void> {
   const { folder, to, files } = options
-  const file = join(folder, 'state.db')
   await using closing = new AsyncDisposableStack()
-  const from = closing.adopt(await openSqliteStore({ folder, file, readOnly: false }), (store) =>
-    store.close(),
-  )
+  const from = closing.adopt(openSqliteStore({ folder, readOnly: false }), (store) => store.close())
   const { id } = await from.db.selectFrom('store').select('id').executeTakeFirstOrThrow()
   // Before the commit: from then on nothing may start with the old state, however this process ends.
   const note: MovedNote = { to: to.place, store: id, at: new Date().toISOString() }
@@ -68,17 +61,6 @@ async function copyState(options: { folder: string; to: Store; files: FilesId })
   }
 }
 
-/** A version that does not know the note refuses the file, as one from a newer version. */
-function refuseOldVersions(folder: string): void {
-  const path = join(folder, 'state.db')
-  // Someone has removed it since an earlier move.
-  if (!existsSync(path)) return
-  const file = new DatabaseSync(path)
-  const at = new Date().toISOString()
-  file.prepare(`insert or ignore into kysely_migration values ('moved-to-postgresql', ?)`).run(at)
-  file.close()
-}
-
 const storeOf = async (db: Db) => (await db.selectFrom('store').select('id').executeTakeFirst())?.id
 
 async function countChanges(db: Db): Promise<number> {
@@ -92,11 +74,7 @@ async function copyAll({ from, to, files }: { from: Db; to: Store; files: FilesI
   const { db, place } = to
   const store = { ...(await from.selectFrom('store').selectAll().executeTakeFirstOrThrow()), ...files }
   // First, because it locks the row: a worker that starts meanwhile waits, and finds that the state belongs to this folder.
-  await db
-    .insertInto('store')
-    .values(store)
-    .onConflict((conflict) => conflict.constraint('store_pkey').doUpdateSet(store))
-    .execute()
+  await db.updateTable('store').set(store).execute()
   await refuseOtherWorker({ store: to, id: files })
   const watermark = await db.selectFrom('watermarks').select('at').limit(1).executeTakeFirst()
   if (watermark !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
@@ -132,9 +110,9 @@ function clockOf({ now }: Pick<Store, 'now'>) {
   const moved = (time: number | null) => (time === null ? null : time + aheadMs)
   return (row: Selectable<ChangeTable>) => ({
     ...row,
-    unknown_since: moved(row.unknown_since),
-    checked_at: moved(row.checked_at),
-    not_before: row.not_before === 0 ? 0 : row.not_before + aheadMs,
+    unknownSince: moved(row.unknownSince),
+    checkedAt: moved(row.checkedAt),
+    notBefore: row.notBefore === 0 ? 0 : row.notBefore + aheadMs,
   })
 }
 

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { type Leases, createLeases } from './leases.ts'
 import { LockLostError } from './errors.ts'
 import { NotMovedHereError } from './place-errors.ts'
@@ -38,7 +36,7 @@ export interface StatePlace {
 }
 
 /**
- * Opens the state of a data folder. Without `readOnly` it is created and migrated as needed; only the process
+ * Opens the state of a data folder. Without `readOnly` it is created as needed; only the process
  * that holds the folder's lock may do that. Every commit is on disk when its promise resolves.
  * `isHeld` says whether this process still holds that lock: once it does not, nothing more is claimed.
  *
@@ -51,8 +49,8 @@ export interface StatePlace {
  * @throws {StateRefusedError} PostgreSQL refuses the user
  * @throws {UnsafeServerError} PostgreSQL could forget what it has confirmed
  * @throws {StateTooNewError}
- * @throws {StateTooOldError} with `readOnly`
- * @throws {NoStateError} with `readOnly`, from PostgreSQL
+ * @throws {StateTooOldError}
+ * @throws {NoStateError} with `readOnly`
  * @throws {StateMovedError} the folder's state was moved to PostgreSQL
  * @throws {NotMovedHereError} it was moved to another place
  * @throws {StateNotMovedError} the folder has a state of its own
@@ -77,8 +75,8 @@ export async function openState({
   const { createLedger } = await import('./ledger/ledger.ts')
   const open = async () => {
     if (database === undefined) {
-      const { openSqliteStore } = await import('./sqlite/sqlite-store.ts')
-      return await openSqliteStore({ folder, file: join(folder, 'state.db'), readOnly })
+      const { openSqliteStore } = await import('./sqlite-store.ts')
+      return openSqliteStore({ folder, readOnly })
     }
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
     return await openPostgresStore({ database, readOnly, onClockJump })
@@ -86,7 +84,7 @@ export async function openState({
   const store = await open()
   try {
     return {
-      storeId: await readStoreId({ store, readOnly, moved }),
+      storeId: await readStoreId({ store, moved }),
       leases: createLeases(store),
       watermarks: createWatermarks(store),
       ledger: createLedger({ store, fence }),
@@ -101,18 +99,9 @@ export async function openState({
   }
 }
 
-async function readStoreId(options: { store: Store; readOnly: boolean; moved: MovedNote | undefined }) {
-  const { store, readOnly, moved } = options
-  const { db, now, place } = store
-  const find = () => db.selectFrom('store').select('id').executeTakeFirst()
-  const row = await find()
-  if (moved !== undefined && row?.id !== moved.store) throw new NotMovedHereError({ place, moved: moved.to })
-  if (row !== undefined || readOnly) return row?.id ?? ''
-  const created = { id: randomUUID(), created_at: now() }
-  await db
-    .insertInto('store')
-    .values(created)
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-  return (await find())?.id ?? created.id
+async function readStoreId({ store, moved }: { store: Store; moved: MovedNote | undefined }) {
+  const { db, place } = store
+  const { id } = await db.selectFrom('store').select('id').executeTakeFirstOrThrow()
+  if (moved !== undefined && id !== moved.store) throw new NotMovedHereError({ place, moved: moved.to })
+  return id
 }

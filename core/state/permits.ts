@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { isStateAway } from './errors.ts'
-import type { StateTables } from './tables.ts'
+import type { StateTables } from './schema.ts'
 
 /** Asks for permits of a rate that several workers share. */
 interface PermitAsk {
@@ -14,17 +14,17 @@ interface PermitAsk {
 }
 
 interface PermitRow {
-  first_permit: number
-  waits_ms: number[]
-  retry_ms: number
-  held_by_run: boolean
+  firstPermit: number
+  waitsMs: number[]
+  retryMs: number
+  heldByRun: boolean
   workers: number
-  at_ms: number
+  atMs: number
 }
 
 /**
  * The permits of all workers on one PostgreSQL, from one row: each question is one statement, so that a worker that is
- * frozen in the middle of it holds nobody up. Its functions are in migrations/postgres/0006-rates.ts.
+ * frozen in the middle of it holds nobody up. Its functions are in postgres/rates.ts.
  */
 export function createPermits(options: {
   db: Kysely<StateTables>
@@ -46,14 +46,7 @@ export function createPermits(options: {
         ${wanted}, ${write}, ${leftWaiting}, ${waitedMs})`.execute(db)
       const [row] = rows
       if (row === undefined) throw new TypeError('take_permits returned no row')
-      const {
-        first_permit: first,
-        waits_ms: waitsMs,
-        retry_ms: retryMs,
-        held_by_run: heldByRun,
-        workers,
-        at_ms: at,
-      } = row
+      const { firstPermit: first, waitsMs, retryMs, heldByRun, workers, atMs: at } = row
       return { first, waitsMs, retryMs, heldByRun, workers, at }
     },
     isAway: isStateAway,

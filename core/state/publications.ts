@@ -13,7 +13,7 @@ export interface Publications {
 export function createPublications({ db, now }: Pick<SharedStore, 'db' | 'now'>): Publications {
   return {
     add: async (note) => {
-      await db.insertInto('publications').values({ note, noted_at: now() }).execute()
+      await db.insertInto('publications').values({ note, notedAt: now() }).execute()
     },
     all: async () =>
       (await db.selectFrom('publications').select('note').orderBy('id').execute()).map(({ note }) => note),

@@ -1,6 +1,6 @@
 import type { Expression, Kysely, SqlBool } from 'kysely'
 import type { Permits } from './permits.ts'
-import type { ChangeTable, StateTables } from './tables.ts'
+import type { ChangeTable, StateTables } from './schema.ts'
 
 /** The database of a state, as its modules use it: SQLite or PostgreSQL. */
 export interface Store {

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import { KeyHeldError, StateConflictError } from './errors.ts'
-import type { StateTables } from './tables.ts'
+import type { StateTables } from './schema.ts'
 
 const mostTries = 3
 

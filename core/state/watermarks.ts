@@ -1,5 +1,5 @@
 import type { Store } from './store.ts'
-import type { Mode } from './tables.ts'
+import type { Mode } from './schema.ts'
 
 /** Identifies a watermark. `filter` is a text that represents the filters, '' for none. */
 export interface WatermarkKey {
@@ -52,7 +52,7 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
           'destination',
           'at',
           'run',
-          'seen_claims as seenClaims',
+          'seenClaims as seenClaims',
         ])
         .orderBy('resource')
         .orderBy('destination')
@@ -71,7 +71,7 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
     get: (key) =>
       db
         .selectFrom('watermarks')
-        .select(['at', 'run', 'seen_claims as seenClaims'])
+        .select(['at', 'run', 'seenClaims as seenClaims'])
         .where('workspace', '=', key.workspace)
         .where('mode', '=', key.mode)
         .where('resource', '=', key.resource)
@@ -82,10 +82,10 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
       const { workspace, mode, resource, filter, destination } = key
       const moved = {
         run,
-        moved_at: now(),
-        ...(seenClaims !== undefined && { seen_claims: seenClaims }),
+        movedAt: now(),
+        ...(seenClaims !== undefined && { seenClaims: seenClaims }),
       }
-      const values = { workspace, mode, resource, filter, destination, seen_claims: 0, at: to, ...moved }
+      const values = { workspace, mode, resource, filter, destination, seenClaims: 0, at: to, ...moved }
       await db
         .insertInto('watermarks')
         .values(values)
@@ -100,7 +100,7 @@ export function createWatermarks({ db, now }: Pick<Store, 'db' | 'now'>): Waterm
             .where(({ eb }) =>
               seenClaims === undefined
                 ? eb('watermarks.at', '<', to)
-                : eb.or([eb('watermarks.at', '<=', to), eb('watermarks.seen_claims', '<', seenClaims)]),
+                : eb.or([eb('watermarks.at', '<=', to), eb('watermarks.seenClaims', '<', seenClaims)]),
             ),
         )
         .execute()

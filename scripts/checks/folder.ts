@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import type { StatePlace } from '../../core/state/open.ts'
 import { acquireLock, readHolder } from '../../core/state/data-folder-lock.ts'
-import { checkStateFile } from '../../core/state/sqlite/check-state-file.ts'
+import { readStateFile } from '../../core/state/sqlite-file.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/free-space.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
@@ -35,7 +35,7 @@ export async function checkFolder(options: {
     ]
   // A state on PostgreSQL has a check of its own.
   const isHere = ['state.db', 'moved.json'].some((name) => existsSync(join(dataDir, name)))
-  if (place.database === undefined && isHere) checkStateFile(dataDir)
+  if (place.database === undefined && isHere) readStateFile(dataDir)
   const free = await freeBytes(dataDir)
   const freeMb = Math.floor(free / 1e6)
   if (free < leastFreeBytes)

@@ -1,10 +1,9 @@
 import type { Client } from '@temporalio/client'
 import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import type { Identity } from '../../core/runs/identity.ts'
-import { refuseMoved } from '../../core/state/moved-note.ts'
 import { refuseOtherFiles } from '../../core/state/postgres/membership.ts'
 import { openState } from '../../core/state/open.ts'
-import { readSqliteStoreId } from '../../core/state/sqlite/store-id.ts'
+import { readStateFile } from '../../core/state/sqlite-file.ts'
 import { filesOfState } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -127,10 +126,8 @@ export async function refuseOtherFolder({
 /** The id of the state; undefined if there is none. @throws {OtherFolderError} it belongs to another data folder */
 async function storeOf(settings: Settings): Promise<string | undefined> {
   try {
-    refuseMoved(settings.state)
     const { folder, database } = settings.state
-    const own = database === undefined ? readSqliteStoreId(folder) : undefined
-    if (own !== undefined) return own
+    if (database === undefined) return readStateFile(folder)
     const state = await openState({ ...settings.state, readOnly: true })
     try {
       const { shared: store } = state

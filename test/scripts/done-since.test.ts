@@ -15,7 +15,7 @@ import { addonRows, retention, stageChanges, temporaryFolder, workspace } from '
 
 const done = { state: 'done', outcome: 'created', answerId: '1' } as const satisfies RowPatch
 const rejected = { state: 'rejected', outcome: 'refused' } as const satisfies RowPatch
-const parked = { state: 'parked', outcome: 'needsPerson', holdsKey: false } as const satisfies RowPatch
+const parked = { state: 'parked', outcome: 'needsPerson', holdsKey: 0 } as const satisfies RowPatch
 
 const startTime = new Date('2026-11-20T02:00:00Z')
 

@@ -6,7 +6,7 @@ import { allResources } from '../../core/billing/resources/all-resources.ts'
 import type { Try } from '../../core/billing/calls.ts'
 import type { SeenWorker } from '../../core/state/postgres/membership.ts'
 import type { LastProven } from './last-proven.ts'
-import { changeStates, type ChangeState } from '../../core/state/tables.ts'
+import { changeStates, type ChangeState } from '../../core/state/schema.ts'
 
 export interface MetricsOptions {
   /** Labels of `billing_connector_info`. */

@@ -58,7 +58,7 @@ export async function closeRemaining({
     if (hasFailed(row) && (breakerKey === undefined || row.breakerKey === breakerKey))
       await closeStaged({ ledger, row, why, now })
   await closeUntried({ ledger, run, why, which, now })
-  await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: false }, ...which })
+  await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: 0 }, ...which })
 }
 
 /**
@@ -77,7 +77,7 @@ export async function closeStaged({
   patch?: Pick<RowPatch, 'answer' | 'checkedAt'>
   now: () => number
 }): Promise<void> {
-  const released = { ...patch, holdsKey: false }
+  const released = { ...patch, holdsKey: 0 }
   if (hasFailed(row)) {
     const error = `${row.error}; ${why}`
     const outcome = recordedOutcome(row)

@@ -43,7 +43,7 @@ export async function explainRefusal({
     lookups: row.lookups + 1,
     checkedAt: at,
     closedAt: at,
-    holdsKey: to === 'done',
+    holdsKey: to === 'done' ? 1 : 0,
     ...(facts !== undefined && { answer: JSON.stringify(facts) }),
   }
   return (await transition({ ledger, row, to, by: 'lookup', outcome, patch })) ? to : undefined

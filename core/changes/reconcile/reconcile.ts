@@ -184,7 +184,7 @@ async function useUpAttempt(
   const patch = { error: message, closedAt: now(), ...factsOf(result) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
-    const usedUp = { ...patch, error: `${message} (attempt ${attempts} of ${allowed.most})`, holdsKey: false }
+    const usedUp = { ...patch, error: `${message} (attempt ${attempts} of ${allowed.most})`, holdsKey: 0 }
     return await close(reconciling, row, { to: 'parked', outcome: 'attemptsUsedUp', patch: usedUp })
   }
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
@@ -214,7 +214,7 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
   const patch = {
     checkedAt: now(),
     lookups: row.lookups + 1,
-    ...(isToSend && { holdsKey: true }),
+    ...(isToSend && { holdsKey: 1 }),
     ...to.patch,
   }
   try {

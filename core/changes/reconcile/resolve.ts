@@ -96,12 +96,12 @@ function kindOf(kinds: Readonly<Record<string, ChangeKind>>, { kind }: LedgerRow
 
 function targetOf(decision: Decision) {
   if ('exists' in decision)
-    return { to: 'done', outcome: 'resolved', patch: { answerId: decision.exists, holdsKey: true } } as const
+    return { to: 'done', outcome: 'resolved', patch: { answerId: decision.exists, holdsKey: 1 } } as const
   if ('absent' in decision)
     return {
       to: 'staged',
       outcome: 'absent',
-      patch: { holdsKey: true, notBefore: 0, answerId: null },
+      patch: { holdsKey: 1, notBefore: 0, answerId: null },
     } as const
   return { to: 'dropped', outcome: 'dropped', patch: { answerId: null } } as const
 }

@@ -1,5 +1,5 @@
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import type { ChangeState } from '../../state/tables.ts'
+import type { ChangeState } from '../../state/schema.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, Traits } from '../change-kind.ts'
 import { compareDecimals } from '../decimals.ts'

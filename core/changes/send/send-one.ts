@@ -96,7 +96,7 @@ async function checkBefore({ ledger, kind, billing, row, body, now, stop }: Send
   if ('skip' in result) await closeStaged({ ledger, row, why: result.skip, patch: checked, now })
   else {
     const { instead: to, outcome, message } = result
-    const patch = { ...checked, error: message, closedAt: now(), holdsKey: to === 'done' }
+    const patch = { ...checked, error: message, closedAt: now(), holdsKey: to === 'done' ? 1 : 0 }
     await transition({ ledger, row, to, by: 'check', outcome, patch })
   }
   // Nothing was sent, so the breaker has learned nothing about sending.

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
-import { type LedgerRow, toRow } from './row.ts'
+import type { LedgerRow } from './row.ts'
 import type { Store } from '../store.ts'
-import type { Mode, StateTables } from '../tables.ts'
+import type { Mode, StateTables } from '../schema.ts'
 
 /** The scope of a key: the same text in two modes, workspaces or kinds is two keys. */
 export interface KeySpace {
@@ -41,19 +41,17 @@ export interface KeyReads {
 export function createKeyReads(store: Pick<Store, 'db' | 'isIn'>): KeyReads {
   const { db, isIn } = store
   return {
-    holders: async ({ keys, ...space }) =>
-      (
-        await inSpace(db, space)
-          .selectAll()
-          .where(isIn('key', keys))
-          .where('holds_key', '=', 1)
-          .where('state', 'not in', ['rejected', 'dropped'])
-          .orderBy('generation')
-          .execute()
-      ).map(toRow),
+    holders: ({ keys, ...space }) =>
+      inSpace(db, space)
+        .selectAll()
+        .where(isIn('key', keys))
+        .where('holdsKey', '=', 1)
+        .where('state', 'not in', ['rejected', 'dropped'])
+        .orderBy('generation')
+        .execute(),
     underKeys: async ({ run, keys, ...space }) => {
       const under = inSpace(db, space).selectAll().where(isIn('key', keys)).orderBy('row')
-      return (await (run === undefined ? under : under.where('run', '=', run)).execute()).map(toRow)
+      return await (run === undefined ? under : under.where('run', '=', run)).execute()
     },
     unfinishedRuns: async (space) => {
       const rows = await inSpace(db, space)
@@ -94,7 +92,7 @@ async function history({
   ...space
 }: KeySpace & Pick<Store, 'db' | 'isIn'> & { keys: readonly string[] }) {
   const rows = await inSpace(db, space)
-    .select(['key', 'state', 'attempts', 'sends', 'sent_at', 'run', 'answer'])
+    .select(['key', 'state', 'attemptsBefore', 'sends', 'sentAt', 'run', 'answer'])
     .where(isIn('key', keys))
     .where((or) => or.or([or('sends', '>', 0), or('state', '=', 'done')]))
     .orderBy('key')
@@ -102,12 +100,12 @@ async function history({
     .execute()
   const byKey = new Map<string, KeyHistory>()
   // A change that continues a key's attempts is staged with those of the one before it.
-  for (const { key, state, attempts, sends, sent_at, run, answer } of rows) {
+  for (const { key, state, attemptsBefore, sends, sentAt, run, answer } of rows) {
     // A refused request had no effect, so it is not the last one that may have had one.
     const effective = sends - (state === 'rejected' ? 1 : 0)
     const earlier = byKey.get(key) ?? { lastSentAt: null, run }
-    const { lastSentAt, run: by } = effective > 0 && sent_at !== null ? { lastSentAt: sent_at, run } : earlier
-    byKey.set(key, { attempts: attempts + effective, lastSentAt, run: by, answer })
+    const { lastSentAt, run: by } = effective > 0 && sentAt !== null ? { lastSentAt: sentAt, run } : earlier
+    byKey.set(key, { attempts: attemptsBefore + effective, lastSentAt, run: by, answer })
   }
   return byKey
 }

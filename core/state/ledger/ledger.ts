@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
-import { type LedgerRow, type RowPatch, toColumns } from './row.ts'
+import { type LedgerRow, type RowPatch, storable } from './row.ts'
 import { type ClaimOptions, type MoveOptions, createRowWrites } from './row-writes.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
 import { type BecomeSender, type FencingToken, becomeSender } from './senders.ts'
 import { type Stage, createStage } from './stage.ts'
 import type { Store } from '../store.ts'
-import type { ChangeState, StateTables } from '../tables.ts'
+import type { ChangeState, StateTables } from '../schema.ts'
 
 /**
  * The durable record of every change. It stores rows; core/changes/transitions.ts decides which transitions are allowed.
@@ -90,12 +90,8 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
   const { db, run, from, patch, breakerKey, unsent = false, exceptOutcome } = options
   // No subselect: PostgreSQL would compare each row with each until it has statistics of them, and of a row that changes in
   // the meantime it rechecks the outer conditions only.
-  let moving = db
-    .updateTable('changes')
-    .set(toColumns(patch))
-    .where('run', '=', run)
-    .where('state', '=', from)
-  if (breakerKey !== undefined) moving = moving.where('breaker_key', '=', breakerKey)
+  let moving = db.updateTable('changes').set(storable(patch)).where('run', '=', run).where('state', '=', from)
+  if (breakerKey !== undefined) moving = moving.where('breakerKey', '=', breakerKey)
   if (unsent) moving = moving.where('sends', '=', 0)
   if (exceptOutcome !== undefined)
     moving = moving.where((row) => row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)]))
@@ -115,7 +111,11 @@ async function markRestored({
   const { numUpdatedRows } = await db
     .updateTable('changes')
     .set((row) => ({
-      ...toColumns({ state: 'unknown', outcome: 'restored', unknownSince: at, lookups: 0, answeredAt: null }),
+      state: 'unknown',
+      outcome: 'restored',
+      unknownSince: at,
+      lookups: 0,
+      answeredAt: null,
       claims: row('claims', '+', claims),
       sends: row('sends', '+', sends),
     }))

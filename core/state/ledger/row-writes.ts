@@ -1,9 +1,9 @@
 import { type ExpressionBuilder, sql } from 'kysely'
 import { SupersededError } from '../errors.ts'
 import type { Store } from '../store.ts'
-import type { ChangeState, StateTables } from '../tables.ts'
+import type { ChangeState, StateTables } from '../schema.ts'
 import { retryConflicts } from '../transact.ts'
-import { type LedgerRow, type RowPatch, toColumns, toRow } from './row.ts'
+import { type LedgerRow, type RowPatch, storable } from './row.ts'
 import type { FencingToken } from './senders.ts'
 
 export interface ClaimOptions {
@@ -65,8 +65,8 @@ export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'is
             state: 'sending',
             claims: column('claims', '+', 1),
             sends: column('sends', '+', 1),
-            sent_at: at,
-            answered_at: null,
+            sentAt: at,
+            answeredAt: null,
             lookups: 0,
             ...(before !== undefined && { before }),
           }))
@@ -80,13 +80,13 @@ export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'is
           .returningAll()
           .executeTakeFirst()
         if (claimed === undefined) await refuseSuperseded(sender)
-        return claimed && toRow(claimed)
+        return claimed
       }),
     move: ({ id, from, claims, outcome, sender, patch }: MoveOptions): Promise<boolean> =>
       retryConflicts(async () => {
         let moving = writes
           .updateTable('changes')
-          .set(toColumns(patch))
+          .set(storable(patch))
           .where('id', '=', id)
           .where('state', 'in', from)
         if (claims !== undefined) moving = moving.where('claims', '=', claims)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { type LedgerRow, toRow } from './row.ts'
+import type { LedgerRow } from './row.ts'
 import type { Store } from '../store.ts'
-import type { ChangeState } from '../tables.ts'
+import type { ChangeState } from '../schema.ts'
 
 /** Queries over the changes of a run. */
 export interface RunReads {
@@ -77,7 +77,7 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
     let select = db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '>', afterRow)
     if (state !== undefined) select = select.where('state', '=', state)
     if (outcome !== undefined) select = select.where('outcome', '=', outcome)
-    return (await select.orderBy('row').limit(limit).execute()).map(toRow)
+    return await select.orderBy('row').limit(limit).execute()
   }
 
   return {
@@ -92,75 +92,59 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         afterRow = last.row
       }
     },
-    row: async ({ run, row }) => {
-      const found = await db
-        .selectFrom('changes')
-        .selectAll()
-        .where('run', '=', run)
-        .where('row', '=', row)
-        .executeTakeFirst()
-      return found && toRow(found)
-    },
-    byId: async ({ id }) => {
-      const found = await db.selectFrom('changes').selectAll().where('id', '=', id).executeTakeFirst()
-      return found && toRow(found)
-    },
+    row: ({ run, row }) =>
+      db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '=', row).executeTakeFirst(),
+    byId: ({ id }) => db.selectFrom('changes').selectAll().where('id', '=', id).executeTakeFirst(),
     due: (options) => due({ db, isIn, ...options }),
-    lastClosed: async ({ run, breakerKey, since, limit }) =>
-      (
-        await db
-          .selectFrom('changes')
-          .selectAll()
-          .where('run', '=', run)
-          .where('breaker_key', '=', breakerKey)
-          .where('closed_at', '>', since)
-          .where('sends', '>', 0)
-          .where('state', '!=', 'dropped')
-          .orderBy('closed_at', 'desc')
-          .orderBy('id', 'desc')
-          .limit(limit)
-          .execute()
-      ).map(toRow),
-    lastSent: async ({ run, breakerKey }) => {
-      const found = await db
+    lastClosed: ({ run, breakerKey, since, limit }) =>
+      db
         .selectFrom('changes')
         .selectAll()
         .where('run', '=', run)
-        .where('breaker_key', '=', breakerKey)
-        .where('sent_at', 'is not', null)
-        .orderBy('sent_at', 'desc')
+        .where('breakerKey', '=', breakerKey)
+        .where('closedAt', '>', since)
+        .where('sends', '>', 0)
+        .where('state', '!=', 'dropped')
+        .orderBy('closedAt', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .execute(),
+    lastSent: ({ run, breakerKey }) =>
+      db
+        .selectFrom('changes')
+        .selectAll()
+        .where('run', '=', run)
+        .where('breakerKey', '=', breakerKey)
+        .where('sentAt', 'is not', null)
+        .orderBy('sentAt', 'desc')
         .orderBy('id', 'desc')
         .limit(1)
-        .executeTakeFirst()
-      return found && toRow(found)
-    },
-    lastDone: async ({ run }) => {
-      const found = await db
+        .executeTakeFirst(),
+    lastDone: ({ run }) =>
+      db
         .selectFrom('changes')
         .selectAll()
         .where('run', '=', run)
         .where('state', '=', 'done')
-        .where('answer_id', 'is not', null)
+        .where('answerId', 'is not', null)
         .where('sends', '>', 0)
-        .orderBy('closed_at', 'desc')
+        .orderBy('closedAt', 'desc')
         .limit(1)
-        .executeTakeFirst()
-      return found && toRow(found)
-    },
+        .executeTakeFirst(),
     counts: async ({ run }) =>
       await db
         .selectFrom('changes')
         .select(({ fn }) => [
           'state',
           'outcome',
-          'breaker_key as breakerKey',
+          'breakerKey',
           fn.countAll<number>().as('number'),
           sql<number>`count(*) filter (where sends > 0)`.as('tried'),
           sql<number>`count(*) filter (where sends = 0 and answered_at is not null)`.as('refused'),
           sql<number>`count(answer_id)`.as('withId'),
         ])
         .where('run', '=', run)
-        .groupBy(['state', 'outcome', 'breaker_key'])
+        .groupBy(['state', 'outcome', 'breakerKey'])
         .execute(),
     totals: async () =>
       await db
@@ -190,10 +174,10 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
     nextDue: async ({ run, rows, exceptBreakerKeys = [] }) => {
       let staged = db
         .selectFrom('changes')
-        .select(({ fn }) => fn.min<number | null>('not_before').as('at'))
+        .select(({ fn }) => fn.min<number | null>('notBefore').as('at'))
         .where('run', '=', run)
         .where('state', '=', 'staged')
-        .where((row) => row.not(isIn('breaker_key', exceptBreakerKeys)))
+        .where((row) => row.not(isIn('breakerKey', exceptBreakerKeys)))
       if (rows !== undefined) staged = staged.where(isIn('row', rows))
       return (await staged.executeTakeFirst())?.at ?? undefined
     },
@@ -215,10 +199,10 @@ async function due({
     .selectAll()
     .where('run', '=', run)
     .where('state', '=', 'staged')
-    .where('not_before', '<=', at)
+    .where('notBefore', '<=', at)
   if (rows !== undefined) staged = staged.where(isIn('row', rows))
   if (exceptBreakerKeys.length > 0)
-    staged = staged.where((row) => row.not(isIn('breaker_key', exceptBreakerKeys)))
+    staged = staged.where((row) => row.not(isIn('breakerKey', exceptBreakerKeys)))
   if (exceptIds.length > 0) staged = staged.where((row) => row.not(isIn('id', exceptIds)))
-  return (await staged.orderBy('row').limit(limit).execute()).map(toRow)
+  return await staged.orderBy('row').limit(limit).execute()
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { SupersededError } from '../errors.ts'
-import type { SenderTable, StateTables } from '../tables.ts'
+import type { SenderTable, StateTables } from '../schema.ts'
 import { transact } from '../transact.ts'
-import { type RowPatch, toColumns } from './row.ts'
+import { type RowPatch, storable } from './row.ts'
 
 /**
  * The right to claim changes of a run: one holder at a time, the one that took it last. Random, so that a restored backup
@@ -45,7 +45,7 @@ export async function becomeSender({
     const at = now()
     await transaction
       .updateTable('changes')
-      .set(toColumns(interrupted(at)))
+      .set(storable(interrupted(at)))
       .where('run', '=', run)
       .where('state', '=', 'sending')
       .execute()

@@ -3,7 +3,7 @@ import { RunTakenError, UnstorableRowError } from '../errors.ts'
 import { type KeySpace, createKeyReads } from './key-queries.ts'
 import type { LedgerRow } from './row.ts'
 import type { Store } from '../store.ts'
-import type { ChangeTable } from '../tables.ts'
+import type { ChangeTable } from '../schema.ts'
 import { transact } from '../transact.ts'
 
 export interface NewChange {
@@ -112,11 +112,11 @@ async function stage({
 
 type StagedRow = Pick<
   Selectable<ChangeTable>,
-  'id' | 'row' | 'kind' | 'key' | 'body' | 'state' | 'claims' | 'before' | 'resolved_by'
+  'id' | 'row' | 'kind' | 'key' | 'body' | 'state' | 'claims' | 'before' | 'resolvedBy'
 >
 
 /** Neither claimed nor decided by a person. */
-const isUntouched = ({ state, claims, resolved_by: by }: StagedRow) =>
+const isUntouched = ({ state, claims, resolvedBy: by }: StagedRow) =>
   state === 'staged' && claims === 0 && by === null
 
 /**
@@ -147,7 +147,7 @@ async function rowsOfRun({
 }: Pick<Store, 'db' | 'isIn'> & { run: string; changes: readonly NewChange[] }) {
   const rows = await db
     .selectFrom('changes')
-    .select(['id', 'row', 'kind', 'key', 'body', 'state', 'claims', 'before', 'resolved_by'])
+    .select(['id', 'row', 'kind', 'key', 'body', 'state', 'claims', 'before', 'resolvedBy'])
     .where('run', '=', run)
     .where(
       isIn(
@@ -192,13 +192,13 @@ function toInsert({
     key: change.key,
     generation,
     ...facts(change),
-    breaker_key: change.breakerKey ?? '',
+    breakerKey: change.breakerKey ?? '',
     body: change.body,
     claims: 0,
     sends: 0,
     ...(change.closed === undefined && change.restored && restoredFacts(change.restored)),
-    attempts: change.attemptsBefore ?? 0,
-    not_before: change.notBefore ?? 0,
+    attemptsBefore: change.attemptsBefore ?? 0,
+    notBefore: change.notBefore ?? 0,
     lookups: 0,
   }
 }
@@ -208,17 +208,17 @@ const restoredFacts = ({ claims, sends, sentAt, unknownSince }: NonNullable<NewC
   outcome: 'restored',
   claims,
   sends,
-  sent_at: sentAt,
-  unknown_since: unknownSince,
+  sentAt: sentAt,
+  unknownSince: unknownSince,
 })
 
 /** What is known of a change when it is staged. */
 const facts = ({ closed, before }: NewChange) => ({
   // A change that is only reported will never be sent, so it does not hold its key.
-  holds_key: closed === undefined ? 1 : 0,
+  holdsKey: closed === undefined ? 1 : 0,
   state: closed?.state ?? ('staged' as const),
   outcome: closed?.outcome ?? null,
   error: closed?.error ?? null,
-  answer_id: closed?.answerId ?? null,
+  answerId: closed?.answerId ?? null,
   before: before ?? null,
 })

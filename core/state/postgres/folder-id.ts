@@ -9,7 +9,7 @@ export interface FilesId {
   /** Random; for a folder in `folder.json`: it keeps it when it is moved to another disk or restored. */
   files: string
   /** For people. */
-  files_place: string
+  filesPlace: string
 }
 
 const fileOf = (folder: string) => join(folder, 'folder.json')
@@ -20,7 +20,7 @@ export function readFolderId(folder: string): FilesId | undefined {
     const note: unknown = JSON.parse(readFileSync(fileOf(folder), 'utf8'))
     if (typeof note !== 'object' || note === null || !('id' in note) || typeof note.id !== 'string')
       return undefined
-    return { files: note.id, files_place: `${resolve(folder)} on ${hostname()}` }
+    return { files: note.id, filesPlace: `${resolve(folder)} on ${hostname()}` }
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return undefined
     throw error

@@ -34,13 +34,13 @@ export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Prom
   const rows = await db
     .selectFrom('workers')
     .selectAll()
-    .where('seen_at', '>', at - seenWithinMs)
+    .where('seenAt', '>', at - seenWithinMs)
     .orderBy('worker')
     .execute()
-  return rows.map(({ worker, files_place: folder, seen_at }) => ({
+  return rows.map(({ worker, filesPlace: folder, seenAt }) => ({
     worker: worker.replace(/ .*/, ''),
     folder,
-    ms: Math.max(0, at - seen_at),
+    ms: Math.max(0, at - seenAt),
   }))
 }
 
@@ -78,18 +78,18 @@ export async function joinStore(options: {
     if (files !== undefined)
       await transaction
         .deleteFrom('workers')
-        .where('seen_at', '<', now() - forgottenMs)
+        .where('seenAt', '<', now() - forgottenMs)
         .execute()
     await transaction
       .insertInto('workers')
-      .values({ worker, ...own, files: id.files, seen_at: now() })
+      .values({ worker, ...own, files: id.files, seenAt: now() })
       .execute()
   })
   return {
     async beat() {
       const { numUpdatedRows } = await db
         .updateTable('workers')
-        .set({ seen_at: now() })
+        .set({ seenAt: now() })
         .where('worker', '=', worker)
         .executeTakeFirstOrThrow()
       return numUpdatedRows > 0n
@@ -111,7 +111,7 @@ export async function refuseOtherWorker(options: {
   id: FilesId
 }): Promise<void> {
   const { store, id } = options
-  const other = (await findWorkers(store)).find(({ folder }) => folder !== id.files_place)
+  const other = (await findWorkers(store)).find(({ folder }) => folder !== id.filesPlace)
   if (other !== undefined) throw new SecondWorkerError({ place: store.place, ...other })
 }
 
@@ -136,9 +136,9 @@ export async function refuseOtherFiles(options: {
   files: FilesId | undefined
 }): Promise<void> {
   const { store, folder, files } = options
-  const row = await store.db.selectFrom('store').select(['files', 'files_place']).executeTakeFirst()
+  const row = await store.db.selectFrom('store').select(['files', 'filesPlace']).executeTakeFirst()
   const own = files?.files ?? readFolderId(folder)?.files
   if (row?.files === undefined || row.files === null || row.files === own) return
-  const bound = row.files_place ?? 'another folder'
-  throw new OtherFolderError({ place: store.place, files: files?.files_place ?? folder, bound })
+  const bound = row.filesPlace ?? 'another folder'
+  throw new OtherFolderError({ place: store.place, files: files?.filesPlace ?? folder, bound })
 }

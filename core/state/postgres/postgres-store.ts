@@ -1,28 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import {
+  CamelCasePlugin,
   CompiledQuery,
   type DatabaseConnection,
   Kysely,
-  PostgresAdapter,
   PostgresDialect,
   type PostgresDialectConfig,
   PostgresDriver,
   sql,
 } from 'kysely'
 import { NoStateError } from '../errors.ts'
-import { migrateStore } from '../migrate.ts'
-import { up as first } from '../migrations/postgres/0001-first.ts'
-import { up as senders } from '../migrations/postgres/0005-senders.ts'
-import { up as rates } from '../migrations/postgres/0006-rates.ts'
-import { up as publications } from '../migrations/postgres/0007-publications.ts'
-import { up as earlierStates } from '../migrations/postgres/0009-earlier-states.ts'
-import { up as permitTimes } from '../migrations/postgres/0010-permit-times.ts'
-import { up as seenClaims } from '../migrations/postgres/0011-seen-claims.ts'
 import { createPermits } from '../permits.ts'
 import type { IsIn, Store } from '../store.ts'
-import type { StateTables } from '../tables.ts'
+import { type StateTables, createStatements, isCurrent, schemaVersion } from '../schema.ts'
 import { createPool } from './pool.ts'
 import { StateRefusedError } from './postgres-errors.ts'
+import { createRates } from './rates.ts'
 import { refuseUnsafeServer } from './server-problems.ts'
 import { startClock } from './store-clock.ts'
 
@@ -37,23 +30,6 @@ export interface StateDatabase {
 export function placeOf({ url, schema }: StateDatabase): string {
   const { host, pathname } = new URL(url)
   return `the schema ${schema} of ${host || 'localhost'}${pathname}`
-}
-
-/** What an older SQLite file needs, and a schema here never did. */
-const nothingToChange = { up: async () => {} }
-
-const migrations = {
-  '0001-first': { up: first },
-  '0002-attempts-before': nothingToChange,
-  '0003-row-keys': nothingToChange,
-  '0004-names': nothingToChange,
-  '0005-senders': { up: senders },
-  '0006-rates': { up: rates },
-  '0007-publications': { up: publications },
-  '0008-row-writes': nothingToChange,
-  '0009-earlier-states': { up: earlierStates },
-  '0010-permit-times': { up: permitTimes },
-  '0011-seen-claims': { up: seenClaims },
 }
 
 /**
@@ -75,24 +51,26 @@ class StateDriver extends PostgresDriver {
   }
 }
 
-/** Migrations hold a lock of their own, for the time of their transaction: a lock of the session is lost by pgbouncer. */
-class StateAdapter extends PostgresAdapter {
-  override async acquireMigrationLock(): Promise<void> {}
-  override async releaseMigrationLock(): Promise<void> {}
-}
-
 class StateDialect extends PostgresDialect {
   readonly #options: DialectOptions
   constructor(options: DialectOptions) {
-    const { pool } = options
-    super({ pool })
+    super(options)
     this.#options = options
   }
   override createDriver(): PostgresDriver {
     return new StateDriver(this.#options, this.#options)
   }
-  override createAdapter(): PostgresAdapter {
-    return new StateAdapter()
+}
+
+/** The name of a schema stays as it is. */
+class ColumnNames extends CamelCasePlugin {
+  readonly #schema: string
+  constructor(schema: string) {
+    super()
+    this.#schema = schema
+  }
+  override snakeCase(name: string): string {
+    return name === this.#schema ? name : super.snakeCase(name)
   }
 }
 
@@ -105,7 +83,7 @@ const connections = { reads: 5, writes: 2, permits: 1 }
 
 const clockEveryMs = 10_000
 
-/** Opens the state in a schema of PostgreSQL, and creates and migrates it unless it is opened for reading. */
+/** Opens the state in a schema of PostgreSQL, and creates it unless it is opened for reading. */
 export async function openPostgresStore(options: {
   database: StateDatabase
   readOnly: boolean
@@ -118,6 +96,7 @@ export async function openPostgresStore(options: {
   const open = (max: number) =>
     new Kysely<StateTables>({
       dialect: new StateDialect({ pool: createPool({ url, place, max, readOnly }), readOnly }),
+      plugins: [new ColumnNames(schema)],
     }).withSchema(schema)
   const [db, writes] = [open(connections.reads), open(connections.writes)]
   const forPermits = open(connections.permits)
@@ -126,7 +105,7 @@ export async function openPostgresStore(options: {
   }
   try {
     if (!readOnly) await refuseUnsafeServer({ db, place })
-    await migrate({ db, schema, place, readOnly })
+    await createTables({ db, schema, place, readOnly })
     const permits = createPermits({ db: forPermits, schema, worker: randomUUID() })
     if (!readOnly) await permits.begin()
     const clock = await startClock({ ask: () => askTime(db), onJump: onClockJump })
@@ -159,39 +138,38 @@ async function askTime(db: Kysely<StateTables>): Promise<number> {
   return rows[0]?.ms ?? Number.NaN
 }
 
-async function migrate(options: {
+async function createTables(options: {
   db: Kysely<StateTables>
   schema: string
   place: string
   readOnly: boolean
-}) {
+}): Promise<void> {
   const { db, schema, place, readOnly } = options
-  if (readOnly) {
-    const applied = await appliedMigrations({ db, schema })
-    if (applied.length === 0)
-      throw (await mayCreate({ db, schema })) ? new NoStateError({ place }) : noRight(place)
-    return await migrateStore({ ...options, migrations, applied: async () => applied })
-  }
+  if (isCurrent({ place, version: await versionOf({ db, schema }) })) return
+  if (readOnly) throw (await mayCreate({ db, schema })) ? new NoStateError({ place }) : noRight(place)
   await db.transaction().execute(async (transaction) => {
     // Two workers that start together: the second one waits, and finds everything done.
     await sql`select pg_advisory_xact_lock(hashtextextended(${`connector ${schema}`}, 0))`.execute(
       transaction,
     )
+    if (isCurrent({ place, version: await versionOf({ db: transaction, schema }) })) return
+    await sql`create schema if not exists ${sql.id(schema)}`.execute(transaction)
     await sql`set local search_path = ${sql.id(schema)}`.execute(transaction)
-    const applied = () => appliedMigrations({ db: transaction, schema })
-    await migrateStore({ db: transaction, schema, place, readOnly, migrations, applied })
+    for (const statement of [...createStatements('postgres'), ...createRates()])
+      await sql.raw(statement).execute(transaction)
+    const createdAt = await askTime(transaction)
+    const store = { id: randomUUID(), version: schemaVersion, createdAt: Math.round(createdAt) }
+    await transaction.insertInto('store').values(store).execute()
   })
 }
 
-async function appliedMigrations({ db, schema }: { db: Kysely<StateTables>; schema: string }) {
-  const table = sql.id(schema, 'kysely_migration')
-  const found =
-    await sql`select 1 from pg_tables where schemaname = ${schema} and tablename = 'kysely_migration'`.execute(
-      db,
-    )
-  if (found.rows.length === 0) return []
-  const { rows } = await sql<{ name: string }>`select name from ${table} order by name`.execute(db)
-  return rows.map(({ name }) => name)
+async function versionOf({ db, schema }: { db: Kysely<StateTables>; schema: string }) {
+  const { rows } = await sql<{ name: string }>`select a.attname as name from pg_attribute a
+    join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = ${schema} and c.relname = 'store'`.execute(db)
+  if (rows.length === 0) return undefined
+  if (!rows.some(({ name }) => name === 'version')) return 0
+  return (await db.selectFrom('store').select('version').executeTakeFirstOrThrow()).version
 }
 
 const noRight = (place: string) =>

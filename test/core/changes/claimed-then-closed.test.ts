@@ -9,7 +9,7 @@ import { takeOver } from '../../../core/changes/send/release-rows.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { leaveToNextRecovery } from '../../../core/recoveries/restored-ledger.ts'
-import { changeStates } from '../../../core/state/tables.ts'
+import { changeStates } from '../../../core/state/schema.ts'
 import {
   addonRows,
   clientOf,
@@ -32,14 +32,14 @@ test.each(changeStates.filter((state) => state !== 'sending'))(
     const engine = await startEngine({ kind: addon, sandbox: await startSandbox() })
     const { ledger, run, runFolder: folder } = engine
     await engine.stage(addonRows(2))
-    await ledger.moveAll({ run, from: 'staged', patch: { state, outcome: 'notTried', holdsKey: false } })
+    await ledger.moveAll({ run, from: 'staged', patch: { state, outcome: 'notTried', holdsKey: 0 } })
     {
       await using journal = await openClaimJournal(folder)
       await journal.record({ row: 1, claims: 1, at: 5 })
     }
     expect(await markClaimed({ ledger, run, folder, isCopy: false })).toBe(1)
     expect(await engine.rows()).toMatchObject([
-      { state: 'unknown', outcome: 'restored', holdsKey: true, claims: 1, sends: 1, sentAt: 5, lookups: 0 },
+      { state: 'unknown', outcome: 'restored', holdsKey: 1, claims: 1, sends: 1, sentAt: 5, lookups: 0 },
       { state, outcome: 'notTried', claims: 0 },
     ])
     expect(await markClaimed({ ledger, run, folder, isCopy: false })).toBe(0)

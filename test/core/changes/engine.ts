@@ -20,7 +20,7 @@ import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import { openState } from '../../../core/state/open.ts'
-import type { Mode } from '../../../core/state/tables.ts'
+import type { Mode } from '../../../core/state/schema.ts'
 
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'connector-changes-'))

@@ -450,7 +450,7 @@ test('one that falls back is tried again, up to its attempts, and then is for a 
   })
   await engine.finish()
   const [first, second] = await engine.rows()
-  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 3, holdsKey: false })
+  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 3, holdsKey: 0 })
   expect(second).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
   expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(5)
   const keys = [broken[0]?.id ?? '']

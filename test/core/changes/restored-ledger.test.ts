@@ -549,13 +549,13 @@ test('what another run holds is not sent blindly if the run that had its key may
   await moveToUnknown({ ledger, row: (await engine.rows())[0]!, now: () => 1 })
   const { id, state } = await heldBy2()
   expect(state).toBe('unknown')
-  expect(await engine.rows()).toMatchObject([{ state: 'unknown', holdsKey: false, sends: 1 }])
+  expect(await engine.rows()).toMatchObject([{ state: 'unknown', holdsKey: 0, sends: 1 }])
   // The holder is proven absent. Then it may have been dropped and the other one sent, before the next restore.
   await ledger.move({ id, from: ['unknown'], patch: { state: 'staged', outcome: 'absent' } })
   await rm(join(engine.runFolder, changeRunFiles.claims))
   await fix(engine, { staged: 1 })
   expect(await heldBy2()).toMatchObject({ state: 'unknown', outcome: 'restored' })
-  expect(await engine.rows()).toMatchObject([{ state: 'unknown', holdsKey: false, sends: 1 }])
+  expect(await engine.rows()).toMatchObject([{ state: 'unknown', holdsKey: 0, sends: 1 }])
 })
 
 test('another run takes nothing over of a run whose repair was interrupted', async () => {

@@ -9,7 +9,7 @@ import {
 import { outcomes } from '../../../core/changes/outcomes.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
-import { changeStates } from '../../../core/state/tables.ts'
+import { changeStates } from '../../../core/state/schema.ts'
 import { clientOf, startSandbox, temporaryFolder } from './engine.ts'
 import { senderOf } from '../state/sender-of.ts'
 

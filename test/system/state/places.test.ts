@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
@@ -95,7 +94,6 @@ test('a folder whose state has moved does not start without it, and says where i
       `was moved to the schema ${database.schema} of 127.0.0.1:${postgres.port}/`,
     )
   await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('has another one or none')
-  await expectOldVersionsRefuse(folder)
 })
 
 test('a folder with a state of its own does not start on PostgreSQL before it is moved', async () => {
@@ -119,24 +117,12 @@ test('a move that PostgreSQL interrupts changes nothing, and one that ended befo
   await askPostgres(url, `drop trigger refuse on "${database.schema}".changes`)
   await moveState({ folder, database })
   // As if it had ended right after the commit.
-  const embeddedState = new DatabaseSync(join(folder, 'state.db'))
-  embeddedState.exec(`delete from kysely_migration where name = 'moved-to-postgresql'`)
-  embeddedState.close()
   await askPostgres(url, `update "${database.schema}".store set files = null`)
   expect(await moveState({ folder, database })).toMatchObject({ changes: 2_500 })
   const state = await openState({ folder, database })
   expect(state.storeId).toBe(storeId)
   await state.close()
-  await expectOldVersionsRefuse(folder)
 })
-
-/** A version that does not know the note. */
-async function expectOldVersionsRefuse(folder: string): Promise<void> {
-  const copy = await temporaryFolder()
-  await cp(join(folder, 'state.db'), join(copy, 'state.db'))
-  await cp(join(folder, 'state.db-wal'), join(copy, 'state.db-wal')).catch(() => {})
-  await expect(openState({ folder: copy })).rejects.toThrow('newer version')
-}
 
 async function openAndClose(folder: string, database?: ReturnType<typeof newDatabase>) {
   const state = await openState({ folder, database })
@@ -326,15 +312,16 @@ test('a user without rights, a wrong password, a missing database and a server t
   expect(await open('postgres://u:p@127.0.0.1:1/x')).toMatch(/^PostgreSQL does not answer .*ECONNREFUSED/)
 })
 
-test('a schema of a newer or an older version is refused', async () => {
+test('a schema of a newer version or an earlier checkout is refused', async () => {
   const folder = await temporaryFolder()
   const database = newDatabase()
   await openAndClose(folder, database)
-  const table = `"${database.schema}".kysely_migration`
-  await askPostgres(url, `insert into ${table} values ('0999-from-the-future', '2030-01-01')`)
-  await expect(openState({ folder, database })).rejects.toThrow('0999-from-the-future')
-  await askPostgres(url, `delete from ${table} where name >= '0005'`)
-  await expect(openState({ folder, database, readOnly: true })).rejects.toThrow('older version')
+  const table = `"${database.schema}".store`
+  await askPostgres(url, `update ${table} set version = 99`)
+  await expect(openState({ folder, database })).rejects.toThrow('newer version')
+  await askPostgres(url, `alter table ${table} drop column version`)
+  for (const readOnly of [false, true])
+    await expect(openState({ folder, database, readOnly })).rejects.toThrow('earlier checkout')
   await expect(openState({ folder, database: newDatabase(), readOnly: true })).rejects.toThrow(
     'nothing in the schema',
   )

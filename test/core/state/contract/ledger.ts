@@ -53,10 +53,10 @@ export function describeLedger(newPlace: NewPlace): void {
     const result = await ledger.stage(of('r', [...again, { ...change(4), before }]))
     expect(result).toMatchObject({ staged: 0, already: 4 })
     expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject([
-      { row: 1, state: 'dropped', outcome: 'existed', error: 'it exists as 9', before, holdsKey: false },
-      { row: 2, state: 'staged', outcome: null, holdsKey: true },
-      { row: 3, state: 'staged', outcome: null, holdsKey: true },
-      { row: 4, state: 'staged', outcome: null, before, holdsKey: true },
+      { row: 1, state: 'dropped', outcome: 'existed', error: 'it exists as 9', before, holdsKey: 0 },
+      { row: 2, state: 'staged', outcome: null, holdsKey: 1 },
+      { row: 3, state: 'staged', outcome: null, holdsKey: 1 },
+      { row: 4, state: 'staged', outcome: null, before, holdsKey: 1 },
     ])
     expect(await ledger.stage(of('other', [change(1)]))).toMatchObject({ staged: 1, held: [] })
   })
@@ -164,7 +164,7 @@ export function describeLedger(newPlace: NewPlace): void {
     const id = claimed?.id ?? 0
     expect(await ledger.move({ id, from: ['unknown'], patch: { state: 'done' } })).toBe(false)
     expect(await ledger.move({ id, from: ['sending'], claims: 2, patch: { state: 'done' } })).toBe(false)
-    const patch = { state: 'done', answerId: '17', holdsKey: true } as const
+    const patch = { state: 'done', answerId: '17', holdsKey: 1 } as const
     expect(await ledger.move({ id, from: ['sending'], claims: 1, patch })).toBe(true)
     expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
   })
@@ -184,7 +184,7 @@ export function describeLedger(newPlace: NewPlace): void {
         patch: { state: 'unknown', error: 'cut \u{1F600}'.slice(0, -1), answer: 'a\0b' },
       }),
       ledger.move({ id: two, from, outcome: 'other', patch: { state: 'done' } }),
-      ledger.move({ id: three, from, claims: 0, patch: { holdsKey: false, closedAt: 1_790_000_000_123 } }),
+      ledger.move({ id: three, from, claims: 0, patch: { holdsKey: 0, closedAt: 1_790_000_000_123 } }),
       ledger.move({ id: one, from, patch: { state: 'done' } }),
       ledger.move({ id: one, from: ['unknown'], patch: { state: 'parked', answer: null } }),
     ])
@@ -198,7 +198,7 @@ export function describeLedger(newPlace: NewPlace): void {
       claims: 0,
     })
     expect(await ledger.byId({ id: two })).toMatchObject({ state: 'staged' })
-    expect(await ledger.byId({ id: three })).toMatchObject({ holdsKey: false, closedAt: 1_790_000_000_123 })
+    expect(await ledger.byId({ id: three })).toMatchObject({ holdsKey: 0, closedAt: 1_790_000_000_123 })
   })
 
   test('of moves that are made at once, one whose key is held fails alone', async () => {
@@ -297,7 +297,7 @@ export function describeLedger(newPlace: NewPlace): void {
     await ledger.move({
       id,
       from: ['staged'],
-      patch: { state: 'parked', holdsKey: false, outcome: 'used up' },
+      patch: { state: 'parked', holdsKey: 0, outcome: 'used up' },
     })
     expect((await ledger.stage(of('b', [change(1, 'K')]))).staged).toBe(1)
     expect(await ledger.counts({ run: 'a' })).toEqual([
@@ -315,7 +315,7 @@ export function describeLedger(newPlace: NewPlace): void {
     ) => {
       await ledger.stage(of(run, [{ ...change(1, 'K'), attemptsBefore: before }], 'always'))
       const claimed = await claimRow(ledger, run, 1, sentAt)
-      const patch = { state, answer: `"seen by ${run}"`, holdsKey: state === 'done', ...more }
+      const patch = { state, answer: `"seen by ${run}"`, holdsKey: state === 'done' ? 1 : 0, ...more }
       await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch })
     }
     const history = async () => (await ledger.history({ ...space, keys: ['K', 'L'] })).get('K')

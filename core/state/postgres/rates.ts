@@ -1,27 +1,24 @@
-import { type Kysely, sql } from 'kysely'
-
 /**
  * The rate of all workers. Unlogged: after a crash of PostgreSQL the tables are empty, and the first request waits for a
  * second, which makes up for what was sent before. With tables that were just created nothing was. A pause that the
  * service has asked for may be longer than a second, so it is kept.
  */
-export async function up(db: Kysely<unknown>): Promise<void> {
-  const execute = (statement: string) => sql.raw(statement).execute(db)
-  await execute(`create unlogged table rates (
+export const createRates = (): string[] => [
+  `create unlogged table rates (
     name text primary key, next_at timestamptz not null,
     permit bigint not null default 0, slowed_permit bigint not null default -1,
     factor float8 not null default 1, factored_at timestamptz not null default '-infinity',
     writers_until timestamptz not null default '-infinity'
-  )`)
-  await execute(`create unlogged table rate_workers (
+  )`,
+  `create unlogged table rate_workers (
     worker text primary key, per_second float8 not null, seen_at timestamptz not null
-  )`)
-  await execute(`create table rate_pauses (name text primary key, until timestamptz not null)`)
-  await execute(`insert into rates (name, next_at) values ('all', clock_timestamp())`)
-  await execute(takePermits)
-  await execute(slowDown)
-  await execute(pause)
-}
+  )`,
+  `create table rate_pauses (name text primary key, until timestamptz not null)`,
+  `insert into rates (name, next_at) values ('all', clock_timestamp())`,
+  takePermits,
+  slowDown,
+  pause,
+]
 
 /**
  * After a 429 the rate is a share of the full one, which grows back by 5 % of the full rate a second. PostgreSQL before 17
@@ -44,7 +41,7 @@ const share = (alone: string, rate: string) =>
  * wants, up to 100 ms ahead, so that it need not ask for each request: nobody else could use them, and its own pause makes
  * them void. The row's lock orders all workers; the time is read once the lock is held.
  */
-export const takePermits = `
+const takePermits = `
 create function take_permits(
   worker_name text, my_per_second float8, run text, run_per_second float8,
   wanted int, is_write boolean, left_waiting boolean, waited_ms float8,

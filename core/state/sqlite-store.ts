@@ -1,6 +1,31 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import type { SqliteDatabase, SqliteStatement } from 'kysely'
-import { toStateError } from '../errors.ts'
+import {
+  CamelCasePlugin,
+  Kysely,
+  type SqliteDatabase,
+  SqliteDialect,
+  type SqliteStatement,
+  sql,
+} from 'kysely'
+import { toStateError } from './errors.ts'
+import type { StateTables } from './schema.ts'
+import { openStateFile, stateFileOf } from './sqlite-file.ts'
+import type { IsIn, Store } from './store.ts'
+
+/** Opens `state.db`, and creates it unless it is opened for reading. */
+export function openSqliteStore({ folder, readOnly }: { folder: string; readOnly: boolean }): Store {
+  const file = stateFileOf(folder)
+  const database = nodeSqlite({ database: openStateFile({ folder, readOnly }), file })
+  const db = new Kysely<StateTables>({
+    dialect: new SqliteDialect({ database }),
+    plugins: [new CamelCasePlugin()],
+  })
+  return { place: file, db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
+}
+
+/** SQLite allows at most 32,766 parameters. */
+const isIn: IsIn = (column, values) =>
+  sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`
 
 /**
  * Prepared statements up to this length are cached: preparing took a sixth of the CPU time of a sent change. Longer ones
@@ -9,7 +34,7 @@ import { toStateError } from '../errors.ts'
 const maxCachedLength = 2_000
 
 /** Adapts node:sqlite to kysely's SqliteDialect and translates SQLite's errors. */
-export function nodeSqlite({ database, file }: { database: DatabaseSync; file: string }): SqliteDatabase {
+function nodeSqlite({ database, file }: { database: DatabaseSync; file: string }): SqliteDatabase {
   const translated = <T>(work: () => T): T => {
     try {
       return work()

@@ -1,0 +1,195 @@
+import type { Generated } from 'kysely'
+import { StateTooNewError, StateTooOldError } from './errors.ts'
+
+/**
+ * The tables of a state, in `state.db` and on PostgreSQL. Columns are camelCase here and snake_case in the database. Times
+ * are milliseconds since 1970 by the store's clock.
+ */
+export interface StateTables {
+  store: StoreTable
+  leases: LeaseTable
+  watermarks: WatermarkTable
+  changes: ChangeTable
+  senders: SenderTable
+  workers: WorkerTable
+  publications: PublicationTable
+}
+
+export interface StoreTable {
+  id: string
+  /** See `schemaVersion`. */
+  version: number
+  createdAt: number
+  /** On PostgreSQL: the id of the place whose files belong to this state, and the place for people. */
+  files: string | null
+  filesPlace: string | null
+}
+
+/** On PostgreSQL: the workers that use the state. */
+export interface WorkerTable {
+  /** `pid@host` and a random id. */
+  worker: string
+  /** The id of its files, and its data folder and machine for people. */
+  files: string
+  filesPlace: string
+  seenAt: number
+}
+
+/** On PostgreSQL: see publications.ts. */
+export interface PublicationTable {
+  id: Generated<number>
+  note: string
+  notedAt: number
+}
+
+export interface LeaseTable {
+  name: string
+  workflowId: string
+  runId: string
+  takenAt: number
+}
+
+export interface WatermarkTable {
+  workspace: string
+  mode: Mode
+  resource: string
+  filter: string
+  destination: string
+  at: number
+  run: string
+  movedAt: number
+  seenClaims: number
+}
+
+/** Who may claim changes of a run: see ledger/senders.ts. */
+export interface SenderTable {
+  run: string
+  token: string
+  since: number
+}
+
+export type Mode = 'live' | 'test'
+
+/** The states of a change. The transitions between them are in core/changes/transitions.ts. */
+export const changeStates = ['staged', 'sending', 'done', 'rejected', 'unknown', 'parked', 'dropped'] as const
+export type ChangeState = (typeof changeStates)[number]
+
+export interface ChangeTable {
+  id: Generated<number>
+  run: string
+  /** Its number in the run, from 1: the row of a file, or the position in a snapshot. */
+  row: number
+  workspace: string
+  mode: Mode
+  kind: string
+  key: string
+  /** 0; one higher each time a key is sent again on purpose. */
+  generation: number
+  /** 1, or 0 if another change may use the key although this one is neither rejected nor dropped. */
+  holdsKey: number
+  /** Changes with the same key share a breaker and a canary; '' for one per run. */
+  breakerKey: string
+  /** JSON text exactly as it is sent. */
+  body: string
+  state: ChangeState
+  /** How often it was claimed, including claims whose request never left. */
+  claims: number
+  /** How often a request may have left. */
+  sends: number
+  /** Requests of earlier runs that may have taken effect and count against the bound of this one (resumes). */
+  attemptsBefore: number
+  /** It must not be sent before this time. */
+  notBefore: number
+  sentAt: number | null
+  answeredAt: number | null
+  /** When it last got an outcome. */
+  closedAt: number | null
+  /** The id that the service returned or a lookup found. */
+  answerId: string | null
+  /** The beginning of the service's answer, or the facts of the last check or lookup. */
+  answer: string | null
+  /** See core/changes/outcomes.ts. */
+  outcome: string | null
+  /** Message for the report. */
+  error: string | null
+  unknownSince: number | null
+  lookups: number
+  checkedAt: number | null
+  /** JSON: facts of the check just before the request, or the ids that existed at staging. */
+  before: string | null
+  resolvedBy: string | null
+  resolvedWhy: string | null
+}
+
+/** One higher with each change of a released schema, which then needs a migration. */
+export const schemaVersion = 1
+
+/**
+ * Whether a state has the tables below, by its version: undefined where there are none yet, 0 for the tables of a checkout
+ * that did not number them.
+ *
+ * @throws {StateTooNewError} @throws {StateTooOldError} it has other tables
+ */
+export function isCurrent({ place, version }: { place: string; version: number | undefined }): boolean {
+  if (version === undefined) return false
+  if (version > schemaVersion) throw new StateTooNewError({ file: place, version })
+  if (version < schemaVersion) throw new StateTooOldError({ file: place })
+  return true
+}
+
+/**
+ * On PostgreSQL, texts compare byte by byte, as SQLite's do. Bodies are text and never jsonb, because every digit of a
+ * number counts.
+ */
+const dialects = {
+  sqlite: { text: 'text', number: 'integer', id: 'integer primary key', end: 'strict' },
+  postgres: {
+    text: 'text collate "C"',
+    number: 'bigint',
+    id: 'bigint generated always as identity primary key',
+    end: '',
+  },
+} as const
+
+/** The statements that create the tables. */
+export function createStatements(dialect: keyof typeof dialects): string[] {
+  const { text, number, id, end } = dialects[dialect]
+  return [
+    `create table store (
+      id ${text} primary key, version ${number} not null, created_at ${number} not null, files ${text}, files_place ${text}
+    ) ${end}`,
+    `create table workers (
+      worker ${text} primary key, files ${text} not null, files_place ${text} not null, seen_at ${number} not null
+    ) ${end}`,
+    `create table publications (id ${id}, note ${text} not null, noted_at ${number} not null) ${end}`,
+    `create table leases (
+      name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null
+    ) ${end}`,
+    `create table watermarks (
+      workspace ${text} not null, mode ${text} not null, resource ${text} not null, filter ${text} not null,
+      destination ${text} not null, at ${number} not null, run ${text} not null, moved_at ${number} not null,
+      seen_claims ${number} not null, primary key (workspace, mode, resource, filter, destination)
+    ) ${end}`,
+    `create table senders (run ${text} primary key, token ${text} not null, since ${number} not null) ${end}`,
+    `create table changes (
+      id ${id}, run ${text} not null, "row" ${number} not null,
+      workspace ${text} not null, mode ${text} not null check (mode in ('live', 'test')), kind ${text} not null,
+      key ${text} not null, generation ${number} not null, holds_key ${number} not null, breaker_key ${text} not null,
+      body ${text} not null,
+      state ${text} not null check (state in (${changeStates.map((state) => `'${state}'`).join(', ')})),
+      claims ${number} not null, sends ${number} not null, attempts_before ${number} not null,
+      not_before ${number} not null, sent_at ${number}, answered_at ${number}, closed_at ${number},
+      answer_id ${text}, answer ${text}, outcome ${text}, error ${text}, unknown_since ${number},
+      lookups ${number} not null, checked_at ${number}, before ${text}, resolved_by ${text}, resolved_why ${text}
+    ) ${end}`,
+    `create unique index changes_row on changes (run, "row")`,
+    `create index changes_state on changes (run, state, "row")`,
+    `create index changes_key on changes (workspace, mode, kind, key)`,
+    // One change at a time may be open under a key ...
+    `create unique index changes_open on changes (workspace, mode, kind, key)
+      where holds_key = 1 and state in ('staged', 'sending', 'unknown', 'parked')`,
+    // ... and a key that is done stays taken, except for a change that is staged once more on purpose.
+    `create unique index changes_once on changes (workspace, mode, kind, key, generation)
+      where holds_key = 1 and state not in ('rejected', 'dropped')`,
+  ]
+}
