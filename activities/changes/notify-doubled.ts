@@ -1,5 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common'
 import type { Doubled } from '../../core/changes/send/sender.ts'
+import { doneTwice } from '../../core/changes/transitions.ts'
 import { accepts, type Notification } from '../../core/notifications/notification.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
@@ -20,11 +21,12 @@ export async function notifyDoubled({
   doubled: Doubled
 }): Promise<void> {
   const { client, owner, taskQueue, workflowType: type } = context
-  const { row, message } = doubled
+  const { row, ids } = doubled
+  const message = doneTwice(ids)
   deps.observer.onEvent({ type: 'doubled', run, row, message })
   if (!deps.channels.some(({ level }) => accepts(level, 'doubled'))) return
   const notification: Notification = {
-    id: `${run.slice(0, longestName).toWellFormed()}/doubled/row-${row}/${message.split(': as ').at(-1)}`,
+    id: `${run.slice(0, longestName).toWellFormed()}/doubled/row-${row}/${ids.join('+')}`,
     kind: 'doubled',
     at: new Date().toISOString(),
     run: { ...owner, type },

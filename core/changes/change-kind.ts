@@ -103,7 +103,15 @@ export interface LookupRequest extends LookupContext {
 
 /** `facts`: fields of the record for the report; each kind has its own. */
 export type LookupResult =
-  | { result: 'done'; id: string; outcome: Outcome; message?: string; facts?: unknown }
+  | {
+      result: 'done'
+      id: string
+      /** The others, if the service has done it more than once. */
+      otherIds?: readonly string[]
+      outcome: Outcome
+      message?: string
+      facts?: unknown
+    }
   /** The filter worked, and the record is not among those returned. */
   | { result: 'absent' }
   /** The request had no effect, or none that lasted: this attempt failed. */

@@ -182,8 +182,8 @@ export async function transition({
 }
 
 /**
- * Records that the service has done a change, whatever state the ledger has for it. Returns a sentence if the service has
- * done it more than once: the ledger has it under another id.
+ * Records that the service has done a change, whatever state the ledger has for it. Returns all ids that it has there if
+ * the service has done it more than once: the ledger has it under another id.
  */
 export async function recordAnswer({
   ledger,
@@ -201,7 +201,7 @@ export async function recordAnswer({
   answer: string | null
   error?: string | null
   at: number
-}): Promise<string | undefined> {
+}): Promise<readonly string[] | undefined> {
   const patch = { answerId, answer, error, answeredAt: at, closedAt: at }
   for (;;) {
     try {
@@ -216,20 +216,31 @@ export async function recordAnswer({
     }
     const current = await ledger.byId({ id: row.id })
     if (current === undefined || current.answerId === answerId) return undefined
-    const known = current.outcome === 'doubled' ? current.error : doneTwiceAs(current.answerId)
-    if (`${known} `.includes(` as ${answerId} `)) return known ?? undefined
-    const message = `${known} and as ${answerId}`
+    const known = idsOf(current)
+    if (known.includes(answerId ?? unknownId)) return known
+    const ids = [...known, answerId ?? unknownId]
     const same = {
       id: row.id,
       from: ['done'],
       ...(current.outcome && { outcome: current.outcome }),
     } as const
     // A person may have corrected it in the meantime. Then this answer is the first one.
-    if (await ledger.move({ ...same, patch: { outcome: 'doubled', error: message } })) return message
+    const otherIds = JSON.stringify(ids.slice(1))
+    const doubled = { outcome: 'doubled', otherIds, error: doneTwice(ids) } satisfies RowPatch
+    if (await ledger.move({ ...same, patch: doubled })) return ids
   }
 }
 
-const doneTwiceAs = (id: string | null) => `the service has done it more than once: as ${id}`
+const unknownId = 'an unknown id'
+
+/** All ids under which the service has a change. */
+const idsOf = ({ answerId, otherIds }: LedgerRow): string[] => [
+  answerId ?? unknownId,
+  ...(JSON.parse(otherIds ?? '[]') as string[]),
+]
+
+export const doneTwice = (ids: readonly string[]): string =>
+  `the service has done it more than once: ${ids.map((id) => `as ${id}`).join(' and ')}`
 
 /** The table of transitions for the docs, as Markdown. */
 export function transitionsAsMarkdown(): string {

@@ -106,6 +106,8 @@ export interface ChangeTable {
   closedAt: number | null
   /** The id that the service returned or a lookup found. */
   answerId: string | null
+  /** JSON: the other ids under which the service has it, if it has done it more than once. */
+  otherIds: string | null
   /** The beginning of the service's answer, or the facts of the last check or lookup. */
   answer: string | null
   /** See core/changes/outcomes.ts. */
@@ -179,7 +181,7 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       state ${text} not null check (state in (${changeStates.map((state) => `'${state}'`).join(', ')})),
       claims ${number} not null, sends ${number} not null, attempts_before ${number} not null,
       not_before ${number} not null, sent_at ${number}, answered_at ${number}, closed_at ${number},
-      answer_id ${text}, answer ${text}, outcome ${text}, error ${text}, unknown_since ${number},
+      answer_id ${text}, other_ids ${text}, answer ${text}, outcome ${text}, error ${text}, unknown_since ${number},
       lookups ${number} not null, checked_at ${number}, before ${text}, resolved_by ${text}, resolved_why ${text}
     ) ${end}`,
     `create unique index changes_row on changes (run, "row")`,

@@ -18,7 +18,7 @@ export function openSqliteStore({ folder, readOnly }: { folder: string; readOnly
   const database = nodeSqlite({ database: openStateFile({ folder, readOnly }), file })
   const db = new Kysely<StateTables>({
     dialect: new SqliteDialect({ database }),
-    plugins: [new CamelCasePlugin()],
+    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })
   return { place: file, db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
 }

@@ -96,7 +96,16 @@ async function lookUp({ billing, body, before, others, signal }: LookupRequest):
   const fresh = records.filter((record) => !foreign.has(textOf(record['id'])))
   const same = fresh.filter((record) => hasContents({ record, body }))
   const ids = same.map((record) => textOf(record['id'])).toSorted(compareDecimals)
-  if (ids[0] !== undefined) return found(ids[0], ids)
+  const [id, ...otherIds] = ids
+  if (id !== undefined && otherIds.length === 0) return { result: 'done', id, outcome: 'found' }
+  if (id !== undefined)
+    return {
+      result: 'done',
+      id,
+      otherIds,
+      outcome: 'doubled',
+      message: `the service has it as ${ids.join(' and ')}`,
+    }
   if (fresh.length > 0)
     return {
       result: 'unclear',
@@ -130,11 +139,6 @@ export async function isFound({
 }: Omit<LookupContext, 'body'> & { record: SourceRecord }): Promise<boolean> {
   const { records, honoured } = await findRetentions({ ...context, body: record })
   return honoured && records.some(({ id }) => textOf(id) === textOf(record['id']))
-}
-
-function found(id: string, ids: readonly string[]): LookupResult {
-  if (ids.length === 1) return { result: 'done', id, outcome: 'found' }
-  return { result: 'done', id, outcome: 'doubled', message: `the service has it as ${ids.join(' and ')}` }
 }
 
 export const hasContents = ({ record, body }: { record: unknown; body: Body }) =>

@@ -123,6 +123,7 @@ async function closeAs(result: LookupResult, reconciling: Reconciling, row: Ledg
   if (result.result === 'done') {
     const patch = {
       answerId: result.id,
+      ...(result.otherIds && { otherIds: JSON.stringify(result.otherIds) }),
       error: result.message ?? null,
       closedAt: reconciling.now(),
       ...factsOf(result),

@@ -51,8 +51,8 @@ export interface SendResult {
   error?: unknown
   /** Why the request did not leave; another one may. */
   notLeft?: Unreachable | SentTooLate
-  /** The service has done the change more than once. */
-  doubled?: string | undefined
+  /** The ids of a change that the service has done more than once. */
+  doubled?: readonly string[] | undefined
 }
 
 /** Characters. Enough for a person to recognise the answer, and small in a ledger of 100,000 rows. */

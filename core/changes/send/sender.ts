@@ -57,7 +57,7 @@ export interface RoundOptions {
 /** A change that the service has done more than once, with the ids it has there. */
 export interface Doubled {
   row: number
-  message: string
+  ids: readonly string[]
 }
 
 interface RoundProgress {
@@ -272,7 +272,7 @@ class Sender {
   }
 
   #count(row: LedgerRow, { event, claimed, refused = false, error, notLeft, doubled }: SendResult) {
-    if (doubled !== undefined) this.#options.onDoubled?.({ row: row.row, message: doubled })
+    if (doubled !== undefined) this.#options.onDoubled?.({ row: row.row, ids: doubled })
     if (event === 'success') this.progress.done += 1
     if (event === 'failure') {
       this.progress.failed += 1

@@ -13,7 +13,7 @@ export interface RunReads {
   lastClosed(options: { run: string; breakerKey: string; since: number; limit: number }): Promise<LedgerRow[]>
   /** The change of a breaker that was sent last. */
   lastSent(options: { run: string; breakerKey: string }): Promise<LedgerRow | undefined>
-  /** The change of a run that is done and was answered last: a lookup must find it. */
+  /** The change of a run that is known to be done and was answered last: a lookup must find it. A person may be wrong. */
   lastDone(options: { run: string }): Promise<LedgerRow | undefined>
   /** The number of changes of a run by state, outcome and breaker. */
   counts(options: { run: string }): Promise<Count[]>
@@ -127,6 +127,7 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         .where('run', '=', run)
         .where('state', '=', 'done')
         .where('answerId', 'is not', null)
+        .where('resolvedBy', 'is', null)
         .where('sends', '>', 0)
         .orderBy('closedAt', 'desc')
         .limit(1)

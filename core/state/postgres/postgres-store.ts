@@ -66,7 +66,7 @@ class StateDialect extends PostgresDialect {
 class ColumnNames extends CamelCasePlugin {
   readonly #schema: string
   constructor(schema: string) {
-    super()
+    super({ maintainNestedObjectKeys: true })
     this.#schema = schema
   }
   override snakeCase(name: string): string {

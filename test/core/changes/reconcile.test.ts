@@ -174,6 +174,33 @@ test('absence is not believed where the same lookup does not find what is known 
   expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'controlFailed', sends: 1 })
 })
 
+test('absence is believed although the service has the row that was done last twice, and the ledger has the later one', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
+  })
+  sandbox.control.insert({ resource: 'retentions', fields: { ...retention(3), test_mode: false } })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
+  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([2, 1, 1])
+})
+
+test('absence is believed although a person has resolved the row that was done last, with an id that nothing confirms', async () => {
+  const sandbox = await startSandbox({
+    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
+  })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(3))
+  await engine.send()
+  const { ledger } = engine
+  const last = (await engine.rows())[2]!
+  const resolved = { state: 'done', outcome: 'resolved', answerId: '999999', resolvedBy: 'Ana' } as const
+  await ledger.move({ id: last.id, from: ['done'], patch: { ...resolved, closedAt: Date.now() } })
+  await engine.finish()
+  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
+})
+
 test('absence is not believed where the list has gone blind since it last showed what is done', async () => {
   const sandbox = await startSandbox({
     faults: [

@@ -84,13 +84,26 @@ test('a second answer with another id says that it was done twice', async () => 
   await answer('17')
   expect(await now()).toMatchObject({ outcome: 'created', error: null })
   const twice = 'the service has done it more than once: as 17 and as 18'
-  expect(await answer('18')).toBe(twice)
+  expect(await answer('18')).toEqual(['17', '18'])
   expect(await now()).toMatchObject({ outcome: 'doubled', answerId: '17', error: twice })
-  expect(await answer('18')).toBe(twice)
+  expect(await answer('18')).toEqual(['17', '18'])
   // `as 1` is not one of them, although it begins as they do.
-  expect(await answer('1')).toBe(`${twice} and as 1`)
+  expect(await answer('1')).toEqual(['17', '18', '1'])
   expect(await now()).toMatchObject({ outcome: 'doubled', answerId: '17', error: `${twice} and as 1` })
   expect(await answer('17')).toBeUndefined()
+})
+
+test('a late answer under an id that a lookup has found as the second one names no third', async () => {
+  const { ledger, first, answer, now } = await stageOne()
+  const found = {
+    answerId: '1',
+    otherIds: '["2"]',
+    outcome: 'doubled',
+    error: 'the service has it as 1 and 2',
+  }
+  await ledger.move({ id: first.id, from: ['sending'], patch: { state: 'done', ...found } })
+  expect(await answer('2')).toEqual(['1', '2'])
+  expect(await now()).toMatchObject(found)
 })
 
 test('an answer that a person overtakes by saying that the first one was wrong is the first one', async () => {

@@ -160,7 +160,6 @@ test('of a move and a worker with another folder that starts meanwhile, one is r
   const database = newDatabase()
   const keeper = await openState({ folder: await temporaryFolder(), database })
   onTestFinished(() => keeper.close())
-  await askPostgres(url, `delete from "${database.schema}".store`)
   const [isLocked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const locked = keeper.shared!.db.transaction().execute(async (db) => {
     await sql.raw(`lock table "${database.schema}".watermarks`).execute(db)
