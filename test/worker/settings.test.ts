@@ -48,7 +48,7 @@ describe('settings', () => {
       testModeHeader: 'x-service-test-mode',
     })
     expect(others).toEqual({
-      recordsPerRange: 12_500,
+      recordsPerRange: 1_000,
       readLagSeconds: 60,
       settleSeconds: 60,
       state: { folder: join(cwd, 'data') },
