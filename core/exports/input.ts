@@ -50,7 +50,10 @@ export const exportInput = z.strictObject({
   maxDeletes: maxDeletesInput.optional(),
   /** Filters of the lists (interface, section 4.2). Each must be a filter of every requested resource. */
   filters: z.record(z.string(), z.string()).optional(),
-  /** The most list requests of each read. A read that reaches the limit is unproven. */
+  /**
+   * The most list requests of each read, failed ones and retries included; those that a killed worker sent since its last
+   * checkpoint are forgotten. A read that reaches the limit is unproven.
+   */
   maxPages: z.int().min(1).optional(),
   /** The most ranges of a long list that are read at once, by all workers together. Default: BILLING_CONCURRENCY; 1 divides no list. */
   parallel: z.int().min(1).max(mostParallel).optional(),

@@ -114,7 +114,7 @@ function provenScope(reading: Reading): string[] {
     sentences.push(
       'The list hides some records unless their status is requested, so each status was also read separately: a hidden record is here only if its status did not change during the read.',
     )
-  return [...sentences, ...state.addCaveat]
+  return sentences
 }
 
 /** What an incremental read can not see. */

@@ -20,7 +20,6 @@ export class Pass {
   place: number | undefined
   page: number
   windows: number
-  topByEnd: boolean
   readonly #reading: Reading
 
   constructor(reading: Reading, { state, status }: { state: PassState; status?: string | undefined }) {
@@ -31,7 +30,6 @@ export class Pass {
     this.place = state.place
     this.page = state.page
     this.windows = state.windows
-    this.topByEnd = state.topByEnd
     this.frontier = Frontier.from(state.frontier)
     this.source = new Source({
       key: reading.key,
@@ -42,14 +40,12 @@ export class Pass {
       sizes: state.sizes,
       size: state.size,
       idle: state.idle,
-      // The chain of a whole list begins above its last pages; that of a range may begin within them.
-      isEndExact: reading.state.range !== undefined,
     })
     this.checks = createRecordChecks({ ...options, filters, seen: reading.state.seen })
   }
 
   toState(): PassState {
-    const { phase, place, page, windows, topByEnd } = this
+    const { phase, place, page, windows } = this
     const { sizes, size, idle } = this.source
     const frontier = this.frontier.toState()
     return {
@@ -57,7 +53,6 @@ export class Pass {
       page,
       windows,
       idle,
-      topByEnd,
       sizes,
       ...(size !== undefined && { size }),
       ...(frontier && { frontier }),

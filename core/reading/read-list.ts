@@ -59,7 +59,6 @@ async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep,
     pass.phase = 'ended'
     yield await pass.step()
   }
-  if (pass.topByEnd) reading.addCaveat(topByEnd)
 }
 
 const named = 5
@@ -68,6 +67,3 @@ function whyRepeated(ids: readonly string[]): string {
   const more = ids.length > named ? ` and ${ids.length - named} more` : ''
   return `the service has more than one record under the same id: ${ids.slice(0, named).join(', ')}${more}`
 }
-
-const topByEnd =
-  'The service does not honour newest first. That no record is newer than the newest one read is the service’s own claim, checked twice.'

@@ -118,11 +118,6 @@ export class Reading implements Freshness {
     if (!this.state.reasons.includes(reason)) this.state.reasons = [...this.state.reasons, reason]
   }
 
-  /** Adds an assumption that this verdict relies on besides the usual ones. */
-  addCaveat(sentence: string): void {
-    if (!this.state.addCaveat.includes(sentence)) this.state.addCaveat = [...this.state.addCaveat, sentence]
-  }
-
   swept(group: SweptGroup): void {
     this.state.ties = [...this.state.ties, group]
   }

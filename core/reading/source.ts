@@ -10,9 +10,16 @@ export interface PageRequest {
   page: number
   pageSize: number
   filters: Readonly<Record<string, string>>
+  /** To be called before each request that is sent, retries included, so that they are counted; it may refuse one. */
+  beforeSend: () => void
 }
 
 export type FetchPage = (request: PageRequest) => Promise<ListPage>
+
+/** The read may make no more requests, so a failed one is not sent again. */
+export class RequestsUsedUp extends Error {
+  override readonly name = 'RequestsUsedUp'
+}
 
 /**
  * `beyond`: the service says that there is no such page, which proves nothing. `lost`: no answer after all retries.
@@ -37,6 +44,7 @@ export interface Freshness {
 
 /** The requests of a read, across all its passes and processes. */
 export interface Requests {
+  /** Each that was sent, failed ones and retries included. */
   made: number
   most: number
   /** Responses whose `next` was neither null nor the following page. */
@@ -69,7 +77,6 @@ export class Source {
   readonly #fetchPage: FetchPage
   readonly #requests: Requests
   readonly #freshness: Freshness
-  readonly #isEndExact: boolean
 
   constructor(options: {
     key: Key
@@ -80,15 +87,12 @@ export class Source {
     sizes: Sizes | undefined
     size?: number | undefined
     idle?: number
-    /** Whether a last page counts only if it holds as many records as the service counts. */
-    isEndExact?: boolean
   }) {
     this.key = options.key
     this.filters = options.filters
     this.sizes = options.sizes ?? usualSizes
     this.size = options.size
     this.idle = options.idle ?? 0
-    this.#isEndExact = options.isEndExact ?? false
     this.#fetchPage = options.fetchPage
     this.#requests = options.requests
     this.#freshness = options.freshness
@@ -108,14 +112,13 @@ export class Source {
   }
 
   /**
-   * Fetches one page and counts the request; a response older than the read is requested again.
+   * Fetches one page and counts the requests; a response older than the read is requested again.
+   * @throws {RequestsUsedUp}
    * @throws the errors of the caller's fetch
    */
-  async page(request: Omit<PageRequest, 'filters'>): Promise<ListPage> {
+  async page(request: Omit<PageRequest, 'filters' | 'beforeSend'>): Promise<ListPage> {
     for (let time = 1; ; time++) {
-      this.#requests.made++
-      const page = await this.#fetchPage({ ...request, filters: this.filters })
-      tellApart(page.records)
+      const page = await this.#fetch(request)
       this.count = page.count ?? this.count
       this.size ??= page.count
       if (!this.#freshness.isStale(page)) return page
@@ -123,6 +126,19 @@ export class Source {
       this.#freshness.stayedStale()
       return page
     }
+  }
+
+  async #fetch(request: Omit<PageRequest, 'filters' | 'beforeSend'>): Promise<ListPage> {
+    let tries = 0
+    this.#requests.made++
+    const beforeSend = () => {
+      if (++tries === 1) return
+      if (this.exhausted) throw new RequestsUsedUp()
+      this.#requests.made++
+    }
+    const page = await this.#fetchPage({ ...request, filters: this.filters, beforeSend })
+    tellApart(page.records)
+    return page
   }
 
   /**
@@ -153,8 +169,7 @@ export class Source {
       if (this.#refused !== undefined && lowOf(asked) >= lowOf(this.#refused.choice))
         this.#refused = undefined
       const judged = this.#judge(page, asked, descending)
-      if (judged.kind === 'window')
-        return this.#isEndExact && lacksRecords(judged.window) ? beyond(asked) : judged
+      if (judged.kind === 'window') return lacksRecords(judged.window) ? beyond(asked) : judged
       wrong = judged
       // The same length twice for the largest size: the service seems to have a lower cap; the next request shows.
       if (judged.more && length === lastLength && asked.page === 1 && asked.pageSize === this.sizes.most) {
@@ -227,6 +242,7 @@ export class Source {
 }
 
 function toAnswer(error: unknown, choice: PageChoice): Answer {
+  if (error instanceof RequestsUsedUp) return { kind: 'capped' }
   // An order that is refused is refused for page 1, too.
   if ((error instanceof NotFound || error instanceof Refused) && error.byService && choice.page > 1)
     return beyond(choice)

@@ -1,7 +1,7 @@
 import type { ReadOptions } from './options.ts'
 import type { PassState, ReadState } from './state.ts'
 
-export const newPass: PassState = { phase: 'chain', page: 1, windows: 0, idle: 0, topByEnd: false }
+export const newPass: PassState = { phase: 'chain', page: 1, windows: 0, idle: 0 }
 
 /** A whole list with statuses may hide some records unless their status is requested. */
 export function statusesToWatch({
@@ -19,7 +19,6 @@ export function startState(options: ReadOptions): ReadState {
   const startedAt = options.now()
   const { serviceTime, readLagMs, newestUpdated } = options
   return {
-    version: 1,
     clock: serviceTime === undefined ? 'local' : 'service',
     startedAt,
     ...(serviceTime !== undefined && { servedAt: serviceTime }),
@@ -34,7 +33,6 @@ export function startState(options: ReadOptions): ReadState {
     undated: [],
     ties: [],
     reasons: [],
-    addCaveat: [],
     capped: false,
   }
 }

@@ -42,16 +42,12 @@ export interface PassState {
   /** How many records the list had when the pass began. */
   size?: number
   sizes?: Sizes
-  /** Whether the service ignores `-created`, so that the last page of `created` replaces its first page. */
-  topByEnd: boolean
 }
 
 /** A part of a list: the records with downTo < created <= upTo. A bound that is absent is infinite. */
 export interface Range {
   upTo?: Instant
   downTo?: Instant
-  /** Where its oldest record was seen. A hint, so that no window is requested far below it. */
-  end?: number
 }
 
 /** Records sampled under each status before the read and not seen since: id to status. */
@@ -69,7 +65,6 @@ export type StatusCheck = 'clear' | 'unread' | 'unordered' | 'unseen'
  * before it.
  */
 export interface ReadState {
-  version: 1
   clock: 'service' | 'local'
   /** ms since 1970 */
   startedAt: number
@@ -96,8 +91,6 @@ export interface ReadState {
   undated: string[]
   ties: SweptGroup[]
   reasons: string[]
-  /** Assumptions that this verdict relies on besides the usual ones: sentences for the scope. */
-  addCaveat: string[]
   capped: boolean
 }
 

@@ -6,7 +6,6 @@ export interface OpenId {
 
 /** Everything a fetch by id needs to resume in another process; covers every step yielded so far. */
 export interface IdState {
-  version: 1
   /** ms since 1970 */
   startedAt: number
   /** Number of ids processed, from the first on. */
@@ -45,7 +44,6 @@ const named = 20
 
 export function newIdState(options: { startedAt: number; asked: number }): IdState {
   return {
-    version: 1,
     startedAt: options.startedAt,
     processed: 0,
     requests: { made: 0 },

@@ -1,5 +1,4 @@
 import { choosePageBelow } from '../pages/page-choice.ts'
-import { fetchNewestPage } from '../pages/newest-page.ts'
 import { takeGroup } from '../ties/tie-group.ts'
 import { toTimestamp } from '../instant.ts'
 import { toLink } from './link.ts'
@@ -65,7 +64,7 @@ async function* findLink(pass: Pass, startsAtTop: boolean): AsyncGenerator<ReadS
   let [tops, lost, beyond] = [0, 0, 0]
   for (;;) {
     const answer = isTop
-      ? await fetchNewestPage(pass)
+      ? await source.ask({ page: 1, pageSize: source.sizes.most }, { descending: true })
       : await source.ask(choosePageBelow(border.next(), source.sizes))
     if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
     if (answer.kind === 'capped') return answer

@@ -3,6 +3,7 @@ import type { ListPage } from '../../billing/reply.ts'
 import type { Pass } from '../pass.ts'
 import type { Reading } from '../reading.ts'
 import { identityOf } from '../record.ts'
+import { RequestsUsedUp } from '../source.ts'
 import type { ReadStep } from '../state.ts'
 
 type PageAnswer =
@@ -37,7 +38,7 @@ export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<R
     if (answer.kind === 'end') {
       const { counted = 0, error } = answer
       const message = error === undefined ? '' : `: ${error.message}`
-      if ((pass.page - 1) * source.sizes.most < counted)
+      if ((pass.page - 1) * Math.max(source.sizes.most, longestPage) < counted)
         reading.addReason(`the service counts ${counted} records but refuses page ${pass.page}${message}`)
       return
     }
@@ -80,6 +81,7 @@ async function askPage(pass: Pass, order: { ordering?: string }): Promise<PageAn
       ? { kind: 'end', counted: answer.count }
       : { kind: 'page', page: answer }
   } catch (error) {
+    if (error instanceof RequestsUsedUp) return { kind: 'capped' }
     if (error instanceof NotFound && error.byService && page > 1)
       return { kind: 'end', counted: source.count }
     if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }

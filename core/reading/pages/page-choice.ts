@@ -28,11 +28,3 @@ export function choosePageBelow(place: number, sizes: Sizes): PageChoice {
   }
   return best
 }
-
-/** The page that contains both places and all between them; undefined if no page size fits. */
-export function choosePageAround(first: number, last: number, sizes: Sizes): PageChoice | undefined {
-  for (let size = sizes.most; size > last - first; size--)
-    if (Math.floor(first / size) === Math.floor(last / size))
-      return { page: Math.floor(first / size) + 1, pageSize: size }
-  return undefined
-}

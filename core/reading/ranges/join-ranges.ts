@@ -51,7 +51,6 @@ function merge(
       ...newPass,
       ...(root.countBefore !== undefined && { size: root.countBefore }),
       phase: isBroken ? 'pages' : 'ended',
-      topByEnd: read.some(({ pass }) => pass.topByEnd),
     },
     ...(watched && { watched }),
     requests: {
@@ -72,7 +71,6 @@ function merge(
     },
     ties: all.flatMap(({ ties }) => ties),
     reasons: [...new Set(all.flatMap(({ reasons }) => reasons))],
-    addCaveat: [...new Set(all.flatMap(({ addCaveat }) => addCaveat))],
   }
 }
 

@@ -76,7 +76,7 @@ function toRanges(bounds: readonly Bound[]): PlannedRange[] {
   return [undefined, ...descending].map((above, at) => {
     const below = descending[at]
     return {
-      range: { ...(above && { upTo: above.at }), ...(below && { downTo: below.at, end: below.place }) },
+      range: { ...(above && { upTo: above.at }), ...(below && { downTo: below.at }) },
       ...(above && { place: above.place }),
     }
   })

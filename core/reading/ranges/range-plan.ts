@@ -30,6 +30,5 @@ export function startRange({ root }: RangePlan, { range, place }: PlannedRange):
     },
     requests: { made: 0, oddNext: 0 },
     reasons: [],
-    addCaveat: [],
   }
 }

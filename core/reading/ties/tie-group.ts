@@ -1,4 +1,3 @@
-import { choosePageAround } from '../pages/page-choice.ts'
 import {
   broken,
   lookUpWindow,
@@ -19,15 +18,14 @@ import { newestOf, placeAbove, type Window } from '../chain/window.ts'
 export type GroupEnd = Decided | { kind: 'swept' }
 
 const maxSweeps = 10
-const timesEnclosed = 4
 /** The ids of a group are kept while it is swept: about 5 MB at this many. */
 const maxRecords = 50_000
 
 /**
  * Takes a tie group that the window at the frontier does not hold completely.
  *
- * The order of ties may differ in each response, so two windows that hold one half each prove nothing. One window must
- * hold the whole group and a record on either side; if none can, the group is swept.
+ * The order of ties may differ in each response, so two windows that hold one half each prove nothing. Its places are
+ * swept, unless a window on the way turns out to hold the whole group and a record on either side.
  */
 export async function* takeGroup(
   reading: Reading,
@@ -36,23 +34,7 @@ export async function* takeGroup(
 ): AsyncGenerator<ReadStep, GroupEnd> {
   const at = pass.frontier.at
   const group: TieGroup = { at, descending: window.fromTop && window.descending && newestOf(window) === at }
-  if (group.descending && window.atEnd) return yield* confirmSingleWindow(reading, pass, { group, window })
-  if (group.descending)
-    return yield* sweep(reading, pass, { group, guess: { first: 0, end: window.keys.length } })
-  let guess: Partial<TieExtent> = toGuess(pass, window)
-  for (let time = 0; time < timesEnclosed; time++) {
-    const extent = await measure(pass, group, guess)
-    if (extent.kind !== 'extent') return extent
-    guess = extent
-    const choice = choosePageAround(Math.max(0, extent.first - 1), extent.end, {
-      ...pass.source.sizes,
-      least: 1,
-    })
-    if (choice === undefined) break
-    const found = await lookUpWindow(pass, group, choice)
-    yield await pass.step()
-    if (isDecided(found)) return found
-  }
+  const guess = group.descending ? { first: 0, end: window.keys.length } : toGuess(pass, window)
   return yield* sweep(reading, pass, { group, guess })
 }
 
@@ -109,49 +91,6 @@ async function* sweep(
   const last =
     before.kind === 'extent' ? `, the last showed ${shown} records in ${numberOf(before)} places` : ''
   return broken(pass, group, `kept changing: ${maxSweeps} sweeps did not agree${last}`)
-}
-
-/**
- * Confirms a list that consists of one tie group and fits one window: no record on either side shows that the window is
- * complete. Four windows, alternately newest and oldest first, must show the same records, as many as the service
- * counts.
- */
-async function* confirmSingleWindow(
-  reading: Reading,
-  pass: Pass,
-  { group, window }: { group: TieGroup; window: Window },
-): AsyncGenerator<ReadStep, GroupEnd> {
-  const { made } = reading.requests
-  let shown = new Set(window.records.map(identityOf))
-  let agreeing = isWhole(window, group) ? 1 : 0
-  const page = { page: 1, pageSize: pass.source.sizes.most }
-  for (let time = 1; time <= maxSweeps; time++) {
-    const found = await lookUpWindow(pass, { ...group, descending: time % 2 === 0 }, page)
-    if (found.kind !== 'window') {
-      if (found.kind === 'lost' || found.kind === 'beyond') continue
-      return found
-    }
-    const ids = new Set<string>()
-    yield await pass.step(takeTied(pass, { window: found.window, group, ids }))
-    const whole = isWhole(found.window, group)
-    agreeing = whole ? (isSame(ids, shown) ? agreeing + 1 : 1) : 0
-    shown = ids
-    if (agreeing >= 4 && found.window.fromStart) {
-      close({ reading, pass, group, sweeps: agreeing, records: ids.size, made })
-      return { kind: 'held', window: found.window }
-    }
-  }
-  return broken(pass, group, `, the whole list, kept changing: ${maxSweeps} windows did not agree`)
-}
-
-function isWhole(window: Window, { at }: TieGroup): boolean {
-  const { records, keys, count, atEnd, pageSize } = window
-  return (
-    atEnd &&
-    records.length < pageSize &&
-    (count === undefined || count === records.length) &&
-    keys.every((key) => Math.abs(key) === Math.abs(at))
-  )
 }
 
 /** Takes the new records of the group in a window, and collects the ids of all of the group that it shows. */

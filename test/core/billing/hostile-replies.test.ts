@@ -69,15 +69,6 @@ test('an error of 7 MiB keeps its status, and is no word of the service', async 
   expect((reply as Error).message.length).toBeLessThan(10_000)
 })
 
-test('a page of more records than were asked for is refused', async () => {
-  const two = json(200, page('{"id":"a"},{"id":"b"}'))
-  expect((await listOf(two, { pageSize: 2 })).reply).toEqual({ records: 2 })
-  expect((await listOf(two, { pageSize: 1 })).reply).toMatchObject({
-    problem: 'notTheShape',
-    message: expect.stringContaining('2 records, but 1 were requested'),
-  })
-})
-
 test('a page of 100 large records is read', async () => {
   const record = JSON.stringify({
     id: 'a',

@@ -314,6 +314,16 @@ test('says that it proves nothing where the list can not be read whole', async (
   expect(verdict.verdict).toBe('unproven')
 })
 
+test.for([50, 250])('proves nothing where each page of the list has %i records', async (cap) => {
+  const { audit, verdict } = await importAndAudit({
+    faults: [{ kind: 'pageSize', cap, fixed: true }],
+    count: 5,
+  })
+  expect(audit.reasons).toEqual([expect.stringContaining('does not follow the page size')])
+  expect(audit).toMatchObject({ rows: 5, found: 5 })
+  expect(verdict.verdict).toBe('unproven')
+})
+
 test('ends, and proves nothing, where the service repeats the last page of the list endlessly', async () => {
   const { audit, verdict, sandbox } = await importAndAudit({
     count: 5,

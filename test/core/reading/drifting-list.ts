@@ -105,7 +105,7 @@ export class DriftingList {
     return this.#throughout
   }
 
-  readonly fetchPage = async (request: PageRequest): Promise<ListPage> => {
+  readonly fetchPage = async (request: Omit<PageRequest, 'beforeSend'>): Promise<ListPage> => {
     if (++this.requests > mostRequests)
       throw new Error(`the read does not end: ${JSON.stringify(this.options)}`)
     for (let turn = Math.floor(this.random() * 8); turn >= 0; turn--) await Promise.resolve()
@@ -114,7 +114,7 @@ export class DriftingList {
     return this.serve(request)
   }
 
-  serve({ ordering = 'created', page, pageSize, filters }: PageRequest): ListPage {
+  serve({ ordering = 'created', page, pageSize, filters }: Omit<PageRequest, 'beforeSend'>): ListPage {
     const { countLag, replicaLag, staleShare, shuffledTies, shortWindows } = this.options
     const size = Math.min(pageSize, this.options.cap ?? 100)
     const back = (lag: number) => Math.floor(this.random() * (lag + 1))

@@ -160,9 +160,9 @@ describe('the bounds of ranges', () => {
     const { root, ranges } = await planFor(list.fetchPage, 4)
     const at = (place: number) => list.now[place]!.at - 1
     expect(ranges).toEqual([
-      { range: { downTo: at(525), end: 525 } },
-      { range: { upTo: at(525), downTo: at(350), end: 350 }, place: 525 },
-      { range: { upTo: at(350), downTo: at(175), end: 175 }, place: 350 },
+      { range: { downTo: at(525) } },
+      { range: { upTo: at(525), downTo: at(350) }, place: 525 },
+      { range: { upTo: at(350), downTo: at(175) }, place: 350 },
       { range: { upTo: at(175) }, place: 175 },
     ])
     expect(root).toMatchObject({ countBefore: 700, requests: { made: 4 } })
@@ -225,16 +225,6 @@ describe('the whole of a read in ranges', () => {
       countBefore: whole.outcome.countBefore,
       countAfter: whole.outcome.countAfter,
     })
-  })
-
-  test('says that it relies on the end of the list where the service does not honour newest first', async () => {
-    const list = listOf()
-    const fetchPage: ReadOptions['fetchPage'] = ({ ordering, ...request }) =>
-      list.fetchPage({ ...request, ordering: ordering?.replace('-created', 'created') ?? 'created' })
-    const whole = await readThrough({ ...options, fetchPage })
-    expect(whole.outcome.scope).toContain('does not honour newest first')
-    const { outcome } = await readInRanges({ ...options, fetchPage }, inFour)
-    expect(outcome).toMatchObject({ verdict: 'proven', scope: whole.outcome.scope })
   })
 
   test('says whether its records are known to be live data', async () => {
@@ -342,11 +332,6 @@ describe('ranges are joined only', () => {
       kind: 'open',
       left: [0],
     })
-  })
-
-  test('with all that they rely on', () => {
-    const states = [both[0], ended({ upTo: middle }, 'ended', { addCaveat: ['It was sunny.'] })]
-    expect(joinRanges(plan, states)).toMatchObject({ state: { addCaveat: ['It was sunny.'] } })
   })
 
   test('or if one broke, to be read page by page', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { choosePageAround, choosePageBelow, usualSizes } from '../../../core/reading/pages/page-choice.ts'
+import { choosePageBelow, usualSizes } from '../../../core/reading/pages/page-choice.ts'
 import { Frontier } from '../../../core/reading/chain/frontier.ts'
 import { toLink } from '../../../core/reading/chain/link.ts'
 import { BorderSearch } from '../../../core/reading/chain/border-search.ts'
@@ -27,27 +27,6 @@ describe('the window below a place', () => {
     expect(requests / 10_000).toBeLessThan(1.16)
     expect(requests / 10_000).toBeGreaterThan(1.14)
   })
-})
-
-test('a window around a group holds both its neighbours, or there is none', () => {
-  const property = fc.property(place, fc.integer({ min: 0, max: 99 }), (first, more) => {
-    const last = first + more
-    const cut = choosePageAround(first, last, { least: 1, most: 100 })
-    const fits = Array.from({ length: 100 }, (_, at) => at + 1).some(
-      (size) => Math.floor(first / size) === Math.floor(last / size),
-    )
-    expect(cut !== undefined).toBe(fits)
-    if (cut === undefined) return
-    expect(lowOf(cut)).toBeLessThanOrEqual(first)
-    expect(lowOf(cut) + cut.pageSize - 1).toBeGreaterThanOrEqual(last)
-    expect(cut.pageSize).toBeLessThanOrEqual(100)
-  })
-  fc.assert(property, { seed })
-})
-
-test('a group of 60 at places 40 to 99 fits no window, one of 40 at 30 to 69 does', () => {
-  expect(choosePageAround(39, 100, { least: 1, most: 100 })).toBeUndefined()
-  expect(choosePageAround(29, 70, { least: 1, most: 100 })).toEqual({ page: 1, pageSize: 100 })
 })
 
 describe('a window links', () => {

@@ -24,7 +24,9 @@ describe('an export whose disk takes no more', () => {
       const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
       const limited = startCommand(world, ['worker'], { through })
       await workerListens(world)
-      const failed = await callCommand(world, words)
+      // In one range, so that all rows are in one file.
+      const whole = [...words, '--parallel', '1']
+      const failed = await callCommand(world, whole)
       expect(failed.code).toBe(1)
       expect(failed.stderr).toMatch(
         /error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/,
@@ -37,7 +39,7 @@ describe('an export whose disk takes no more', () => {
       world.sandbox.control.setFaults({ faults: [] })
       startCommand(world, ['worker'])
       await workerListens(world)
-      const { code, stdout, stderr } = await callCommand(world, words)
+      const { code, stdout, stderr } = await callCommand(world, whole)
       expect({ code, stderr }).toMatchObject({ code: 0 })
       const [published] = (JSON.parse(stdout) as Printed).exports
       expect(published).toMatchObject({ verdict: 'proven', records: 6000 })

@@ -117,4 +117,23 @@ describe('an export', () => {
     expect(new Set(ids)).toEqual(new Set(world.sandbox.control.ids({ resource: 'customers' }).map(String)))
     expect(ids).toHaveLength(700)
   })
+
+  test.for([50, 250])(
+    'from a service whose pages all have %i records is whole, and unproven',
+    async (cap) => {
+      const world = await createWorld({
+        counts: { customers: 2_100 },
+        tieOrder: 'stable',
+        faults: [{ kind: 'pageSize', cap, fixed: true }],
+      })
+      await startTestWorker(world)
+      const client = await connectTemporal()
+      const report = await (await startRun({ client, world, input: { resources: ['customers'] } })).result()
+      expect(report.verdict).toBe('unproven')
+      expect(report.summary).toContain('does not follow the page size')
+      const ids = await idsIn(folderOf(report, 'customers'), 'customers')
+      expect(ids).toHaveLength(2_100)
+      expect(new Set(ids).size).toBe(2_100)
+    },
+  )
 })

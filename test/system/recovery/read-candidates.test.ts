@@ -52,6 +52,14 @@ test('where maxPages is used up, the report also says what else was wrong with t
   ])
 })
 
+test('where pages have a fixed size, the snapshot has all candidates and proves nothing', async () => {
+  const { read } = await openSnapshot([{ kind: 'pageSize', cap: 250, fixed: true }])
+  const ended = await read()
+  expect(ended).toMatchObject({ proven: false, capped: false })
+  expect(ended.reasons).toEqual([expect.stringContaining('does not follow the page size')])
+  expect(ended.candidates).toHaveLength(400)
+})
+
 test('a request that failed counts as failed before it would be sent again', async () => {
   const { read } = await openSnapshot([{ ...broken, requests: [2, 3] }])
   expect((await read(3)).reasons).toEqual([

@@ -1,0 +1,52 @@
+/** Services that ignore `page_size`, as Django's default pagination does, over real HTTP. */
+import { describe, expect, test } from 'vitest'
+import { customers } from '../../../core/billing/resources/customers.ts'
+import { clientOf, startSandbox } from '../changes/engine.ts'
+import { readInRanges } from './read-in-ranges.ts'
+import { readThrough } from './read-through.ts'
+
+async function openService({ size, records }: { size: number; records: number }) {
+  const sandbox = await startSandbox({
+    counts: { customers: records },
+    tieOrder: 'stable',
+    faults: [{ kind: 'pageSize', cap: size, fixed: true }],
+  })
+  const billing = clientOf(sandbox)
+  const fetchPage: Parameters<typeof readThrough>[0]['fetchPage'] = (page) =>
+    billing.list({ resource: customers, ...page })
+  const all = sandbox.control.ids({ resource: 'customers' }).map(String).toSorted()
+  return { fetchPage, now: Date.now, all, control: sandbox.control }
+}
+
+describe('a service whose pages have a fixed size', () => {
+  test.for([10, 20, 50, 100, 250])('of %i is read page by page, unproven', async (size) => {
+    const { all, ...read } = await openService({ size, records: 730 })
+    const { outcome, ids } = await readThrough(read)
+    expect(ids.toSorted()).toEqual(all)
+    expect(outcome.verdict).toBe('unproven')
+    expect(outcome.reasons).toEqual([expect.stringMatching(/page size|at most 10 records a page/)])
+  })
+
+  test('proves a list that its first page holds', async () => {
+    const { all, ...read } = await openService({ size: 100, records: 60 })
+    const { outcome, ids } = await readThrough(read)
+    expect(outcome).toMatchObject({ verdict: 'proven', reasons: [] })
+    expect(ids.toSorted()).toEqual(all)
+  })
+
+  test.for([20, 250])('of %i is read page by page where the list is divided', async (size) => {
+    const { all, ...read } = await openService({ size, records: 730 })
+    const { outcome, ids } = await readInRanges(read, { divide: { count: 730, most: 4 } })
+    expect(ids.toSorted()).toEqual(all)
+    expect(outcome.verdict).toBe('unproven')
+  })
+})
+
+test('a cap on requests counts those that failed, and none more is sent', async () => {
+  const { fetchPage, now, control } = await openService({ size: 100, records: 60 })
+  control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
+  const before = control.requests().length
+  const { outcome } = await readThrough({ fetchPage, now, maxRequests: 3 })
+  expect(control.requests().length - before).toBe(3)
+  expect(outcome).toMatchObject({ verdict: 'unproven', capped: true, requests: 3 })
+})
