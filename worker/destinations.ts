@@ -1,12 +1,11 @@
 import { createCsvDestination } from '../core/destinations/csv/csv.ts'
-import type { Destination } from '../core/destinations/destination.ts'
+import type { Destination, Warehouse } from '../core/destinations/destination.ts'
 import {
   fileDestinationNames,
   warehouseNames,
   type FileDestinationName,
   type WarehouseName,
 } from '../core/destinations/names.ts'
-import type { Warehouse } from '../core/destinations/warehouse/publish.ts'
 import type { Settings } from './settings/settings.ts'
 
 type Places = Pick<Settings, 'dataDir' | 'warehouseUrl'>

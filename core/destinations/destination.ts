@@ -128,3 +128,40 @@ export interface Destination {
     of: Pick<Publication, 'resource' | 'filters'>,
   ): Promise<number | undefined>
 }
+
+/** A destination whose tables hold the newest state of every record across runs. */
+export interface Warehouse extends Destination {
+  placeOf: NonNullable<Destination['placeOf']>
+  coveredThrough: NonNullable<Destination['coveredThrough']>
+  checkPrivacy: NonNullable<Destination['checkPrivacy']>
+  /**
+   * Compares its tables with an export in CSV files: every row of the export is there with the same values, unless another
+   * run has written its record since; the run has no other rows; and no record that the export proves gone is unmarked.
+   * Changes nothing.
+   * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   */
+  compare(options: {
+    manifest: Manifest
+    /** The export's folder. */
+    folder: string
+    schema?: string | undefined
+    signal?: AbortSignal | undefined
+  }): Promise<Comparison>
+}
+
+/** What a comparison of a warehouse with an export found. */
+export interface Comparison {
+  /** Describes the warehouse for people. */
+  where: string
+  tables: ComparedTable[]
+  /** One sentence each. */
+  problems: string[]
+}
+
+export interface ComparedTable {
+  name: string
+  /** Rows present as this run wrote them. */
+  compared: number
+  /** Rows last written by another run. */
+  newer: number
+}

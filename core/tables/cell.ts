@@ -1,7 +1,7 @@
 import { quoteCell } from './csv-text.ts'
 import { toJsonCell } from './json-cell.ts'
 import { isDate, isTimestamp } from './instants.ts'
-import { toScalarText } from './json-value.ts'
+import { isRawNumber, toScalarText } from './json-value.ts'
 import type { Kind } from './table.ts'
 
 /** Returns the CSV text of a non-null value, or undefined if its column cannot hold it. */
@@ -19,7 +19,7 @@ export const toCell: Readonly<Record<Kind, ToCell>> = {
   boolean: (value) => takeIf(toScalarText(value), isBoolean),
   date: (value) => takeIf(toScalarText(value), isDate),
   timestamp: (value) => takeIf(toScalarText(value), isTimestamp),
-  json: toJsonCell,
+  json: toJsonColumnCell,
 }
 
 /**
@@ -39,7 +39,15 @@ function toTextCell(value: unknown): string | undefined {
   return isStorable(text) ? quoteCell(text) : undefined
 }
 
-const integer = /^-?(0|[1-9]\d*)$/
+const integer = /^-?(0|[1-9]\d{0,18})$/
+
+/** An integer column holds 64 bits everywhere; larger numbers go to `_extra`. */
+const isInt64 = (text: string) => text.length < 19 || BigInt.asIntN(64, BigInt(text)) === BigInt(text)
+
+function toIntegerCell(value: unknown): string | undefined {
+  if (Number.isSafeInteger(value)) return `${value as number}`
+  return takeIf(toScalarText(value), (text) => integer.test(text) && isInt64(text))
+}
 
 /**
  * Longer numbers, in characters, go to `_extra`. PostgreSQL's numeric ends at 131,072 digits before the
@@ -47,16 +55,38 @@ const integer = /^-?(0|[1-9]\d*)$/
  */
 const longestNumber = 6_000
 
-function toIntegerCell(value: unknown): string | undefined {
-  if (Number.isSafeInteger(value)) return `${value as number}`
-  return takeIf(toScalarText(value), (text) => text.length <= longestNumber && integer.test(text))
-}
-
 const decimal = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,4})?$/
 
 function toDecimalCell(value: unknown): string | undefined {
   if (typeof value === 'number') return `${value}`
   return takeIf(toScalarText(value), (text) => text.length <= longestNumber && decimal.test(text))
+}
+
+/** What may be rejected by PostgreSQL's jsonb, which all JSON columns follow: found fast, then checked. */
+const doubtfulJson = /\\u0000|\\ud[89a-f]|\d[eE]|\d{400}/
+
+/** The most digits that the numbers of a document may have when they are written out, as jsonb does. */
+const mostDigits = 1_000_000
+
+function toJsonColumnCell(value: unknown): string | undefined {
+  const cell = toJsonCell(value)
+  return doubtfulJson.test(cell) && countDigits(value) > mostDigits ? undefined : cell
+}
+
+/** The digits of all numbers of a document, written out; Infinity if it has a text or a number that jsonb does not take. */
+function countDigits(value: unknown): number {
+  if (typeof value === 'string') return isStorable(value) ? 0 : Infinity
+  if (typeof value === 'number' || isRawNumber(value)) {
+    const number = toDecimalCell(value)
+    return number === undefined
+      ? Infinity
+      : number.length + Math.abs(Number(/[eE](.*)$/.exec(number)?.[1] ?? 0))
+  }
+  if (typeof value !== 'object' || value === null) return 0
+  return Object.entries(value).reduce(
+    (sum, [name, inner]) => sum + countDigits(inner) + (isStorable(name) ? 0 : Infinity),
+    0,
+  )
 }
 
 const isBoolean = (text: string) => text === 'true' || text === 'false'

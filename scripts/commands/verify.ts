@@ -1,12 +1,9 @@
 import { Option, type Command } from 'commander'
 import { verifyExport, verifyStoredExport } from '../../core/destinations/csv/verify-export.ts'
+import type { Warehouse } from '../../core/destinations/destination.ts'
 import type { Manifest } from '../../core/destinations/manifest/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
-import type { Warehouse } from '../../core/destinations/warehouse/publish.ts'
-import {
-  verifyWarehouse,
-  type VerifiedWarehouse,
-} from '../../core/destinations/warehouse/verify-warehouse.ts'
+import { verifyWarehouse, type VerifiedWarehouse } from '../../core/destinations/verify-warehouse.ts'
 import { followPointer } from '../../core/destinations/store/store-pointers.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
 import { openBucket } from '../../worker/files.ts'
@@ -78,10 +75,10 @@ async function verifyTables(options: {
   const verified = await verifyWarehouse({
     destination,
     folder: path,
-    ...(schema !== undefined && { schema }),
+    schema,
   })
   const { manifest, problems, tables } = verified
-  const document = { warehouse, tables: tables.map(({ problems: _told, ...table }) => table) }
+  const document = { warehouse, tables }
   tell({ terminal, manifest, problems, path, document, where: toWords(verified) })
 }
 

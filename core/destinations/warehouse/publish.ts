@@ -1,4 +1,4 @@
-import type { Destination, Publication, Published } from '../destination.ts'
+import type { Publication, Published, Warehouse } from '../destination.ts'
 import { checkRows, checkTables, rowsOf } from '../parts/check-parts.ts'
 import { PublishedOtherwiseError, refuseIncomplete, RowsMissingError } from '../errors.ts'
 import { isSameRead, type Manifest } from '../manifest/manifest.ts'
@@ -21,15 +21,8 @@ import { mergeRecords, type Merged } from './merge.ts'
 import { keepRejected } from './rejected.ts'
 import { hasRepeated, leaveOutRepeated } from './repeated.ts'
 import { type Found, findTables, planTable, type TablePlan } from './schema-change.ts'
+import { compareWithExport } from './verify-warehouse.ts'
 import type { Staged, WarehouseEngine, WarehouseSession } from './session.ts'
-
-/** A destination whose tables hold the newest state of every record across runs. */
-export interface Warehouse extends Destination {
-  readonly engine: WarehouseEngine
-  placeOf: NonNullable<Destination['placeOf']>
-  coveredThrough: NonNullable<Destination['coveredThrough']>
-  checkPrivacy: NonNullable<Destination['checkPrivacy']>
-}
 
 export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
   checkPrivacy: (scope, of) =>
@@ -39,7 +32,7 @@ export const createWarehouse = (engine: WarehouseEngine): Warehouse => ({
       for (const privacy of of) checkPrivacy({ published, privacy, where: engine.locate(scope) })
     }),
   name: engine.name,
-  engine,
+  compare: (options) => compareWithExport(engine, options),
   publish: (publication) => publish(engine, publication),
   placeOf: (scope) => Promise.resolve(engine.placeOf(scope)),
   coveredThrough: (scope, of) =>

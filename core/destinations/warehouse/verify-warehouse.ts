@@ -1,68 +1,33 @@
-import { verifyExport } from '../csv/verify-export.ts'
+import type { Comparison, Warehouse } from '../destination.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { caveatOf, isOfAll } from '../absence.ts'
 import { compareTable, type Compared } from './compare-table.ts'
-import type { Warehouse } from './publish.ts'
-import type { WarehouseSession } from './session.ts'
+import type { WarehouseEngine, WarehouseSession } from './session.ts'
 import { instant, literal, quote } from '../sql.ts'
 import { findExport } from './export-row.ts'
 import { columnsOf } from './compared-columns.ts'
 import { ownerTable } from './warehouse-owner.ts'
 
-export interface VerifiedWarehouse {
-  manifest: Manifest | undefined
-  /**
-   * One sentence each; empty if the warehouse holds what the export holds, or newer states of the same
-   * records.
-   */
-  problems: string[]
-  tables: Compared[]
-  /** Describes the warehouse for people. */
-  where: string
-}
-
-/**
- * Compares a warehouse's tables with an export in CSV files. Checks that every id of the export is there;
- * that each column's values give the same sum (read back as text, so not with the code that wrote them);
- * that the run has no other rows; and, after an export of the whole list, that no record missing from it is
- * left unmarked. Rows that another run has written are only checked for presence. Memory use is constant,
- * whatever the size.
- * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
- */
-export async function verifyWarehouse(options: {
-  destination: Warehouse
-  /** The export's folder. */
-  folder: string
-  schema?: string
-  signal?: AbortSignal
-}): Promise<VerifiedWarehouse> {
-  const { destination, folder, schema, signal } = options
-  const { manifest, problems } = await verifyExport(folder)
-  if (manifest === undefined || problems.length > 0) return { manifest, problems, tables: [], where: '' }
-  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
-    return {
-      manifest,
-      problems: [`${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`],
-      tables: [],
-      where: '',
-    }
+export async function compareWithExport(
+  engine: WarehouseEngine,
+  { manifest, folder, signal }: Parameters<Warehouse['compare']>[0],
+): Promise<Comparison> {
   const scope = {
     testMode: manifest.testMode,
     readOnly: true,
-    ...(schema === undefined ? {} : { schema }),
     ...(signal === undefined ? {} : { signal }),
   }
-  const where = destination.engine.locate(scope)
-  return destination.engine.transaction(scope, async (session) => {
+  const where = engine.locate(scope)
+  return engine.transaction(scope, async (session) => {
     const otherwise = await findOther(session, manifest, where)
-    if (otherwise.length > 0) return { manifest, problems: otherwise, tables: [], where }
+    if (otherwise.length > 0) return { problems: otherwise, tables: [], where }
     const tables = await compareTables(session, manifest, folder)
     const problems = [
       ...tables.flatMap((table) => table.problems),
       ...(await findUnmarked(session, manifest)),
     ]
-    return { manifest, problems, tables, where }
+    return { problems, tables, where }
   })
 }
 

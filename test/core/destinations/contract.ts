@@ -3,7 +3,9 @@ import { appendFile, readFile, truncate, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
 import { manifestSchema } from '../../../core/destinations/manifest/manifest.ts'
+import { parseLossless } from '../tables/csv.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
+import { toScalarText } from '../../../core/tables/json-value.ts'
 
 /** A row as a reader of the destination sees it: texts by column, null where there is none. */
 export type SeenRow = Record<string, string | null>
@@ -116,18 +118,47 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       expect(await main(publication)).toMatchObject([{ name: '', manager: null, email: null }])
     })
 
+    /** The number in a column, or what stands for it in `_extra`, without the zeros of a fixed scale. */
+    const numberIn = (row: SeenRow | undefined, column: string): string | undefined => {
+      const extra = parseLossless(row?.['_extra'] ?? '{}') as Record<string, Record<string, unknown>>
+      const [outer = '', inner = ''] = column.split('_')
+      const beside = extra[outer]?.[inner] ?? extra[column] ?? extra['_misfits']?.[column]
+      return row?.[column]?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') ?? toScalarText(beside)
+    }
+
     test.each([
       ['0.10', '0.1'],
       ['12345678901234567.89', '12345678901234567.89'],
       ['"1500.50"', '1500.5'],
-      ['-0.000000000000000000001', '-0.000000000000000000001'],
-      ['123456789012345678901234567890', '123456789012345678901234567890'],
-    ])('keeps the decimal %s exact', async (sent, value) => {
+      ['9999999999999999999999.99999999', '9999999999999999999999.99999999'],
+    ])('keeps the decimal %s exact in its column', async (sent, value) => {
       const publication = await toPublication('customers', [[`{"id":"1","aggregations":{"sales":${sent}}}`]])
-      await publish(publication)
+      const { manifest } = await publish(publication)
       const [row] = (await main(publication)) ?? []
-      // A column of fixed scale may show more zeros; the value is what counts.
-      expect(row?.['aggregations_sales']?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '')).toBe(value)
+      expect([numberIn(row, 'aggregations_sales'), row?.['_extra']]).toEqual([value, null])
+      expect(row?.['aggregations_sales']).not.toBeNull()
+      expect(manifest.drift).toEqual({})
+    })
+
+    test.each([
+      ['-0.000000000000000000001'],
+      ['123456789012345678901234567890'],
+      ['0.123456789'],
+      ['99999999999999999999999'],
+      ['1234567890'.repeat(6)],
+    ])('keeps every digit of %s, in its column or beside it and counted', async (sent) => {
+      const publication = await toPublication('customers', [
+        [`{"id":"1","nick":"Uno","aggregations":{"sales":${sent}}}`, '{"id":"2","aggregations":{"sales":1}}'],
+      ])
+      const { manifest } = await publish(publication)
+      const [row] = (await main(publication)) ?? []
+      expect(numberIn(row, 'aggregations_sales')).toBe(sent)
+      expect(JSON.parse(row?.['_extra'] ?? '')).toMatchObject({ nick: 'Uno' })
+      const isBeside = row?.['aggregations_sales'] === null
+      expect(manifest.drift).toEqual(
+        isBeside ? { 'customers.aggregations.sales': { count: 1, example: 'a number' } } : {},
+      )
+      expect(manifest.warnings ?? []).toHaveLength(isBeside ? 1 : 0)
     })
 
     test('takes the largest numbers, and keeps what is larger than any destination holds beside them', async () => {
@@ -137,12 +168,10 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
         [`{"id":"2","aggregations":{"sales":1e10000},"state":{"id":${digits}}}`],
       ])
       await publish(publication)
-      expect(await main(publication)).toMatchObject([
-        { state_id: digits.slice(1), _extra: null },
-        { state_id: null, aggregations_sales: null },
-      ])
-      const [, row] = (await main(publication)) ?? []
-      expect(toPlainJson(row?.['_extra'] ?? '')).toBe(
+      const [largest, larger] = (await main(publication)) ?? []
+      expect(numberIn(largest, 'state_id')).toBe(digits.slice(1))
+      expect(larger).toMatchObject({ state_id: null, aggregations_sales: null })
+      expect(toPlainJson(larger?.['_extra'] ?? '')).toBe(
         toPlainJson(`{"state":{"id":${digits}},"aggregations":{"sales":1e10000}}`),
       )
     })
@@ -161,9 +190,9 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
         ['{"id":42,"number":12345678901234567890,"imported":false,"date":"2024-02-29"}'],
       ])
       await publish(publication)
-      expect(await main(publication)).toMatchObject([
-        { id: '42', number: '12345678901234567890', imported: 'false', date: '2024-02-29' },
-      ])
+      const [row] = (await main(publication)) ?? []
+      expect(row).toMatchObject({ id: '42', imported: 'false', date: '2024-02-29' })
+      expect(numberIn(row, 'number')).toBe('12345678901234567890')
     })
 
     test('keeps JSON columns and what no column holds, digit for digit', async () => {

@@ -23,7 +23,6 @@ export function useDuckDb(): (workplace: Workplace) => Promise<WarehouseHarness>
     return {
       destination: createDuckDbDestination({ folder }),
       schema: 'main',
-      oldTypes: [['aggregations_sales', 'DECIMAL(38,18)']],
       async once(key, publish) {
         const copy = published.get(key)
         // A warehouse that is there already makes the test fail: this was not its first publication.

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach } from 'vitest'
-import type { Publication } from '../../../core/destinations/destination.ts'
+import type { Publication, Warehouse } from '../../../core/destinations/destination.ts'
 import type { ReadFacts } from '../../../core/destinations/manifest/manifest.ts'
-import type { Warehouse } from '../../../core/destinations/warehouse/publish.ts'
 import type { SeenRow } from './contract.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
 
@@ -10,8 +9,6 @@ export interface WarehouseHarness {
   destination: Warehouse
   /** Where its tables lie. */
   schema: string
-  /** Columns of customers whose types were others in the first layout, and those types. */
-  oldTypes: readonly (readonly [column: string, type: string])[]
   /**
    * Carries out a test's first publication, or brings the warehouse back as the same publication, with this key, left it
    * in an earlier test. Without it, each is carried out: a new table costs DuckDB 0.2 s of the processor.
@@ -59,15 +56,12 @@ export function useWarehouse(open: (workplace: Workplace) => Promise<WarehouseHa
   const workplace: Pick<Workplace, 'toPublication'> = {
     toPublication: (...options) => place.toPublication(...options),
   }
-  const harness: Pick<WarehouseHarness, 'destination' | 'schema' | 'oldTypes' | 'ask'> = {
+  const harness: Pick<WarehouseHarness, 'destination' | 'schema' | 'ask'> = {
     get destination() {
       return opened.destination
     },
     get schema() {
       return opened.schema
-    },
-    get oldTypes() {
-      return opened.oldTypes
     },
     ask: (sql) => opened.ask(sql),
   }

@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
-import { verifyWarehouse } from '../../../core/destinations/warehouse/verify-warehouse.ts'
+import { verifyWarehouse } from '../../../core/destinations/verify-warehouse.ts'
+import type { SeenRow } from './contract.ts'
 import { writePart } from '../exports/write-part.ts'
 import type { Workplace } from './publication.ts'
 import { day, readOn, useWarehouse, type WarehouseHarness } from './use-warehouse.ts'
@@ -459,11 +460,21 @@ export function describeWarehouse(
         expect(await states()).toEqual(['a there'])
       })
 
-      test('keep every digit when a number comes that is larger or finer than any before', async () => {
+      /** The value of a column, or what stands for it in `_extra`, under the names of the record or the column. */
+      const numberIn = (column: string) => {
+        const [outer, inner] = column.split('_')
+        return `coalesce(cast(${column} as varchar), (_extra -> '${outer}') ->> '${inner}', (_extra -> '_misfits') ->> '${column}')`
+      }
+      const typesOf = () =>
+        ask(`select table_name, column_name, data_type from information_schema.columns
+          where table_schema = '${harness.schema}' order by 1, 2`)
+
+      test('keep their types and every digit, whatever numbers come', async () => {
         const record = (id: string, number: string) =>
-          `{"id":"${id}","state":{"id":${number}},"aggregations":{"sales":${number}},"updated":"${day(1)}"}`
-        const numbers = ['7', '12345678901234567890', '12345678901234567890123456789012345678901', '0']
-        for (const [at, number] of numbers.entries())
+          `{"id":"${id}","nick":0.10,"state":{"id":${number}},"aggregations":{"sales":${number}},"updated":"${day(1)}"}`
+        const numbers = ['7', '12345678901234567890', '12345678901234567890'.repeat(3), '0']
+        const seen: SeenRow[][] = []
+        for (const [at, number] of numbers.entries()) {
           await harness.destination.publish(
             await workplace.toPublication('customers', [[record(`${at}`, number)]], {
               run: `${at}`,
@@ -471,16 +482,15 @@ export function describeWarehouse(
               facts: readOn(at + 1),
             }),
           )
-        const rows =
-          await ask(`select cast(state_id as varchar) as state, cast(aggregations_sales as varchar) as sales
-          from ${harness.schema}.customers order by id`)
-        expect(rows.map(({ state }) => state)).toEqual(numbers)
-        expect(rows.map(({ sales }) => sales!.replace(/\.0+$/, ''))).toEqual(numbers)
-        // The view of live records follows its table.
-        expect(
-          await ask(`select cast(state_id as varchar) as state from ${harness.schema}.live_customers
-          order by id`),
-        ).toEqual(numbers.map((state) => ({ state })))
+          seen.push(await typesOf())
+        }
+        if (name === 'postgres') expect(seen.slice(1)).toEqual(seen.slice(1).map(() => seen[0]))
+        for (const table of ['customers', 'live_customers']) {
+          const rows = await ask(`select ${numberIn('state_id')} as state,
+            ${numberIn('aggregations_sales')} as sales from ${harness.schema}.${table} order by id`)
+          expect(rows.map(({ state }) => state)).toEqual(numbers)
+          expect(rows.map(({ sales }) => sales!.replace(/\.0+$/, ''))).toEqual(numbers)
+        }
       })
 
       test.each([
@@ -505,7 +515,7 @@ export function describeWarehouse(
             )
           }
           const rows = await ask(
-            `select cast(aggregations_sales as varchar) as sales from ${harness.schema}.customers
+            `select ${numberIn('aggregations_sales')} as sales from ${harness.schema}.customers
           where id >= '${last}' order by id`,
           )
           expect(rows.map(({ sales }) => new Big(sales!).toFixed())).toEqual(['0.1', fine, '0.3'])
@@ -555,82 +565,6 @@ export function describeWarehouse(
       })
     })
 
-    describe('a warehouse of the first layout', () => {
-      const typeOf = async (column: string) => {
-        const [row] = await ask(`select lower(data_type) as type from information_schema.columns
-          where table_schema = '${harness.schema}' and table_name = 'customers' and column_name = '${column}'`)
-        return row?.['type']
-      }
-      const record = (id: string, more: string) =>
-        `{"id":"${id}","updated":"${day(1)}","metadata":{"a":[1.50]},${more}}`
-      const publishTexts = async (run: string, date: number, records: string[]) =>
-        harness.destination.publish(
-          await workplace.toPublication('customers', [records], {
-            run,
-            mode: 'incremental',
-            facts: readOn(date),
-          }),
-        )
-      /** Makes of a warehouse what the first layout had: older types, no views. */
-      async function makeOld() {
-        const table = `${harness.schema}.customers`
-        for (const view of ['live_customers', 'live_customer_contacts'])
-          await harness.ask(`drop view ${harness.schema}.${view}`)
-        await harness.ask(`delete from ${harness.schema}._columns where table_name like 'live%'`)
-        await harness.ask(`update ${harness.schema}._warehouse set layout = 1`)
-        for (const [column, type] of harness.oldTypes)
-          await harness.ask(`alter table ${table} alter column ${column} type ${type}`)
-      }
-
-      test('keeps every digit of a value, read with the upgrade, that the types of today do not hold', async () => {
-        await publishTexts('first', 1, [record('a', '"state":{"id":7},"aggregations":{"sales":1500.50}')])
-        await makeOld()
-        await publishTexts('second', 2, [
-          record('b', '"state":{"id":12345678901234567890},"aggregations":{"sales":0.12345678}'),
-        ])
-        expect(
-          await ask(`select cast(state_id as text) as state, aggregations_sales * 100000000 as sales
-            from ${harness.schema}.customers where id = 'b'`),
-        ).toMatchObject([
-          { state: '12345678901234567890', sales: expect.stringMatching(/^12345678(\.0+)?$/) },
-        ])
-      })
-
-      test('gets the types of today where every value is exactly of them', async () => {
-        await publishTexts('first', 1, [record('a', '"state":{"id":7},"aggregations":{"sales":1500.50}')])
-        const today = await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))
-        await makeOld()
-        expect(await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))).not.toEqual(today)
-        await publishTexts('second', 2, [record('b', '"state":{"id":8}')])
-        expect(await Promise.all(harness.oldTypes.map(([column]) => typeOf(column)))).toEqual(today)
-        expect(
-          (
-            await ask(`select id, cast(state_id as varchar) as state, cast(aggregations_sales as varchar) as sales
-            from ${harness.schema}.live_customers order by id`)
-          ).map(({ id, state, sales }) => [id, state, sales && Number(sales)]),
-        ).toEqual([
-          ['a', '7', 1500.5],
-          ['b', '8', null],
-        ])
-      })
-
-      test('keeps a type that a value needs, and the value', async () => {
-        const sales = '0.000000000000000001'
-        const state = '9223372036854775808'
-        await publishTexts('first', 1, [
-          record('a', `"state":{"id":${state}},"aggregations":{"sales":${sales}}`),
-        ])
-        const needed = [await typeOf('state_id'), await typeOf('aggregations_sales')]
-        await makeOld()
-        await publishTexts('second', 2, [record('b', '"state":{"id":8}')])
-        expect([await typeOf('state_id'), await typeOf('aggregations_sales')]).toEqual(needed)
-        expect(
-          await ask(`select cast(state_id as varchar) as state, cast(aggregations_sales as varchar) as sales
-            from ${harness.schema}.customers where id = 'a'`),
-        ).toEqual([{ state, sales }])
-      })
-    })
-
     describe('held against an export', () => {
       const records = [
         {
@@ -675,19 +609,19 @@ export function describeWarehouse(
       })
 
       test.each([
-        ["update customers set name = '' where id = 'a'", /^customers\.name does not hold/],
-        ["update customers set name = null where name = ''", /^customers\.name does not hold/],
+        ["update customers set name = '' where id = 'a'", /^customers(\.name)? does not hold/],
+        ["update customers set name = null where name = ''", /^customers(\.name)? does not hold/],
         [
           "update customers set aggregations_sales = 1500.51 where id = 'a'",
-          /^customers\.aggregations_sales does not/,
+          /^customers(\.aggregations_sales)? does not/,
         ],
         [
           "update customers set created = created + interval '1 microsecond' where id = 'a'",
-          /^customers\.created \(instant\) does not hold/,
+          /^customers(\.created \(instant\))? does not hold/,
         ],
         [
           "update customer_contacts set phone = '7' where id = '1'",
-          /^customer_contacts\.phone does not hold/,
+          /^customer_contacts(\.phone)? does not hold/,
         ],
         ["delete from customers where name = ''", /^customers lacks 1 row of the export: \ufeffb\./],
         ["delete from customer_contacts where customer_id = 'a'", /lacks 2 rows of the export: a,1; a,2\./],

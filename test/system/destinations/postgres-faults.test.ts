@@ -64,7 +64,7 @@ describe('PostgreSQL', () => {
       await expect(publish({ ...publication, onStep })).rejects.toMatchObject({
         name: 'UnreachableWarehouseError',
         message: expect.stringMatching(
-          /^(Can't reach PostgreSQL for|PostgreSQL gave up on) schema billing of 127\.0\.0\.1:/,
+          /^(Can't reach PostgreSQL for|PostgreSQL failed for) schema billing of 127\.0\.0\.1:/,
         ),
       })
       await postgres.restart()
@@ -111,7 +111,7 @@ describe('PostgreSQL', () => {
         'the password is wrong',
         () => postgres.toUrl('postgres', 'postgres', 'not the password'),
         'WarehouseRefusedError',
-        /does not let us into .*password authentication failed/,
+        /refuses the login to .*password authentication failed/,
       ],
       [
         'there is no such database',
@@ -161,7 +161,7 @@ describe('PostgreSQL', () => {
           ).toMatchObject({
             name: 'WarehouseRefusedError',
             message: expect.stringMatching(
-              new RegExp(`lets us not write to schema ${schema} of .*permission denied`),
+              new RegExp(`denies access to schema ${schema} of .*permission denied`),
             ),
           })
       } finally {

@@ -12,16 +12,16 @@ import {
 /**
  * Maps an error of PostgreSQL, or of the connection, to a publication error; returns other errors unchanged.
  */
-export function toPostgresError(error: unknown, place: { where: string; readOnly?: boolean }): unknown {
-  const { where, readOnly = false } = place
-  const ended = readOnly
-    ? { nothing: 'Nothing was compared', again: 'try again' }
-    : { nothing: 'Nothing of this export was published', again: 'publish the run again' }
+export function toPostgresError(error: unknown, place: { where: string; isPublishing: boolean }): unknown {
+  const { where, isPublishing } = place
+  const ended = isPublishing
+    ? { nothing: 'Nothing of this export was published', again: 'publish the run again' }
+    : { nothing: 'Nothing was compared', again: 'try again' }
   if (error instanceof DatabaseError) {
     // These quote rows (COPY's names the line it was at), and would go wherever the error is shown as a cause.
     error.detail = undefined
     error.where = undefined
-    return toRefusal(error, { where, readOnly, ...ended })
+    return toRefusal(error, { where, isPublishing, ...ended })
   }
   if (isSystemError(error) || isLostConnection(error))
     return new UnreachableWarehouseError(
@@ -45,14 +45,10 @@ const systemCode = ({ code, message }: DatabaseError) =>
 /** Maps a code by its class, the first two characters (PostgreSQL, appendix A). */
 function toRefusal(
   error: DatabaseError,
-  words: { where: string; nothing: string; again: string; readOnly: boolean },
+  words: { where: string; nothing: string; again: string; isPublishing: boolean },
 ): unknown {
-  const { where, nothing, again, readOnly } = words
+  const { where, nothing, again, isPublishing } = words
   const { code = '', message } = error
-  // A new table gets its primary key after its rows; a number follows the key's name where another table has it.
-  const [, key] = /^(.*_pkey)\d*$/.exec(error.constraint ?? '') ?? []
-  if (code === '23505' && error.table !== undefined && key === `${error.table}_pkey`)
-    return repeatedRow(error.table)
   // `on conflict` found two rows for one place. PostgreSQL does not say in which table.
   if (code === '21000') return repeatedRow('a table')
   if (/^could not (extend|write|create|open) /.test(message))
@@ -64,19 +60,19 @@ function toRefusal(
     case '28':
     case '3D':
       return new WarehouseRefusedError(
-        `PostgreSQL does not let us into ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL, and restart the worker.`,
+        `PostgreSQL refuses the login to ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL, and restart the worker.`,
         { cause: error },
       )
     case '25':
       if (code !== '25006') break
       return new WarehouseRefusedError(
-        `PostgreSQL takes no changes for ${where}: ${message}. ${nothing}; name the primary server and a user that may write in WAREHOUSE_URL.`,
+        `PostgreSQL is read-only for ${where}: ${message}. ${nothing}; name the primary server and a user that may write in WAREHOUSE_URL.`,
         { cause: error },
       )
     case '55':
     case '40':
       return new BusyWarehouseError(
-        `Someone else holds the tables of ${where}: ${message}. ${nothing}; ${again} when they are done.`,
+        `Someone else has locked the tables of ${where}: ${message}. ${nothing}; ${again} when they are done.`,
         { cause: error },
       )
     case '23':
@@ -100,10 +96,10 @@ function toRefusal(
     case '0A':
       return code === '42501'
         ? new WarehouseRefusedError(
-            `PostgreSQL lets us not ${readOnly ? 'read' : 'write to'} ${where}: ${message}. ${nothing}; the user needs the` +
-              (readOnly
-                ? ' right to use that schema and to select from its tables.'
-                : ' right to create and use tables in that schema (and to create it, if it is not there).'),
+            `PostgreSQL denies access to ${where}: ${message}. ${nothing}; the user needs the` +
+              (isPublishing
+                ? ' right to create and use tables in that schema (and to create it, if it is not there).'
+                : ' right to select from the tables of that schema, and to create temporary tables to compare them.'),
             { cause: error },
           )
         : new ChangedTableError(
@@ -112,7 +108,7 @@ function toRefusal(
           )
   }
   return new UnreachableWarehouseError(
-    `PostgreSQL gave up on ${where}: ${message} (${code}). ${nothing}; ${again}.`,
+    `PostgreSQL failed for ${where}: ${message} (${code}). ${nothing}; ${again}.`,
     { cause: error },
   )
 }

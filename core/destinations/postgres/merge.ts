@@ -1,0 +1,182 @@
+import type { Publication } from '../destination.ts'
+import { RowsMissingError } from '../errors.ts'
+import type { WarehouseColumn, WarehouseTable } from '../layout.ts'
+import { quote, stagedName } from '../sql.ts'
+import type { Session } from './session.ts'
+import { typeOf, type Found } from './tables.ts'
+
+export interface Merge {
+  session: Session
+  publication: Publication
+  /** The tables before the publication. */
+  found: Found
+  /** The main table first. */
+  tables: readonly WarehouseTable[]
+  /** How many rows are staged, by table. */
+  staged: ReadonlyMap<string, number>
+}
+
+export interface Merged {
+  /** How many rows of each table were left as they are, because the warehouse has newer versions of the same records. */
+  kept: ReadonlyMap<string, number>
+  /** Records that were not there before, and those with a later `updated` than the stored one. */
+  changes: { new: number; changed: number }
+}
+
+/** The column that holds a record's id, in a table or its child. */
+const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
+
+const columnOf = ({ columns }: WarehouseTable, name: string) =>
+  columns.find((column) => column.name === name)!
+
+/** SQL for a column's value in a staged row `s`. Digits finer than a microsecond are cut, not rounded into the next day. */
+export function valueOf(column: WarehouseColumn): string {
+  const cell = `s.${quote(column.cell)}`
+  return column.kind === 'timestamp'
+    ? `regexp_replace(${cell}, '(\\.\\d{6})\\d+', '\\1')::timestamptz`
+    : column.kind === 'text'
+      ? cell
+      : `${cell}::${typeOf(column)}`
+}
+
+const idIn = (table: WarehouseTable) => valueOf(columnOf(table, table.table.key[0]!))
+
+const hasUpdated = ({ columns }: WarehouseTable) =>
+  columns.some(({ name, kind }) => name === 'updated' && kind === 'timestamp')
+
+/**
+ * Merges staged records into a warehouse, each as a whole with its children. A record replaces the stored one unless that has a
+ * newer `updated`, as where a replica of the service lags behind. No stored record was read later: see `checkOrder`.
+ * @throws {PartsDamagedError} a row is staged twice
+ * @throws {RowsMissingError}
+ */
+export async function mergeRecords(merge: Merge): Promise<Merged> {
+  const { session, publication, tables, staged } = merge
+  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
+  const target = session.nameOf(main.table.name)
+  const source = `${stagedName(main.table.name)} s`
+  const [counted] = await session.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
+      count(*) filter (where ${hasUpdated(main) ? `${valueOf(columnOf(main, 'updated'))} > t."updated"` : 'false'}) as changed
+    from ${source} left join ${target} t on t.${idOf(main)} = ${idIn(main)}`)
+  const rows = staged.get(main.table.name)!
+  const written = await upsert(
+    merge,
+    main,
+    `from ${source}`,
+    hasUpdated(main) ? 'where (excluded."updated" < t."updated") is not true' : '',
+  )
+  const kept = new Map([[main.table.name, rows - written]])
+  if (written < rows)
+    await session.run(
+      `update ${target} t set "_read_at" = $1, "_deleted_at" = null from ${source} where t.${idOf(main)} = ${idIn(main)} and t."_run_id" <> $2`,
+      [publication.facts.startedAt, publication.run],
+    )
+  for (const child of children) {
+    const left = written === rows ? 0 : await countKept(merge, main, child)
+    const replaced = await replaceChildren(merge, main, child)
+    const read = staged.get(child.table.name)!
+    if (replaced + left !== read)
+      throw new RowsMissingError({
+        table: child.table.name,
+        read,
+        arrived: replaced + left,
+        where: session.where,
+      })
+    kept.set(child.table.name, left)
+  }
+  return { kept, changes: { new: Number(counted?.['new']), changed: Number(counted?.['changed']) } }
+}
+
+/** Writes staged rows over those with the same key, also in the columns that this publication lacks. */
+async function upsert(
+  { session, publication, found }: Merge,
+  { table, columns }: WarehouseTable,
+  from: string,
+  where = '',
+): Promise<number> {
+  const names = [...columns.map(({ name }) => name), '_run_id', '_read_at', '_deleted_at']
+  const existing = [...(found.columns.get(table.name)?.keys() ?? [])]
+  const replaced = [...new Set([...names, ...existing])]
+    .filter((name) => !table.key.includes(name))
+    .map(quote)
+  return session.run(
+    `insert into ${session.nameOf(table.name)} as t (${names.map(quote).join(', ')})
+      select ${columns.map(valueOf).join(', ')}, $1::text, $2::timestamptz, null::timestamptz ${from}
+      on conflict (${table.key.map(quote).join(', ')})
+      do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')} ${where}`,
+    [publication.run, publication.facts.startedAt],
+  )
+}
+
+/** Replaces the child rows of the records that were written. */
+async function replaceChildren(merge: Merge, main: WarehouseTable, child: WarehouseTable): Promise<number> {
+  const { session, publication } = merge
+  const { table } = child
+  const records = session.nameOf(main.table.name)
+  const isStaged = table.key.map((name) => `${valueOf(columnOf(child, name))} = t.${quote(name)}`)
+  await session.run(
+    `delete from ${session.nameOf(table.name)} t using ${records} m, ${stagedName(main.table.name)} r
+      where m."_run_id" = $1 and m.${idOf(main)} = t.${idOf(child)} and m.${idOf(main)} = ${idIn(main).replaceAll('s.', 'r.')}
+        and not exists (select from ${stagedName(table.name)} s where ${isStaged.join(' and ')})`,
+    [publication.run],
+  )
+  return upsert(
+    merge,
+    child,
+    `from ${stagedName(table.name)} s join ${records} m on m.${idOf(main)} = ${idIn(child)} and m."_run_id" = $1`,
+  )
+}
+
+/** Counts the staged rows of a child table whose records were left as they are. */
+async function countKept(
+  { session, publication }: Merge,
+  main: WarehouseTable,
+  child: WarehouseTable,
+): Promise<number> {
+  const [counted] = await session.all(
+    `select count(*) as rows from ${stagedName(child.table.name)} s
+      join ${session.nameOf(main.table.name)} m on m.${idOf(main)} = ${idIn(child)} and m."_run_id" <> $1`,
+    [publication.run],
+  )
+  return Number(counted?.['rows'])
+}
+
+/**
+ * Leaves out what no key allows: of several staged records with one id, the one that was changed last stays, without rows
+ * in child tables, because nothing tells whose they are.
+ * @returns how many rows stay staged, and a warning
+ */
+export async function leaveOutRepeated(
+  merge: Omit<Merge, 'found'>,
+): Promise<{ staged: ReadonlyMap<string, number>; warnings: string[] }> {
+  const { session, publication, tables, staged } = merge
+  const ids = publication.facts.repeatedIds ?? []
+  if (ids.length === 0) return { staged, warnings: [] }
+  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
+  const rows = stagedName(main.table.name)
+  const left = new Map(staged)
+  const remove = async (table: WarehouseTable, condition: string) => {
+    const removed = await session.run(`delete from ${stagedName(table.table.name)} s where ${condition}`)
+    left.set(table.table.name, left.get(table.table.name)! - removed)
+  }
+  for (const child of children)
+    await remove(
+      child,
+      `s.${idOf(child)} in (select ${idOf(main)} from ${rows} group by 1 having count(*) > 1)`,
+    )
+  const order = ['updated', 'created']
+    .flatMap((name) => main.columns.filter((column) => column.name === name && column.kind === 'timestamp'))
+    .map((column) => `${valueOf(column)} desc nulls last, `)
+  await remove(
+    main,
+    `s.ctid in (select ctid from (select s.ctid, row_number() over (partition by s.${idOf(main)} order by ${order.join('')}s.ctid) as nth
+      from ${rows} s) numbered where nth > 1)`,
+  )
+  const without = children.map(({ table }) => table.name)
+  return {
+    staged: left,
+    warnings: [
+      `Of the records with one id, the one that was changed last is here${without.length > 0 ? `, without rows in ${without.join(' and ')}` : ''}: ${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}.`,
+    ],
+  }
+}
