@@ -71,8 +71,8 @@ export async function recoverSubscriptions(
     },
     questions: ({ approval }) => (approval ? { approval: {} } : {}),
     send: (segment, summary) => sendRecovery.executeWithOptions({ summary }, [segment]),
-    leastWaitMs: ({ firstWaitMs, verifyMs }) =>
-      Math.min(waitShare * Math.min(firstWaitMs, verifyMs), longestExtraWaitMs),
+    leastWaitMs: ({ firstWait, verifyAfter }) =>
+      Math.min(waitShare * 1_000 * Math.min(firstWait, verifyAfter), longestExtraWaitMs),
     onCanary: skipFailed,
     skipGivenUp: skipReasons,
     onBound: skipBeyond,

@@ -1,4 +1,4 @@
-import type { RecoveryLimits } from '../core/recoveries/plan.ts'
+import type { RecoveryLimits } from '../core/recoveries/input.ts'
 import type { Snapshot } from '../core/recoveries/run-files.ts'
 import { sentence, strong } from '../core/runs/view/sentence.ts'
 import type { StagedChanges, WriteProgress } from './write-run/progress.ts'

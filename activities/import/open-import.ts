@@ -1,6 +1,6 @@
 import { customers } from '../../core/billing/resources/customers.ts'
 import { join, relative } from 'node:path'
-import { type AskedImport, parseImportInput } from '../../core/imports/input.ts'
+import { parseImportInput, type ParsedImport } from '../../core/imports/input.ts'
 import { type Mapping, readMapping } from '../../core/imports/mapping/mapping.ts'
 import { findKeptPlan, openImport } from '../../core/imports/open.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
@@ -12,8 +12,7 @@ import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
 /** Fetches the files that an input names. */
-async function fetchInput({ folder, asked }: { folder: StepFolder; asked: AskedImport }): Promise<void> {
-  const { file, mapping } = asked
+async function fetchInput(folder: StepFolder, { file, mapping }: ParsedImport): Promise<void> {
   for (const path of [file, mapping]) if (path !== undefined) await folder.fetchFile(path)
   if (mapping === undefined) return
   // Read again, and checked, when the import is opened.
@@ -23,19 +22,19 @@ async function fetchInput({ folder, asked }: { folder: StepFolder; asked: AskedI
 
 /** Plans an import; see `openImport`. An execution that already has a plan keeps it. */
 export function createOpenImport(deps: ActivityDeps) {
-  return async (context: StepContext, input: unknown): Promise<Opened<ImportPlan>> => {
+  return async (context: StepContext, request: unknown): Promise<Opened<ImportPlan>> => {
     const { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder, watch } = context
     const { dataDir } = folder
     await fetchNames({ folder, room: 'imports', workflowId: execution.workflowId })
     const kept = await findKeptPlan({ dataDir, ...execution })
     if (kept !== undefined) return await toOpened(deps, kept)
-    const asked = parseImportInput(input)
-    if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: deps.identity })
+    const input = parseImportInput(request)
+    if (input.identity !== undefined) refuseOther({ run: input.identity, worker: deps.identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     await watch(deps.billing).list({ resource: customers, page: 1, pageSize: 1, tries: 1, signal })
-    await fetchInput({ folder, asked })
+    await fetchInput(folder, input)
     const inFolder = { ...deps, dataDir }
-    const plan = await openImport({ deps: inFolder, asked, execution, startedAt, takeLeases })
+    const plan = await openImport({ deps: inFolder, input, execution, startedAt, takeLeases })
     return await toOpened(deps, plan)
   }
 }

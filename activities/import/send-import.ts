@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import type { Billing } from '../../core/billing/client.ts'
-import { defaultLimits, type Limits } from '../../core/changes/send/limits.ts'
+import { limitsOf } from '../../core/changes/send/limits.ts'
 import { markSeenInList } from '../../core/changes/seen-in-list.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
-import type { ImportLimits, ImportPlan } from '../../core/imports/plan.ts'
+import type { ImportLimits } from '../../core/imports/input.ts'
+import type { ImportPlan } from '../../core/imports/plan.ts'
+import { toMs } from '../../core/runs/duration.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
-import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { gapOf } from '../../core/imports/restored-ledger.ts'
 import { gapDeps } from './gap-deps.ts'
@@ -25,16 +26,16 @@ export function createSendImport(options: ImportDeps) {
   ): Promise<SendStep> {
     const { plan, limits } = input
     const { deps } = options
-    const { run, settleMs, breakerWaitsMs } = plan
+    const { run, verifyAfter, breakerWaits } = plan
     const { staged } = await readRunNotes(join(context.folder.dataDir, plan.folder))
     const work = {
       run,
       kind: importKinds[plan.kind].change,
-      settleMs,
+      settleMs: toMs(verifyAfter),
       // Only resumes are attempted several times.
       attempts: { most: 1, waitsMs: [0] },
-      limits: limitsOf({ deps, limits, plan }),
-      ...(breakerWaitsMs && { breakerWaitsMs }),
+      limits: limitsOf(limits, deps),
+      breakerWaitsMs: breakerWaits?.map(toMs),
     }
     const { requestsPerSecond } = limits
     const gap = gapOf({ deps: gapDeps({ deps, context }), plan, staged })
@@ -80,16 +81,4 @@ async function checkList(
       newestBefore,
     })
   stagedHere.add(run)
-}
-
-function limitsOf(of: { deps: ActivityDeps; limits: ImportLimits; plan: ImportPlan }): Limits {
-  const { deps, limits, plan } = of
-  const { concurrency = deps.concurrency, maxChanges, maxFailures, maxFailureShare } = limits
-  return {
-    inFlight: concurrency,
-    maxFailureShare: maxFailureShare ?? defaultLimits.maxFailureShare,
-    ...(maxChanges !== undefined && { maxChanges }),
-    // A person decides on each of the rows that are resolved, however many failed before.
-    ...(maxFailures !== undefined && plan.onlyResolved !== true && { maxFailures }),
-  }
 }

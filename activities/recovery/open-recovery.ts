@@ -21,7 +21,7 @@ interface OpenRecoveryInput {
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery(
     { owner, scheduledAt: startedAt, signal, takeLeases, folder, watch }: StepContext,
-    { input, firstRunId }: OpenRecoveryInput,
+    { input: request, firstRunId }: OpenRecoveryInput,
   ): Promise<Opened<RecoveryPlan>> {
     const { identity, settleMs } = deps
     const { dataDir } = folder
@@ -33,13 +33,13 @@ export function createOpenRecovery(deps: ActivityDeps) {
       await takeLeases(leasesOf(kept), kept.execution)
       return await toOpened(deps, kept)
     }
-    const asked = parseRecoveryInput(input)
-    if (asked.identity !== undefined) refuseOther({ run: asked.identity, worker: identity })
+    const input = parseRecoveryInput(request)
+    if (input.identity !== undefined) refuseOther({ run: input.identity, worker: identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     await watch(deps.billing).list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1, signal })
-    const plan = toRecoveryPlan({ asked, ...place, execution, startedAt, identity, settleMs })
+    const plan = toRecoveryPlan({ input, ...place, execution, startedAt, identity, settleMs })
     await takeLeases(leasesOf(plan), execution)
-    await saveRecoveryPlan({ dataDir, plan, asked, input })
+    await saveRecoveryPlan({ dataDir, plan, input: request })
     return await toOpened(deps, plan)
   }
 }

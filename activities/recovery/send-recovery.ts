@@ -1,6 +1,8 @@
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
-import { defaultLimits } from '../../core/changes/send/limits.ts'
-import { leasesOf, type RecoveryLimits, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
+import { limitsOf } from '../../core/changes/send/limits.ts'
+import { toMs } from '../../core/runs/duration.ts'
+import type { RecoveryLimits } from '../../core/recoveries/input.ts'
+import { leasesOf, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { StepContext } from '../step.ts'
@@ -25,8 +27,7 @@ export function createSendRecovery(options: SendDeps) {
     const { dataDir } = context.folder
     const { lookupsOnly } = input
     const gap = await recoveryGap({ deps: { dataDir, isCopy: deps.shared.isShared }, plan, lookupsOnly })
-    const { requestsPerSecond, concurrency, maxChanges, maxFailureShare } = limits
-    const { run, settleMs, verifyMs, breakerWaitsMs } = plan
+    const { run, settleMs, verifyAfter, breakerWaits } = plan
     const work = {
       run,
       kind: createResumeKind({
@@ -35,16 +36,13 @@ export function createSendRecovery(options: SendDeps) {
         ends: () => endOf(plan, Date.now()),
       }),
       settleMs,
-      verifyMs,
+      verifyMs: toMs(verifyAfter),
       attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
       shortWaitMs,
-      limits: {
-        inFlight: concurrency ?? deps.concurrency,
-        maxFailureShare: maxFailureShare ?? defaultLimits.maxFailureShare,
-        ...(maxChanges !== undefined && { maxChanges }),
-      },
-      ...(breakerWaitsMs && { breakerWaitsMs }),
+      limits: limitsOf(limits, deps),
+      breakerWaitsMs: breakerWaits?.map(toMs),
     }
+    const { requestsPerSecond } = limits
     return await sendSegment({ ...options, context, plan, work, input, requestsPerSecond, gap })
   }
 }

@@ -1,5 +1,6 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
-import { leasesOf, type RecoveryLimits, type RecoveryPlan } from '../../core/recoveries/plan.ts'
+import type { RecoveryLimits } from '../../core/recoveries/input.ts'
+import { leasesOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import { takeSnapshot } from '../../core/recoveries/snapshot.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'

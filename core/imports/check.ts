@@ -36,8 +36,7 @@ export interface FileCheck {
   constants: { field: string; text: string }[]
 }
 
-export interface CheckOptions extends ImportFile {
-  expect?: Expectations | undefined
+export interface CheckOptions extends ImportFile, Partial<Expectations> {
   /** Called for every problem, including those beyond the list's limit. */
   onProblem?: (problem: Problem) => void
   /** Gets every change, for `stageFile`. */
@@ -50,7 +49,7 @@ export interface CheckOptions extends ImportFile {
  * @throws {MappingError}
  */
 export async function checkFile(of: CheckOptions): Promise<FileCheck> {
-  const { expect = {}, onProblem, changes, ...options } = of
+  const { expectRows, expectTotals, onProblem, changes, ...options } = of
   const file = await openFile(options)
   const duplicates = createDuplicates(file)
   try {
@@ -73,7 +72,8 @@ export async function checkFile(of: CheckOptions): Promise<FileCheck> {
     for (const problem of file.doubts()) report(problem)
     const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
     const conventions = conventionsIn(options.mapping ?? {})
-    for (const problem of findUnmet({ kind: file.kind, expect, totals, conventions })) report(problem)
+    const expected = { kind: file.kind, expectRows, expectTotals, totals, conventions }
+    for (const problem of findUnmet(expected)) report(problem)
     for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))
     const { collected } = problems
     return {

@@ -5,15 +5,12 @@ import type { Conventions } from './cells/locale.ts'
 import { readNumber } from './cells/numbers.ts'
 import { amountColumns, type ControlTotals } from './control-totals.ts'
 import { MappingError } from './errors.ts'
+import type { ImportSettings } from './input.ts'
 import type { ImportKind } from './kinds.ts'
 import { aboutColumn, type Problem } from './problems.ts'
 
-/** Conditions from the sheet's own totals. Nothing is sent unless the file meets them. */
-export interface Expectations {
-  rows?: number
-  /** `lines.amount` to a sum, in the notation of the file. */
-  totals?: Readonly<Record<string, string>>
-}
+/** Conditions from the sheet's own totals. */
+export type Expectations = Pick<ImportSettings, 'expectRows' | 'expectTotals'>
 
 /**
  * Splits `lines.amount=1234,56` into column and sum.
@@ -28,25 +25,24 @@ export function parseExpectedTotal(text: string): [column: string, sum: string] 
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
-interface Check {
+interface Check extends Expectations {
   kind: ImportKind
-  expect: Expectations
   totals: ControlTotals
   conventions: Conventions
 }
 
 export function findUnmet(check: Check): Problem[] {
-  const { expect, totals } = check
+  const { expectRows, expectTotals, totals } = check
   const problems: Problem[] = []
-  if (expect.rows !== undefined && expect.rows !== totals.rows)
+  if (expectRows !== undefined && expectRows !== totals.rows)
     problems.push(
       aboutColumn('--expect-rows', {
         rule: 'expected',
-        value: String(expect.rows),
+        value: String(expectRows),
         message: `rows were expected, but the sheet has ${formatCount(totals.rows)}`,
       }),
     )
-  for (const [column, value] of Object.entries(expect.totals ?? {})) {
+  for (const [column, value] of Object.entries(expectTotals ?? {})) {
     const message = unmetReason(column, value, check)
     if (message !== undefined)
       problems.push(aboutColumn(`--expect-total ${column}`, { rule: 'expected', value, message }))

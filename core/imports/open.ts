@@ -3,14 +3,15 @@ import { basename, dirname, join, relative } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
 import { insideFolder } from '../runs/inside-folder.ts'
 import { type Execution, namesIn } from '../runs/name.ts'
+import { readDecisions } from '../runs/run-files.ts'
 import { replaceFile, syncPath } from '../storage/durable.ts'
 import { toNonRetryable } from './errors.ts'
-import type { AskedImport } from './input.ts'
+import { importLimits, importSettings, type ParsedImport } from './input.ts'
+import { importKinds } from './kinds.ts'
 import { leaseOf } from './restored-ledger.ts'
 import { conventionsIn, type Mapping, readMapping, toMapping } from './mapping/mapping.ts'
 import { type ImportPlan, runFiles, uploadPrefix } from './plan.ts'
 import { readPlan } from './run-files.ts'
-import { toImportPlan } from './to-plan.ts'
 import { copyInput, fingerprintOf, type InputFiles, isCopyIntact } from './upload.ts'
 
 interface Place {
@@ -27,17 +28,18 @@ interface Place {
  */
 export async function openImport(options: {
   deps: { dataDir: string; identity: Identity; settleMs: number }
-  asked: AskedImport
+  input: ParsedImport
   execution: Execution
   /** When the run was first started (ISO 8601). */
   startedAt: string
   takeLeases: (leases: readonly string[]) => Promise<void>
 }): Promise<ImportPlan> {
-  const { deps, asked, execution, takeLeases } = options
+  const { deps, input, execution, takeLeases } = options
   const { dataDir, identity } = deps
+  const { kind, columns, sendAgain, dryRun } = input
   const place = { dataDir, workflowId: execution.workflowId }
-  const available = await withKeptCopy({ ...place, asked })
-  const files = await findInput({ asked: available, dataDir }).catch((error: unknown) => {
+  const available = await withKeptCopy({ ...place, input })
+  const files = await findInput({ input: available, dataDir }).catch((error: unknown) => {
     throw toNonRetryable(error)
   })
   await mkdir(join(dataDir, 'imports'), { recursive: true })
@@ -45,13 +47,13 @@ export async function openImport(options: {
   try {
     const copied = await copyInput({ files, to: fresh })
     const { workspace, mode } = identity
-    const { kind, columns, sendAgain = [], dryRun = false } = asked
     const reading = { kind, columns, sendAgain, workspace, mode }
     const fingerprint = await fingerprintOf({ folder: fresh, copied, ...reading })
     const named = await nameImport({ ...place, fingerprint, dryRun })
     await takeLeases([leaseOf(named.run)])
-    const source = asked.file
-    const plan = await toImportPlan({ ...options, copied, ...named, fingerprint, source })
+    const at = (name: string) => join(named.folder, runFiles.input, name)
+    const paths = { file: at(copied.file), mapping: at(copied.mapping) }
+    const plan = await toPlan({ ...options, ...named, ...paths, fingerprint })
     await keepInput({ dataDir, plan, fresh })
     await removeUpload({ dataDir, file: files.file })
     return plan
@@ -60,18 +62,52 @@ export async function openImport(options: {
   }
 }
 
+type Copied = Pick<ImportPlan, 'run' | 'folder' | 'file' | 'mapping' | 'fingerprint'>
+
+/** The parsed input, with what the kind and the worker decide, and what was approved in the same run before. */
+async function toPlan(options: Parameters<typeof openImport>[0] & Copied): Promise<ImportPlan> {
+  const { deps, input, execution, startedAt, run, folder, file, mapping, fingerprint } = options
+  const decisions = await readDecisions(join(deps.dataDir, folder))
+  const before = await readPlan(join(deps.dataDir, folder))
+  const { does, one, listed = false } = importKinds[input.kind]
+  const limits = importLimits.parse(input)
+  return {
+    ...importSettings.parse(input),
+    run,
+    execution,
+    folder,
+    file,
+    mapping,
+    fingerprint,
+    startedAt: before?.startedAt ?? startedAt,
+    identity: deps.identity,
+    kind: input.kind,
+    does,
+    resource: `${one}s`,
+    listed,
+    source: input.file,
+    approval: input.approval || does === 'delete',
+    confirmCanary: input.confirmCanary && does !== 'update',
+    attended: input.attended || input.approval,
+    verifyAfter: input.verifyAfter ?? deps.settleMs / 1_000,
+    // A person decides on each of the rows that are resolved, however many failed before.
+    limits: input.onlyResolved ? { ...limits, maxFailures: undefined } : limits,
+    decided: {
+      approval: decisions.some(({ about }) => about === 'approval'),
+      canary: decisions.some(({ about }) => about === 'canary'),
+    },
+  }
+}
+
 /** Resolves the files of an input, all inside the data folder, and the mapping to read them with. */
-async function findInput({ asked, dataDir }: { asked: AskedImport; dataDir: string }): Promise<InputFiles> {
+async function findInput({ input, dataDir }: { input: ParsedImport; dataDir: string }): Promise<InputFiles> {
   const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
-  const base: Mapping = asked.mapping === undefined ? {} : await readMapping(await inside(asked.mapping))
+  const base: Mapping = input.mapping === undefined ? {} : await readMapping(await inside(input.mapping))
   for (const path of Object.values(base.lookups ?? {})) await inside(path)
-  const { kind, columns, locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells } =
-    asked
-  const reading = { locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells }
-  const mapping = toMapping({ base, ...reading })
+  const mapping = toMapping({ ...input, base })
   // Refuses an unknown locale before anything is copied.
   conventionsIn(mapping)
-  return { kind, columns, file: await inside(asked.file), mapping }
+  return { kind: input.kind, columns: input.columns, file: await inside(input.file), mapping }
 }
 
 /**
@@ -99,11 +135,11 @@ export async function findKeptPlan(place: Place & { runId: string }): Promise<Im
 }
 
 /** Uses the run's own copy if the upload is gone, as after a Reset or a second start with the same input. */
-async function withKeptCopy({ asked, ...place }: Place & { asked: AskedImport }): Promise<AskedImport> {
-  if (!asked.file.includes(uploadPrefix)) return asked
+async function withKeptCopy({ input, ...place }: Place & { input: ParsedImport }): Promise<ParsedImport> {
+  if (!input.file.includes(uploadPrefix)) return input
   for await (const { source, file, mapping } of plansOf(place))
-    if (source === asked.file) return { ...asked, file, mapping }
-  return asked
+    if (source === input.file) return { ...input, file, mapping }
+  return input
 }
 
 /** The plans under this workflow id. */

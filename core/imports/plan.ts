@@ -1,24 +1,15 @@
 import { changeRunFiles, type ChangeRun } from '../runs/run-files.ts'
-import type { Expectations } from './expectations.ts'
+import type { Execution } from '../runs/name.ts'
+import type { ImportLimits, ImportSettings } from './input.ts'
 import type { ImportKind, ImportKindName } from './kinds.ts'
-
-/** The limits of a run, which an operator may change while it runs. */
-export interface ImportLimits {
-  requestsPerSecond?: number
-  /** Changes in flight, within the worker's BILLING_CONCURRENCY. */
-  concurrency?: number
-  maxChanges?: number
-  maxFailures?: number
-  maxFailureShare?: number
-}
 
 /**
  * What an import does, decided once at its start and kept in its folder: names, counts and paths only, because it is
- * part of the workflow's history. Paths are relative to the data folder.
+ * part of the workflow's history. Paths are relative to the data folder. What the input decides has the same names here.
  */
-export interface ImportPlan extends ChangeRun {
+export interface ImportPlan extends ChangeRun, ImportSettings {
   /** The execution that decided it, so that a second attempt keeps the decision. */
-  execution: { workflowId: string; runId: string }
+  execution: Execution
   startedAt: string
   kind: ImportKindName
   /** What it does to which records of the service; `listed` as in `ImportKind`. */
@@ -29,30 +20,9 @@ export interface ImportPlan extends ChangeRun {
   source: string
   file: string
   mapping: string
-  columns?: string[]
   /** Equal for the same rows read the same way: such a run resumes; any other is new. */
   fingerprint: string
-  dryRun: boolean
-  onInvalid: 'stop' | 'skip'
-  done: 'refuse' | 'skip'
-  existing: 'refuse' | 'skip' | 'create'
-  /** Only these rows are sent, again. Empty: all rows, once. */
-  sendAgain: number[]
-  /** Only rows that a person resolves as absent are sent. */
-  onlyResolved?: boolean
-  expect: Expectations
-  /** How many different changes are sent first, of files with more than `smallFile` rows. */
-  canary: number
-  /** Nothing is sent before an approval. */
-  approval: boolean
-  /** The run waits for an approval after the canary. */
-  confirmCanary: boolean
-  /** An operator is present: a breaker that has given up waits for them instead of ending the run. */
-  attended: boolean
-  /** How long the run waits for an operator. */
-  approvalMs: number
-  settleMs: number
-  breakerWaitsMs?: number[]
+  verifyAfter: number
   limits: ImportLimits
   /** What was approved in this run before it was stopped or ended. */
   decided: { approval: boolean; canary: boolean }

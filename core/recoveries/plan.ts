@@ -1,56 +1,28 @@
 import { changeRunFiles, type ChangeRun } from '../runs/run-files.ts'
+import type { z } from 'zod'
+import { toMs } from '../runs/duration.ts'
+import type { Execution } from '../runs/name.ts'
 import { toInstant } from '../reading/instant.ts'
+import type { RecoveryLimits, recoverySettings } from './input.ts'
 import type { Reason } from './reasons.ts'
-
-/** The limits of a recovery that people may change while it runs. */
-export interface RecoveryLimits {
-  requestsPerSecond?: number
-  /** The most resumes in flight. */
-  concurrency?: number
-  /** The most subscriptions to resume. */
-  maxChanges?: number
-  maxFailureShare?: number
-}
 
 /**
  * The plan of a recovery, fixed at its start. Holds only names, counts and times, because it is part of the
- * workflow's history; lists of customers stay in the run's folder.
+ * workflow's history; lists of customers stay in the run's folder. What the input decides has the same names here.
  */
-export interface RecoveryPlan extends ChangeRun {
+export interface RecoveryPlan extends ChangeRun, z.output<typeof recoverySettings> {
   /** The execution that made the plan: the workflow id, and the first run id of its chain. */
-  execution: { workflowId: string; runId: string }
+  execution: Execution
   startedAt: string
   /** The reasons to resume. Other reasons are only reported, or omitted if the input named the reasons. */
   reasons: Reason[]
   /** Whether the input named the reasons. */
   named: boolean
-  maxPages: number
-  dryRun: boolean
-  /** A dry run notifies people if more than this many need attention. */
-  notifyAbove?: number
-  /** Whether nothing is resumed before a person approves. */
-  approval: boolean
-  /** A person is present: a breaker that has given up waits for them instead of ending the run. */
   attended: boolean
-  /** How long the run waits for a person. */
-  approvalMs: number
-  /** The number of subscriptions per reason that are resumed first, as a canary. */
-  canary: number
-  /** Sent with each resume; if absent, the field is omitted. */
-  nextBilling?: string
-  /** The most resume requests that may have taken effect for one subscription in the same incident, across all runs. */
-  attempts: number
-  /** The wait after the first attempt; doubles with each further attempt, up to `longestWaitMs`. */
-  firstWaitMs: number
-  longestWaitMs: number
-  coolDownMs: number
-  olderThanMs?: number
-  verifyMs: number
+  verifyAfter: number
+  /** How long a request without an answer may still take effect. */
   settleMs: number
-  breakerWaitsMs?: number[]
   limits: RecoveryLimits
-  /** The number of history events after which the workflow continues as a new execution. */
-  eventsPerExecution: number
 }
 
 /** The files in a recovery's folder. */
@@ -63,17 +35,16 @@ export const recoveryFiles = {
   results: 'recovery.csv',
 } as const
 
-/** Whether a subscription that has needed attention since `since` meets the plan's `olderThanMs`. */
-export function isLongEnough(since: string, { startedAt, olderThanMs }: RecoveryPlan): boolean {
-  if (olderThanMs === undefined) return true
+/** Whether a subscription that has needed attention since `since` meets the plan's `olderThan`. */
+export function isLongEnough(since: string, { startedAt, olderThan }: RecoveryPlan): boolean {
+  if (olderThan === undefined) return true
   const microseconds = toInstant(since)
-  return microseconds !== undefined && microseconds / 1000 <= Date.parse(startedAt) - olderThanMs
+  return microseconds !== undefined && microseconds / 1000 <= Date.parse(startedAt) - toMs(olderThan)
 }
 
 /** The waits after the first, second, ... attempt, in ms. */
-export function waitsOf({ attempts, firstWaitMs, longestWaitMs }: RecoveryPlan): number[] {
-  return Array.from({ length: attempts }, (_, index) => Math.min(firstWaitMs * 2 ** index, longestWaitMs))
-}
+export const waitsOf = ({ attempts, firstWait, longestWait }: RecoveryPlan): number[] =>
+  Array.from({ length: attempts }, (_, index) => toMs(Math.min(firstWait * 2 ** index, longestWait)))
 
 /** The lease that allows only one recovery at a time in a workspace and mode, however it was started. */
 export const leaseOf = ({ identity: { workspace, mode } }: RecoveryPlan) => `recovery of ${workspace} ${mode}`

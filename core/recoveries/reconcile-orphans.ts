@@ -1,3 +1,4 @@
+import { toMs } from '../runs/duration.ts'
 import { setTimeout as wait } from 'node:timers/promises'
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
@@ -39,7 +40,7 @@ export async function reconcileOrphans({
 }): Promise<number> {
   const { ledger } = deps
   const { workspace, mode } = plan.identity
-  const { settleMs, verifyMs } = plan
+  const { settleMs } = plan
   let lookedUp = 0
   const unfinished = await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })
   // If another recovery has begun since this step was given up, it may be among them.
@@ -57,7 +58,7 @@ export async function reconcileOrphans({
         kind: resumeSubscription,
         billing,
         settleMs,
-        verifyMs,
+        verifyMs: toMs(plan.verifyAfter),
         attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
         inFlight: deps.concurrency,
         timeBoxMs: Infinity,

@@ -55,7 +55,7 @@ export async function writeRecoveryReport(options: ReportOptions): Promise<{
     ...result,
     startedAt,
     identity,
-    next: [...(isShared ? [toFetch(saved.plan.run)] : []), ...recoveryNextSteps(result, saved.asked)],
+    next: [...(isShared ? [toFetch(saved.plan.run)] : []), ...recoveryNextSteps(result, saved.input)],
     decisions: notes.decisions,
     first,
     coolingDown,
@@ -248,13 +248,13 @@ function toContinueWith({
   const failed = failedCanaries.map(({ reason }) => reason)
   const reasons = saved.plan.reasons.filter((reason) => !failed.includes(reason))
   if (reasons.length === 0) return {}
-  const asked = failed.length === 0 ? saved.asked : { ...saved.asked, reasons }
+  const input = failed.length === 0 ? saved.input : { ...saved.input, reasons }
   const beyondCanaries = failedCanaries.reduce((sum, { notTried }) => sum + notTried, 0)
   const isLeft =
     counts.notTried + counts.staged > beyondCanaries || (snapshot?.preview.notResumed['notTried'] ?? 0) > 0
   if (snapshot?.capped === true) {
     const pages = Math.ceil(((snapshot.count ?? 0) / 100) * 1.5) + 5
-    return { continueWith: { ...asked, maxPages: Math.max(pages, 2 * saved.plan.maxPages) } }
+    return { continueWith: { ...input, maxPages: Math.max(pages, 2 * saved.plan.maxPages) } }
   }
-  return isLeft ? { continueWith: asked } : {}
+  return isLeft ? { continueWith: input } : {}
 }

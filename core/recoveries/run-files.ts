@@ -3,7 +3,8 @@ import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/
 import type { Preview } from './preview.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import type { CandidateRead } from './candidates/candidate.ts'
-import type { LeftOut, Narrowing } from './candidates/select.ts'
+import type { LeftOut } from './candidates/select.ts'
+import type { Narrowing } from './input.ts'
 
 /** The result of the snapshot: only counts, because it is also part of the history. */
 export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
@@ -22,7 +23,7 @@ export interface SavedPlan {
   plan: RecoveryPlan
   narrowing: Narrowing
   /** The original input, to start a run with the same input again. */
-  asked: Readonly<Record<string, unknown>>
+  input: Readonly<Record<string, unknown>>
 }
 
 /** The data on a recovery besides its rows. Any of it may be missing if the run died. */

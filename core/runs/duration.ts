@@ -1,3 +1,6 @@
+/** The milliseconds of a duration of an input. */
+export const toMs = (seconds: number): number => Math.round(seconds * 1_000)
+
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /**

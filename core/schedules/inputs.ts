@@ -3,7 +3,7 @@ import { watchInput } from './watch-input.ts'
 import { exportInput, type ExportInput } from '../exports/input.ts'
 import { checkFilters } from '../billing/resources/filters.ts'
 import { listResources, listNames } from '../billing/resources/lists.ts'
-import { type AskedRecovery, recoveryInput } from '../recoveries/input.ts'
+import { type ParsedRecovery, recoveryInput } from '../recoveries/input.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 
 interface Schedulable {
@@ -24,8 +24,8 @@ export const schedulableWorkflows = {
   },
   recoverSubscriptions: {
     schema: recoveryInput,
-    check: ({ approval, dryRun }: AskedRecovery) => {
-      if (approval === false || dryRun === true) return
+    check: ({ approval, dryRun }: ParsedRecovery) => {
+      if (!approval || dryRun) return
       throw new RangeError(
         'a scheduled recovery has nobody to approve it; set "approval: false" and suitable bounds',
       )

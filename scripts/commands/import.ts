@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { parseExpectedTotal } from '../../core/imports/expectations.ts'
 import { encodings } from '../../core/imports/csv/encoding.ts'
 import { importKindNames } from '../../core/imports/kinds.ts'
-import { readMapping, toMapping } from '../../core/imports/mapping/mapping.ts'
+import { type readingFields, readingOf, readMapping, toMapping } from '../../core/imports/mapping/mapping.ts'
 import type { ImportOrder } from '../runs/import-request.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
@@ -21,7 +21,9 @@ import {
   type ServerOptions,
 } from './options.ts'
 
-interface Options extends ServerOptions {
+type Reading = { [name in keyof typeof readingFields]?: string | number | readonly (string | number)[] }
+
+interface Options extends ServerOptions, Reading {
   dryRun?: true
   canary?: number
   waitForApproval?: true
@@ -33,15 +35,6 @@ interface Options extends ServerOptions {
   set?: string[]
   lookup?: string[]
   mapping?: string
-  locale?: string
-  decimal?: string
-  dates?: string
-  encoding?: string
-  taxIds?: string
-  sheet?: string
-  headerRow?: number
-  skipRows?: (number | 'hidden')[]
-  dateCells?: string
   columns?: string[]
   sendAgain?: true
   rows?: number[]
@@ -138,50 +131,45 @@ async function act(call: {
 }
 
 async function toOrder({ kind, file, options }: Parameters<typeof act>[0]): Promise<ImportOrder> {
-  const { sendAgain, rows, map = [], set = [], lookup = [], locale, decimal, dates } = options
-  const { encoding, taxIds, sheet, headerRow, skipRows, dateCells, expectTotal = [] } = options
+  const { sendAgain, rows, map = [], set = [], columns, expectTotal } = options
   if ((sendAgain === true) !== (rows !== undefined))
     throw new UsageError('--send-again and --rows go together: --send-again --rows 17,18.')
-  const base =
-    options.mapping === undefined ? {} : await readMapping(callersPath(options.mapping)).catch(unread)
-  const lookups = lookup.map(withCallersPath)
-  const reading = { locale, decimal, dates, encoding, taxIds, sheet, headerRow, skipRows, dateCells }
-  const mapping = toMapping({ base, map, set, lookup: lookups, ...reading })
+  const mapping = options.mapping && callersPath(options.mapping)
+  const base = mapping === undefined ? {} : await readMapping(mapping).catch(unread)
+  const lookup = (options.lookup ?? []).map(withCallersPath)
   return {
-    kind: choice('kind', importKindNames)(kind),
     file: callersPath(file),
     reading: [
-      ...toOptions({ mapping: options.mapping && callersPath(options.mapping), columns: options.columns }),
+      ...toOptions({ mapping, columns }),
       ...map.map((text): [string, string] => ['map', text]),
       ...set.map((text): [string, string] => ['set', text]),
-      ...lookups.map((text): [string, string] => ['lookup', text]),
-      ...toOptions(reading),
+      ...lookup.map((text): [string, string] => ['lookup', text]),
+      ...toOptions(readingOf(options) as Reading),
     ],
-    mapping,
-    ...(options.columns !== undefined && { columns: options.columns }),
-    dryRun: options.dryRun ?? false,
-    yes: options.yes ?? false,
-    waitForApproval: options.waitForApproval ?? false,
-    onInvalid: options.onInvalid ?? 'stop',
-    done: options.done ?? 'refuse',
-    existing: options.existing ?? 'refuse',
-    sendAgain: rows ?? [],
-    expect: {
-      ...(options.expectRows !== undefined && { rows: options.expectRows }),
-      ...(expectTotal.length > 0 && { totals: Object.fromEntries(expectTotal.map(parseExpectedTotal)) }),
+    mapping: toMapping({ ...options, base, map, set, lookup }),
+    input: {
+      kind: choice('kind', importKindNames)(kind),
+      columns,
+      sendAgain: rows,
+      dryRun: options.dryRun,
+      onInvalid: options.onInvalid,
+      done: options.done,
+      existing: options.existing,
+      canary: options.canary,
+      approval: options.waitForApproval,
+      expectRows: options.expectRows,
+      expectTotals: expectTotal && Object.fromEntries(expectTotal.map(parseExpectedTotal)),
+      maxFailures: options.maxFailures,
+      requestsPerSecond: options.rate,
     },
-    ...(options.canary !== undefined && { canary: options.canary }),
-    ...(options.maxFailures !== undefined && { maxFailures: options.maxFailures }),
-    ...(options.rate !== undefined && { requestsPerSecond: options.rate }),
-    ...(options.show !== undefined && { show: options.show }),
+    yes: options.yes ?? false,
+    show: options.show,
     ...toServer(options),
   }
 }
 
 /** Options as a person types them: `headerRow` is `header-row`. */
-const toOptions = (
-  options: Readonly<Record<string, string | number | readonly (string | number)[] | undefined>>,
-) =>
+const toOptions = (options: Readonly<Record<string, Reading[keyof Reading]>>) =>
   Object.entries(options).flatMap(([name, value]): [string, string][] =>
     value === undefined
       ? []

@@ -23,18 +23,11 @@ export async function prepareDemoImport({ settings, terminal }: Omit<DemoContext
   const file = join(settings.dataDir, 'retentions.csv')
   await writeFile(file, toCsv(first))
   const order: ImportOrder = {
-    kind: 'retentions',
     file,
     reading: [],
     mapping: {},
-    dryRun: false,
+    input: { kind: 'retentions', onInvalid: 'skip' },
     yes: true,
-    waitForApproval: false,
-    onInvalid: 'skip',
-    done: 'refuse',
-    existing: 'refuse',
-    sendAgain: [],
-    expect: {},
     local: true,
     detach: false,
   }

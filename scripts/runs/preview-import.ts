@@ -21,7 +21,7 @@ const mostShown = 20
  */
 export async function previewImport({
   settings: { dataDir },
-  order: { kind, columns, expect, onInvalid },
+  order: { input },
   uploaded,
   terminal,
 }: {
@@ -30,15 +30,16 @@ export async function previewImport({
   uploaded: UploadedImport
   terminal: Terminal
 }): Promise<FileCheck> {
-  const file = await fileOf({ plan: { kind, columns, ...uploaded.input }, dataDir })
+  const file = await fileOf({ plan: { ...input, ...uploaded.input }, dataDir })
   // First, because what is wrong with this sheet may be that the data is in another one.
   for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
-  const check = await checkFile({ ...file, expect }).catch((error: unknown) => {
+  const { expectRows, expectTotals, onInvalid } = input
+  const check = await checkFile({ ...file, expectRows, expectTotals }).catch((error: unknown) => {
     throw toRefusal(error)
   })
   for (const line of describe(check)) terminal.note(line)
   const { problems } = check
-  if (check.problemCount > 0 && (check.stopped || onInvalid === 'stop')) {
+  if (check.problemCount > 0 && (check.stopped || onInvalid !== 'skip')) {
     const many =
       check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
     throw new RefusedError(`${check.file} has ${many}, so nothing was sent.`, {

@@ -77,7 +77,7 @@ export async function startImport({
       workflow: 'importFile',
       workflowId: run,
       input: toInput({ order, session, uploaded, isInteractive: terminal.isInteractive }),
-      summary: `${order.kind} from a file`,
+      summary: `${order.input.kind} from a file`,
     })
   let { handle, attached } = await start()
   while (attached && (await isResolving(handle))) {
@@ -90,8 +90,8 @@ export async function startImport({
 }
 
 function toInput({
-  order,
-  session,
+  order: { input, yes, detach },
+  session: { identity },
   uploaded,
   isInteractive,
 }: {
@@ -100,27 +100,12 @@ function toInput({
   uploaded: UploadedImport
   isInteractive: boolean
 }): ImportInput {
-  const { kind, columns, dryRun, onInvalid, done, existing, sendAgain, expect, waitForApproval } = order
-  const { canary, maxFailures, requestsPerSecond } = order
-  const isAsked = isInteractive && !order.yes && session.identity.mode === 'live' && !order.detach
   return {
-    kind,
+    ...input,
     ...uploaded.input,
-    ...(columns && { columns }),
-    dryRun,
-    onInvalid,
-    done,
-    existing,
-    ...(sendAgain.length > 0 && { sendAgain }),
-    ...(expect.rows !== undefined && { expectRows: expect.rows }),
-    ...(expect.totals !== undefined && { expectTotals: { ...expect.totals } }),
-    ...(canary !== undefined && { canary }),
-    ...(maxFailures !== undefined && { maxFailures }),
-    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
-    approval: waitForApproval,
-    confirmCanary: isAsked,
-    attended: isInteractive && !order.detach,
-    identity: session.identity,
+    confirmCanary: isInteractive && !yes && identity.mode === 'live' && !detach,
+    attended: isInteractive && !detach,
+    identity,
   }
 }
 

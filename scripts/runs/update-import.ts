@@ -6,7 +6,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client'
-import type { ImportInput } from '../../core/imports/input.ts'
+import { type ImportInput, importSettings } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import { followImport } from './follow-changes.ts'
@@ -153,33 +153,15 @@ export async function resolveLocally(resolving: Resolving): Promise<void> {
 }
 
 /** The input that starts the same run again, as it was begun, but only for what is resolved. */
-function inputOf(plan: ImportPlan): ImportInput {
-  const { kind, file, mapping, columns, onInvalid, done, existing, sendAgain, limits, identity } = plan
-  const { rows, totals } = plan.expect
-  const { canary, approval, confirmCanary, attended, approvalMs, settleMs, breakerWaitsMs } = plan
-  return {
-    kind,
-    file,
-    mapping,
-    ...(columns && { columns }),
-    ...(sendAgain.length > 0 && { sendAgain }),
-    onlyResolved: true,
-    onInvalid,
-    done,
-    existing,
-    ...(rows !== undefined && { expectRows: rows }),
-    ...(totals !== undefined && { expectTotals: { ...totals } }),
-    canary,
-    approval,
-    confirmCanary,
-    attended,
-    approvalWait: approvalMs / 1000,
-    verifyAfter: settleMs / 1000,
-    ...(breakerWaitsMs && { breakerWaits: breakerWaitsMs.map((ms) => ms / 1000) }),
-    ...limits,
-    identity,
-  }
-}
+const inputOf = (plan: ImportPlan): ImportInput => ({
+  ...importSettings.parse(plan),
+  ...plan.limits,
+  kind: plan.kind,
+  file: plan.file,
+  mapping: plan.mapping,
+  identity: plan.identity,
+  onlyResolved: true,
+})
 
 class NoSuchRunError extends RefusedError {}
 

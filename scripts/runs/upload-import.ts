@@ -43,10 +43,12 @@ export async function uploadImport({
   await mkdir(folder, { recursive: true })
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    const { kind, columns, sendAgain } = order
-    const copied = await copyInput({ files: order, to: folder }).catch((error: unknown) => {
-      throw toRefusal(error)
-    })
+    const { kind, columns, sendAgain = [] } = order.input
+    const copied = await copyInput({ files: { ...order, kind, columns }, to: folder }).catch(
+      (error: unknown) => {
+        throw toRefusal(error)
+      },
+    )
     const mode = billing.testMode ? 'test' : 'live'
     const reading = { kind, columns, sendAgain, workspace: billing.workspace, mode } as const
     const fingerprint = await fingerprintOf({ folder, copied, ...reading })
@@ -97,8 +99,8 @@ async function findRun(options: {
   mode: 'live' | 'test'
 }): Promise<Pick<UploadedImport, 'run' | 'before'>> {
   const { settings, order, fingerprint, mode } = options
-  const name = [order.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
-  if (order.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
+  const name = [order.input.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
+  if (order.input.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
   for (let use = 1; ; use += 1) {
     const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
     const plan = await planOf(settings, run)
@@ -106,7 +108,7 @@ async function findRun(options: {
     const { ended } = await readRunNotes(importFolder({ dataDir: settings.dataDir, run }))
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
     // The remaining rows become a run of their own.
-    if (order.done !== 'skip') return { run, before: 'finished' }
+    if (order.input.done !== 'skip') return { run, before: 'finished' }
   }
 }
 

@@ -36,7 +36,6 @@ test('restored can be repeated after the bucket was away: an import that the led
     mapping: `${path}/input/mapping.json`,
     sendAgain: [],
     limits: {},
-    expect: {},
   }
   await writeFile(join(at, 'plan.json'), JSON.stringify(plan))
   await writeFile(join(at, 'staged.json'), JSON.stringify({ staged: 2 }))

@@ -18,7 +18,8 @@ export interface WritePlan extends ChangeRun {
   onlyResolved?: boolean
   /** A person is present: a breaker that has given up waits for them instead of ending the run. */
   attended: boolean
-  approvalMs: number
+  /** Seconds. */
+  approvalWait: number
   /** The number of history events after which a new execution continues the run. */
   eventsPerExecution?: number
 }

@@ -33,7 +33,7 @@ export async function sendStaged(sending: Sending): Promise<RunEnd> {
   const { job, plan, staged, operator, state } = sending
   const { approval } = job.questions(plan, staged)
   if (staged.open > 0 && approval !== undefined) {
-    const seconds = plan.approvalMs / 1000
+    const seconds = plan.approvalWait
     if (!(await operator.ask({ question: 'approval', seconds, ...approval }))) return notApproved(sending)
   }
   state.canary = staged.canary
@@ -75,7 +75,7 @@ async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
     state.canary = step.nextCanary ?? []
   }
   if (job.questions(plan, staged).confirmCanary && staged.open > staged.canary.length) {
-    const seconds = plan.approvalMs / 1000
+    const seconds = plan.approvalWait
     if (!(await operator.ask({ question: 'canary', seconds }))) return notApproved(sending)
   }
   state.canary = undefined
@@ -195,7 +195,7 @@ async function endAfter(
     return await job.onBound(sending, step.ended)
   if (step.ended !== 'breaker' || step.givenUp.length === 0 || step.nextAt !== undefined) return undefined
   const isClosedByPerson =
-    plan.attended && (await operator.ask({ question: 'breaker', seconds: plan.approvalMs / 1000 }))
+    plan.attended && (await operator.ask({ question: 'breaker', seconds: plan.approvalWait }))
   if (!isClosedByPerson) {
     if (plan.attended && control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
     const why = plan.attended

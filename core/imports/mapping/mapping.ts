@@ -12,21 +12,8 @@ import { taxIdForms } from './tax-ids.ts'
 /** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */
 const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){0,3}\s*$/i)
 
-export const dateCells = ['stored', 'swapped'] as const
-
-/** How a file's columns map to our fields: the content of `mapping.json`. */
-const mappingSchema = z.strictObject({
-  /** Their column to our field; null: ignore the column. */
-  columns: z.record(z.string(), z.string().nullable()).optional(),
-  /** Fields with the same value in every row. */
-  set: z.record(z.string(), z.string()).optional(),
-  /** Fields whose cells are translated by a file with two columns, theirs and ours. */
-  lookups: z
-    .record(fieldName, z.string(), {
-      error: ({ code }) =>
-        code === 'invalid_key' ? 'is not the name of a field, as "supplier" or "lines.1.name"' : undefined,
-    })
-    .optional(),
+/** How a file is written: fields of a mapping and of an import's input, and options of the command line. */
+export const readingFields = {
   locale: z.string().optional(),
   decimal: z.enum([',', '.']).optional(),
   dates: z.enum(dateOrders).optional(),
@@ -41,7 +28,30 @@ const mappingSchema = z.strictObject({
   /** Rows to skip, such as a total below the others; `hidden`: all hidden rows of a workbook. */
   skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
   /** Of a workbook whose texts raise a doubt about its real dates: they are right, or have day and month swapped. */
-  dateCells: z.enum(dateCells).optional(),
+  dateCells: z.enum(['stored', 'swapped']).optional(),
+}
+type ReadingName = keyof typeof readingFields
+
+/** Those of the options that say how a file is written. */
+export const readingOf = (options: { readonly [name in ReadingName]?: unknown }): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(options).filter(([name, value]) => name in readingFields && value !== undefined),
+  )
+
+/** How a file's columns map to our fields: the content of `mapping.json`. */
+const mappingSchema = z.strictObject({
+  /** Their column to our field; null: ignore the column. */
+  columns: z.record(z.string(), z.string().nullable()).optional(),
+  /** Fields with the same value in every row. */
+  set: z.record(z.string(), z.string()).optional(),
+  /** Fields whose cells are translated by a file with two columns, theirs and ours. */
+  lookups: z
+    .record(fieldName, z.string(), {
+      error: ({ code }) =>
+        code === 'invalid_key' ? 'is not the name of a field, as "supplier" or "lines.1.name"' : undefined,
+    })
+    .optional(),
+  ...readingFields,
   /** Written by an import into its copy: the sheets of its workbooks. */
   sheets: z
     .array(
@@ -108,40 +118,30 @@ const placeIn = (error: unknown): string => {
   return place === undefined ? '' : ` (${place})`
 }
 
-export interface MappingOptions {
-  /** A stored mapping; the other options override it. */
-  base?: Mapping
-  /** `Folio=number`; `Comentario=` ignores that column. */
-  map?: readonly string[]
-  /** `document=7` */
-  set?: readonly string[]
-  /** `supplier=suppliers.csv` */
-  lookup?: readonly string[]
-  locale?: string | undefined
-  decimal?: string | undefined
-  dates?: string | undefined
-  encoding?: string | undefined
-  taxIds?: string | undefined
-  sheet?: string | undefined
-  headerRow?: number | undefined
-  skipRows?: readonly (number | 'hidden')[] | undefined
-  dateCells?: string | undefined
-}
-
-/** A mapping from the options of a command line. @throws {MappingError} */
-export function toMapping({
-  base = {},
-  map = [],
-  set = [],
-  lookup = [],
-  ...reading
-}: MappingOptions): Mapping {
+/**
+ * A mapping from the options of a command line or the input of an import.
+ *
+ * @param options the options of reading, which override those of `base`, a stored mapping
+ * @throws {MappingError}
+ */
+export function toMapping(
+  options: { readonly [name in ReadingName]?: unknown } & {
+    base?: Mapping
+    /** `Folio=number`; `Comentario=` ignores that column. */
+    map?: readonly string[]
+    /** `document=7` */
+    set?: readonly string[]
+    /** `supplier=suppliers.csv` */
+    lookup?: readonly string[]
+  },
+): Mapping {
+  const { base = {}, map = [], set = [], lookup = [] } = options
   // A locale on the command line overrides a stored mark or order.
-  const stored = reading.locale === undefined ? base : { ...base, decimal: undefined, dates: undefined }
+  const stored = options.locale === undefined ? base : { ...base, decimal: undefined, dates: undefined }
   const columns = Object.entries(pairs('--map', map)).map(([theirs, ours]) => [theirs, ours || null])
   return parseMapping({
     ...stored,
-    ...Object.fromEntries(Object.entries(reading).filter(([, value]) => value !== undefined)),
+    ...readingOf(options),
     columns: { ...base.columns, ...Object.fromEntries(columns) },
     set: { ...base.set, ...pairs('--set', set) },
     lookups: { ...base.lookups, ...pairs('--lookup', lookup) },

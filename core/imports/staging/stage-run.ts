@@ -64,8 +64,9 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   }
   await refuseDamagedCopy({ plan, dataDir })
   const file = await fileOf({ plan, dataDir })
+  const { expectRows, expectTotals } = plan
   await using checked = await createSpool<CheckedChange>(folder)
-  const check = await checkFile({ ...file, expect: plan.expect, changes: checked })
+  const check = await checkFile({ ...file, expectRows, expectTotals, changes: checked })
   await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
   if (plan.dryRun && check.stopped) return toStaged({ check })
   const onInvalid = plan.dryRun ? 'skip' : plan.onInvalid

@@ -1,17 +1,11 @@
+import { toMs } from '../../runs/duration.ts'
 import type { ChangeToStage } from '../../changes/stage-changes.ts'
 import { toInstant } from '../../reading/instant.ts'
 import type { KeyHistory } from '../../state/ledger/key-queries.ts'
 import { type Candidate, toBody } from './candidate.ts'
 import { becauseOf, isReason } from '../reasons.ts'
+import type { Narrowing } from '../input.ts'
 import { isLongEnough, type RecoveryPlan } from '../plan.ts'
-
-/** The filters of a recovery that are too long for a workflow's history. */
-export interface Narrowing {
-  /** Recovers only subscriptions of these customers. */
-  customers?: readonly string[]
-  /** Skips these customers and subscriptions. */
-  exclude?: readonly string[]
-}
 
 /** The counts of candidates that the filters exclude; they have no row in the report. */
 export interface LeftOut {
@@ -110,7 +104,7 @@ function whyClosed(
       outcome: 'attemptsUsedUp',
       error: `resumed ${attempts} times without lasting effect, last at ${at} by ${past.run}; tried again when it falls more than 24 hours after that, or with attempts above ${attempts}`,
     }
-  const until = past.lastSentAt + plan.coolDownMs
+  const until = past.lastSentAt + toMs(plan.coolDown)
   if (until <= Date.parse(plan.startedAt)) return undefined
   return {
     state: 'dropped',

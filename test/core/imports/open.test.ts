@@ -29,7 +29,7 @@ async function upload(dataDir: string, text: string) {
 const open = (dataDir: string, input: object, runId: string) =>
   openImport({
     deps: { dataDir, identity, settleMs: 0 },
-    asked: parseImportInput({ kind: 'products', ...input }),
+    input: parseImportInput({ kind: 'products', ...input }),
     execution: { workflowId: 'import-1', runId },
     startedAt: '2026-11-22T00:00:00Z',
     takeLeases: async () => {},

@@ -200,12 +200,13 @@ describe('control totals', () => {
   test('are held against what was expected, as numbers of the file are written', async () => {
     const file = { kind: 'retentions', path: await path() } as const
     expect(
-      await problemsOf({ ...file, expect: { rows: 3, totals: { total: '300,0', 'lines.amount': '1,40' } } }),
+      await problemsOf({ ...file, expectRows: 3, expectTotals: { total: '300,0', 'lines.amount': '1,40' } }),
     ).toEqual([])
     expect(
       await problemsOf({
         ...file,
-        expect: { rows: 4, totals: { total: '300,01', 'lines.amont': '1', 'lines.amount': '1.400' } },
+        expectRows: 4,
+        expectTotals: { total: '300,01', 'lines.amont': '1', 'lines.amount': '1.400' },
       }),
     ).toEqual([
       '--expect-rows: 4 rows were expected, but the sheet has 3',

@@ -14,7 +14,7 @@ const plan = {
   reasons: [...triedReasons],
   named: false,
   attempts: 3,
-  coolDownMs: hourMs,
+  coolDown: 3_600,
   limits: {},
 } as unknown as RecoveryPlan
 

@@ -17,9 +17,9 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
   onTestFinished(() => state.close())
   const { ledger } = state
   const store = createFolderStore(await temporaryFolder())
-  const asked = parseRecoveryInput({})
+  const input = parseRecoveryInput({})
   const plan = toRecoveryPlan({
-    asked,
+    input,
     run: 'recovery-1',
     folder: 'recoveries/recovery-1',
     execution: { workflowId: 'recovery-1', runId: 'first' },
@@ -50,7 +50,7 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
       onProgress: () => undefined,
     })
   const opening = await startStep()
-  await saveRecoveryPlan({ dataDir: opening.dataDir, plan, asked, input: {} })
+  await saveRecoveryPlan({ dataDir: opening.dataDir, plan, input: {} })
   await opening.keep()
 
   const lost = await snapshotIn(await startStep())

@@ -235,22 +235,21 @@ function personWho(answers: string[]) {
   return { terminal, questions, notes }
 }
 
-const order = (file: string, more: Partial<ImportOrder> = {}): ImportOrder => ({
-  kind: 'retentions',
+const order = (
+  file: string,
+  {
+    yes = false,
+    detach = false,
+    ...input
+  }: Partial<ImportOrder['input'] & Pick<ImportOrder, 'yes' | 'detach'>> = {},
+): ImportOrder => ({
   file,
   reading: [],
   mapping: {},
-  dryRun: false,
-  yes: false,
-  waitForApproval: false,
-  onInvalid: 'stop',
-  done: 'refuse',
-  existing: 'refuse',
-  sendAgain: [],
-  expect: {},
+  input: { kind: 'retentions', ...input },
+  yes,
   local: false,
-  detach: false,
-  ...more,
+  detach,
 })
 
 async function importAt(world: World, person: ReturnType<typeof personWho>, what: ImportOrder) {

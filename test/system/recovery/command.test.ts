@@ -147,9 +147,9 @@ describe('connector recover', () => {
   test.each([
     [['--reason', 'gatway_issue'], /Did you mean gateway_issue\?/],
     [['--reason', 'biller_issue,gatway_issue'], /no reason gatway_issue\. Did you mean gateway_issue\?/],
-    [['--next-billing', '2027-02-30'], /there is no 2027-02-30 in the calendar/],
+    [['--next-billing', '2027-02-30'], /2027-02-30 does not exist/],
     [['--max-pages', '0'], /'--max-pages <n>' argument '0' is invalid\. Write a whole number from 1/],
-    [['--older-than', 'long'], /"long" is no length of time/],
+    [['--older-than', 'long'], /"long" is not a duration/],
     [['--rate', 'x'], /'--rate <n>' argument 'x' is invalid. Write a number/],
     [['--local', '--detach'], /--local and --detach cannot be combined/],
   ])('refuses %j with a sentence, before it starts anything', async (words, says) => {

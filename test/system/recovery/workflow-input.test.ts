@@ -30,14 +30,19 @@ const yesterday = new Date(Date.now() - 48 * 3_600_000).toISOString().slice(0, 1
 
 test.each([
   ['a list', [['gateway_issue']], 'got a list', 'Its fields are reasons, maxPages'],
-  ['a text', ['gateway_issue'], 'got a string', 'one object, as {"reasons": ["gateway_issue"]}'],
+  ['a text', ['gateway_issue'], 'got a string', 'one object, such as {"reasons": ["gateway_issue"]}'],
   ['unknown fields', [{ reason: 'x', pages: 3 }], '"reason", "pages"', 'Its fields are reasons'],
   ['what one execution hands to the next', [{ onward: {} }], '"onward"', 'Its fields are'],
   ['maxPages 0', [{ maxPages: 0 }], 'maxPages: ', '>=1'],
   ['maxChanges 0', [{ maxChanges: 0 }], 'maxChanges: ', '>=1'],
   ['a date in the past', [{ nextBilling: yesterday }], `${yesterday} is in the past`, 'leave it out'],
-  ['a date that does not exist', [{ nextBilling: '2027-02-30' }], 'there is no 2027-02-30', 'calendar'],
-  ['a date written otherwise', [{ nextBilling: '30/12/2027' }], '"30/12/2027" is no date', '2026-12-01'],
+  [
+    'a date that does not exist',
+    [{ nextBilling: '2027-02-30' }],
+    'nextBilling: ',
+    '2027-02-30 does not exist',
+  ],
+  ['a date written otherwise', [{ nextBilling: '30/12/2027' }], '"30/12/2027" is not a date', '2026-12-01'],
   [
     'misspelt reasons',
     [{ reasons: ['gatway_issue', 'x'] }],
@@ -45,7 +50,7 @@ test.each([
     'without_reference',
   ],
   ['no reasons', [{ reasons: [] }], 'reasons: ', '>=1'],
-  ['a time that is none', [{ olderThan: '2 weeks' }], '"2 weeks" is no length of time', '"2h"'],
+  ['a time that is none', [{ olderThan: '2 weeks' }], '"2 weeks" is not a duration', '"2h"'],
   ['a time without end', [{ approvalWait: '100000000d' }], '"100000000d" is longer than 366 days', '"2h"'],
   ['a text for a number', [{ maxPages: '5' }], 'maxPages: ', 'expected number'],
   [

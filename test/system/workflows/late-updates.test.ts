@@ -268,7 +268,7 @@ test.each(['the time is up', 'the run is stopped'])(
       openImport: () => ({
         ...importPlan,
         approval: true,
-        approvalMs: what === 'the time is up' ? 1_000 : 600_000,
+        approvalWait: what === 'the time is up' ? 1 : 600,
       }),
       stageImport: () => staged,
       sendImport: () => sendStep(),
