@@ -219,7 +219,7 @@ async function createInstruments(options: {
     ping: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
   })
   const onRequest = requestTelemetry({ metrics, health, logger, tracing })
-  const billing = createService(settings, { onRequest, permits: state.permits })
+  const billing = createService(settings, { onRequest, shares: state.rateShares })
   return { billing, metrics, health, observer: activityTelemetry({ metrics, logger }) }
 }
 

@@ -1,7 +1,7 @@
 /** Turns an operation into requests: rate limit, token, reply, retries. */
 import type { Authorization } from './authorization.ts'
 import { BillingError, PauseAsked, RateLimited, ServiceFault, Unauthorized } from './errors.ts'
-import type { Admission, Gate, Spacing } from './rate-limit.ts'
+import type { Admission, RateLimiter, Spacing } from './rate-limit.ts'
 import { retryAfterMs, toError } from './reply.ts'
 import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
@@ -49,7 +49,7 @@ export interface Calls {
 
 interface CallsSettings {
   transport: Transport
-  gate: Gate
+  gate: RateLimiter
   spacings: readonly Spacing[]
   authorization: Authorization
   onRequest: CallObserver | undefined
@@ -131,7 +131,7 @@ function createSend(settings: CallsSettings) {
       status = reply.status
       if (status !== 401) authorization.accepted(sending.token)
       const error = toError(sending, reply)
-      if (error instanceof RateLimited) gate.slowDown({ sentAt, permit: departure?.permit })
+      if (error instanceof RateLimited) gate.slowDown({ sentAt })
       if (error instanceof RateLimited || error instanceof ServiceFault) {
         const pauseMs = retryAfterMs(reply) ?? 0
         if (pauseMs > mostPauseMs)

@@ -1,6 +1,6 @@
 /**
- * A request that is claimed, or waits for the time at which it may leave, when its connection is established, just before it is sent: a failed connection costs no
- * claim, and a claimed request leaves at once or never.
+ * A request that is claimed when its connection is established and it may leave, just before it is sent: a failed
+ * connection costs no claim, and a claimed request leaves at once or never.
  */
 import { once } from 'node:events'
 import { type ClientRequest, request as requestHttp } from 'node:http'
@@ -38,8 +38,7 @@ export function claimedRequest(options: {
   method: string
   path: string
   claim: (() => void | Promise<void>) | undefined
-  /** When it may leave; default: now. */
-  departure?: Departure | undefined
+  departure: Departure
 }): ClaimedRequest {
   const { method, path, claim, departure } = options
   const state = { left: false, refusal: undefined as unknown }
@@ -59,12 +58,12 @@ export function claimedRequest(options: {
     request.once('response', endEarly)
     try {
       await connected({ request, method, path, signal: givenUp.signal })
-      await departure?.secure(givenUp.signal)
+      if (claim !== undefined) await departure.possible(givenUp.signal)
       // The wall clock, too: the monotonic clock stops while the machine is suspended.
       const begun = { monotonic: performance.now(), wall: Date.now() }
       const msSince = () => Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
       await claim?.()
-      await departure?.ready(claim === undefined ? givenUp.signal : inTime(sendWithinMs - msSince()))
+      await departure.leave(claim === undefined ? givenUp.signal : inTime(sendWithinMs - msSince()))
       if (claim !== undefined && msSince() > sendWithinMs)
         throw new SentTooLate({ method, path, ms: msSince() })
       givenUp.signal.throwIfAborted()

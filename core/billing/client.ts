@@ -1,7 +1,7 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
 import { Authorization, type TokenSource } from './authorization.ts'
 import { createCalls, type CallObserver, type Calls } from './calls.ts'
-import { type Gate, RateLimiter, type Share, Spacing } from './rate-limit.ts'
+import { type Fleet, RateLimiter, type Share, type Spacing } from './rate-limit.ts'
 import {
   expectNothing,
   type FetchedDocument,
@@ -25,8 +25,8 @@ export interface BillingSettings {
   rate?: Readonly<Share>
   /** Requests in flight at once. Default 4. */
   concurrency?: number
-  /** The rate and concurrency that this process shares with others. Default: its own. */
-  gate?: Gate | undefined
+  /** Shares the rate and the concurrency with other workers. */
+  fleet?: Fleet | undefined
   /** Deadline of a whole request. Default 30. */
   timeoutSeconds?: number
   /** Default 8 MiB, many times the size of a page of 100 records; measured after decompression. */
@@ -123,8 +123,8 @@ export function createBilling(settings: BillingSettings): Billing {
     timeoutSeconds: settings.timeoutSeconds ?? 30,
     maxResponseBytes: settings.maxResponseBytes ?? 8 * 1024 * 1024,
   })
-  const { gate = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency }) } =
-    settings
+  const { rate = { requestsPerSecond: 10 }, fleet } = settings
+  const gate = new RateLimiter({ share: rate, concurrency, fleet })
   const callsWith = (spacings: readonly Spacing[], watch: TroubleWatch | undefined) =>
     createCalls({
       transport,
@@ -139,7 +139,7 @@ export function createBilling(settings: BillingSettings): Billing {
   const authorization = new Authorization(settings.token)
   const createWith = (spacings: readonly Spacing[], watch?: TroubleWatch): Billing => ({
     ...operations(callsWith(spacings, watch)),
-    limited: (share) => createWith([...spacings, new Spacing(share)], watch),
+    limited: (share) => createWith([...spacings, gate.spacingOf(share)], watch),
     watched: (watcher) => createWith(spacings, watcher),
   })
   return createWith([])

@@ -6,6 +6,7 @@
  * There are no bursts: the next request is due one interval after the last.
  */
 
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Pause } from './trouble-watch.ts'
 
 /** A rate that is read for every request: a changed number applies within a second. */
@@ -20,18 +21,18 @@ export interface Admission {
   waitedMs: number
   /** Must be called when the reply has come or is lost. */
   release: () => void
-  /** When the request may leave; undefined for now. */
-  departure?: Departure
+  departure: Departure
 }
 
-/** The time at which a request may leave, where several workers share a rate. */
+/**
+ * Lets an admitted request leave. It may have waited for its connection or its claim, or its process was frozen, and the
+ * rate holds for the requests that leave.
+ */
 export interface Departure {
-  /** The number of the permit that it leaves with. */
-  readonly permit: number
-  /** Resolves when it has a permit that is still valid; the permit may be due a moment later. */
-  secure(signal: AbortSignal): Promise<void>
-  /** Resolves in the turn of the event loop in which it may leave. */
-  ready(signal: AbortSignal): Promise<void>
+  /** Resolves when it may leave, so that claiming it is not in vain. */
+  possible(signal: AbortSignal): Promise<void>
+  /** Resolves in the turn of the event loop in which it leaves. */
+  leave(signal: AbortSignal): Promise<void>
 }
 
 export interface AdmitOptions {
@@ -40,22 +41,32 @@ export interface AdmitOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Admits requests at a rate: that of this process, or of several together. */
-export interface Gate {
-  /** Waits for admission. Rejects with the signal's reason if that is aborted first. */
-  admit(options: AdmitOptions): Promise<Admission>
-  /** Pauses all requests, as the service requested (Retry-After). */
-  pause(ms: number): void
-  /** The pause that holds everything back now. */
-  readonly paused: Pause | undefined
-  /** Slows down after a 429 for a request that left at `sentAt`, with that permit. */
-  slowDown(request: { sentAt: number; permit: number | undefined }): void
+/** What may be sent now. `most`: requests in any second. */
+export interface Quota {
+  requestsPerSecond: number
+  most: number
 }
+
+/** The rate of several workers, of which this process has a share. */
+export interface Fleet {
+  readonly workers: number
+  quotaOf(rate: string, share: Readonly<Share>): Quota
+  /** Nobody may send for this long. */
+  pause(ms: number): Promise<void>
+  /** `changed`: there is another quota, or a pause. `failed`: an error that asking again would not end. */
+  listen(listener: { changed(pausedMs: number): void; failed(error: unknown): void }): void
+}
+
+const wholeOf = ({ requestsPerSecond }: Share): Quota => ({
+  requestsPerSecond,
+  most: Math.ceil(requestsPerSecond),
+})
 
 interface Waiting {
   spacings: readonly Spacing[]
   since: number
   admit(admission: Admission): void
+  fail(error: unknown): void
 }
 
 /**
@@ -80,39 +91,62 @@ const aim = 0.99
 
 /** The spacing of one rate. */
 export class Spacing {
-  readonly share: Readonly<Share>
-  /** When the last request should have left, and when those of the last window left. */
+  readonly #quota: () => Quota
+  /** When the last request should have left, and when those of the last window were admitted, and left. */
   #planned = Number.NEGATIVE_INFINITY
-  #sent: number[] = []
+  readonly #admitted: number[] = []
+  readonly #left: number[] = []
 
-  constructor(share: Readonly<Share>) {
-    this.share = share
+  constructor(share: Readonly<Share>, quota = () => wholeOf(share)) {
+    this.#quota = quota
   }
 
   dueAt(factor = 1): number {
-    const interval = this.#interval(factor)
-    const last = this.#sent.at(-1) ?? Number.NEGATIVE_INFINITY
-    const full = this.#sent.at(-Math.ceil(this.share.requestsPerSecond)) ?? Number.NEGATIVE_INFINITY
-    return Math.max(this.#planned + interval, last + interval / 2, full + windowMs)
+    const quota = this.#quota()
+    if (quota.most === 0) return Number.POSITIVE_INFINITY
+    const interval = intervalOf(quota, factor)
+    const last = this.#admitted.at(-1) ?? Number.NEGATIVE_INFINITY
+    return Math.max(this.#planned + interval, last + interval / 2, roomAt(this.#admitted, quota))
   }
 
   /** `since`: when the request began to wait. If it came after it was due, no timer has delayed it. */
   sent({ now, since, factor }: { now: number; since: number; factor: number }): void {
-    if (this.share.requestsPerSecond === Number.POSITIVE_INFINITY) return
-    const planned = this.#planned + this.#interval(factor)
+    const quota = this.#quota()
+    if (quota.requestsPerSecond === Number.POSITIVE_INFINITY) return
+    const planned = this.#planned + intervalOf(quota, factor)
     this.#planned = since <= planned ? Math.max(planned, now - maxCatchUpMs) : now
-    this.#sent.push(now)
-    while ((this.#sent[0] ?? now) <= now - windowMs) this.#sent.shift()
+    note(this.#admitted, now)
   }
 
-  #interval(factor: number): number {
-    return 1000 / (this.share.requestsPerSecond * aim * factor)
+  /** When an admitted request may leave. */
+  leavesAt(): number {
+    const quota = this.#quota()
+    return quota.most === 0 ? Number.POSITIVE_INFINITY : roomAt(this.#left, quota)
+  }
+
+  left(now: number): void {
+    note(this.#left, now)
   }
 }
 
-export class RateLimiter implements Gate {
+const intervalOf = ({ requestsPerSecond }: Quota, factor: number) => 1000 / (requestsPerSecond * aim * factor)
+
+/** From when on fewer than the most are in the window. */
+const roomAt = (times: readonly number[], { most }: Quota) =>
+  (times.at(-most) ?? Number.NEGATIVE_INFINITY) + windowMs
+
+function note(times: number[], now: number): void {
+  times.push(now)
+  while ((times[0] ?? now) <= now - windowMs) times.shift()
+}
+
+/**
+ * Admits requests at the rate of this process, or at its share of the fleet's, and lets them leave.
+ */
+export class RateLimiter {
   readonly #own: Spacing
   readonly #concurrency: number
+  readonly #fleet: Fleet | undefined
   readonly #writes: Waiting[] = []
   readonly #reads: Waiting[] = []
   #inFlight = 0
@@ -121,11 +155,33 @@ export class RateLimiter implements Gate {
   #slowed = { at: Number.NEGATIVE_INFINITY, to: 1 }
   #timer: NodeJS.Timeout | undefined
 
-  constructor({ share, concurrency }: { share: Readonly<Share>; concurrency: number }) {
-    this.#own = new Spacing(share)
+  constructor(options: { share: Readonly<Share>; concurrency: number; fleet?: Fleet | undefined }) {
+    const { share, concurrency, fleet } = options
+    this.#own = new Spacing(share, fleet && (() => fleet.quotaOf('all', share)))
     this.#concurrency = concurrency
+    this.#fleet = fleet
+    fleet?.listen({
+      changed: (pausedMs) => {
+        this.#holdBack(pausedMs)
+        this.#dispatch()
+      },
+      failed: (error) => {
+        for (const waiting of [...this.#writes.splice(0), ...this.#reads.splice(0)]) waiting.fail(error)
+      },
+    })
   }
 
+  /** The spacing of a run's own rate, which it has over all workers. */
+  spacingOf(share: Readonly<Share>): Spacing {
+    const { run } = share
+    const fleet = this.#fleet
+    return new Spacing(
+      share,
+      fleet && run !== undefined ? () => fleet.quotaOf(`run ${run}`, share) : undefined,
+    )
+  }
+
+  /** Waits for admission. Rejects with the signal's reason if that is aborted first. */
   admit(options: AdmitOptions) {
     const { signal } = options
     return new Promise<Admission>((resolve, reject) => {
@@ -142,6 +198,10 @@ export class RateLimiter implements Gate {
           signal?.removeEventListener('abort', leave)
           resolve(admission)
         },
+        fail: (error) => {
+          signal?.removeEventListener('abort', leave)
+          reject(error)
+        },
       }
       signal?.addEventListener('abort', leave, { once: true })
       queue.push(waiting)
@@ -149,13 +209,20 @@ export class RateLimiter implements Gate {
     })
   }
 
+  /** Pauses all requests, of all workers, as the service requested (Retry-After). */
   pause(ms: number): void {
+    this.#holdBack(ms)
+    if (ms > 0) void this.#fleet?.pause(Math.min(ms, maxPauseMs))
+  }
+
+  #holdBack(ms: number): void {
     const until = performance.now() + Math.min(ms, maxPauseMs)
     if (ms <= 0 || until <= this.#pausedUntil) return
     this.#pausedUntil = until
     this.#pause = toPause(ms)
   }
 
+  /** The pause that holds everything back now. */
   get paused(): Pause | undefined {
     return performance.now() < this.#pausedUntil ? this.#pause : undefined
   }
@@ -177,7 +244,8 @@ export class RateLimiter implements Gate {
 
   #dispatch(): void {
     clearTimeout(this.#timer)
-    while (this.#inFlight < this.#concurrency && this.#writes.length + this.#reads.length > 0) {
+    const most = Math.max(1, Math.floor(this.#concurrency / (this.#fleet?.workers ?? 1)))
+    while (this.#inFlight < most && this.#writes.length + this.#reads.length > 0) {
       const now = performance.now()
       const factor = this.#factor(now)
       // Check the common conditions first, so that a long queue costs nothing while no request can leave.
@@ -197,12 +265,35 @@ export class RateLimiter implements Gate {
       this.#inFlight -= 1
       this.#dispatch()
     }
-    waiting.admit({ waitedMs: now - waiting.since, release })
+    const departure = this.#departureOf([this.#own, ...waiting.spacings])
+    waiting.admit({ waitedMs: now - waiting.since, release, departure })
+  }
+
+  #departureOf(spacings: readonly Spacing[]): Departure {
+    const msUntil = () =>
+      Math.max(this.#pausedUntil, ...spacings.map((spacing) => spacing.leavesAt())) - performance.now()
+    const possible = async (signal: AbortSignal) => {
+      for (let ms = msUntil(); ms > 0; ms = msUntil()) await waitFor(ms, signal)
+    }
+    const leave = async (signal: AbortSignal) => {
+      await possible(signal)
+      // Another one may have left since.
+      while (msUntil() > 0) await possible(signal)
+      const now = performance.now()
+      for (const spacing of spacings) spacing.left(now)
+    }
+    return { possible, leave }
   }
 
   #lookAgainIn(ms: number): void {
     this.#timer = setTimeout(() => this.#dispatch(), Math.min(Math.max(ms, 0), recheckMs))
   }
+}
+
+/** Timers may fire a fraction of a millisecond early. Without a share, there may be one at any moment. */
+async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  const most = ms === Number.POSITIVE_INFINITY ? 25 : Math.min(Math.ceil(ms), recheckMs)
+  await wait(most, undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 function takeDue(queue: Waiting[], now: number): Waiting | undefined {

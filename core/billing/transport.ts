@@ -1,5 +1,4 @@
 /** Sends one request and returns the complete reply, or an error that says how far it got. Knows HTTP only. */
-import type { ClientRequest } from 'node:http'
 import got, { RequestError } from 'got'
 import { createConnections } from './connections.ts'
 import { claimedRequest } from './claimed-request.ts'
@@ -29,8 +28,6 @@ export interface Request {
    * `sendWithinMs`, the request never leaves.
    */
   beforeSend?: (() => void | Promise<void>) | undefined
-  /** When it may leave; default: now. */
-  departure?: Departure | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -44,7 +41,7 @@ export interface Reply {
   headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
-export type Transport = (request: Request) => Promise<Reply>
+export type Transport = (request: Request & { departure: Departure }) => Promise<Reply>
 
 /**
  * Sends over kept-alive connections without following redirects or retrying, with a deadline and a size limit.
@@ -73,8 +70,7 @@ export function createTransport(settings: TransportSettings): Transport {
     } = request
     const tooLarge = new AbortController()
     const stop = signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal])
-    const isTimed = claim !== undefined || departure !== undefined
-    const claimed = isTimed ? claimedRequest({ method, path, claim, departure }) : undefined
+    const claimed = claimedRequest({ method, path, claim, departure })
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const sending = http(`${base}${path}${search}`, {
       method,
@@ -87,11 +83,8 @@ export function createTransport(settings: TransportSettings): Transport {
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
-      ...(claimed && { request: claimed.open }),
+      request: claimed.open,
     })
-    const sent = { could: false }
-    if (claimed === undefined)
-      void sending.on('request', (clientRequest) => watchDeparture(clientRequest, sent))
     void sending.on('downloadProgress', ({ transferred }) => {
       if (transferred > maxResponseBytes) tooLarge.abort()
     })
@@ -99,8 +92,8 @@ export function createTransport(settings: TransportSettings): Transport {
       const { statusCode, body: bytes, headers } = await sending
       return { status: statusCode, bytes, headers }
     } catch (error) {
-      await claimed?.giveUp()
-      if (claimed?.refusal !== undefined) throw claimed.refusal
+      await claimed.giveUp()
+      if (claimed.refusal !== undefined) throw claimed.refusal
       signal?.throwIfAborted()
       if (tooLarge.signal.aborted)
         throw new UnexpectedReply({
@@ -110,7 +103,7 @@ export function createTransport(settings: TransportSettings): Transport {
           why: `more than ${maxResponseBytes} bytes`,
         })
       if (!(error instanceof RequestError)) throw error
-      throw toLoss({ method, path, error, couldHaveLeft: claimed?.left ?? sent.could })
+      throw toLoss({ method, path, error, couldHaveLeft: claimed.left })
     }
   }
 }
@@ -123,18 +116,6 @@ function createHttp({ headers, timeoutSeconds }: TransportSettings) {
     throwHttpErrors: false,
     responseType: 'buffer',
     timeout: { request: timeoutSeconds * 1000 },
-  })
-}
-
-/** From the moment the connection is established (over TLS: secured), the first byte may have left. */
-function watchDeparture(request: ClientRequest, sent: { could: boolean }): void {
-  request.once('socket', (socket) => {
-    const depart = () => {
-      sent.could = true
-    }
-    if ('secureConnecting' in socket && socket.secureConnecting === true) socket.once('secureConnect', depart)
-    else if (socket.connecting) socket.once('connect', depart)
-    else depart()
   })
 }
 

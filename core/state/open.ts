@@ -4,7 +4,7 @@ import { NotMovedHereError } from './place-errors.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { type MovedNote, refuseMoved } from './moved-note.ts'
 import type { StateDatabase } from './postgres/postgres-store.ts'
-import type { Permits } from './permits.ts'
+import type { RateShares } from './rate-shares.ts'
 import type { Store } from './store.ts'
 import { type Watermarks, createWatermarks } from './watermarks.ts'
 
@@ -15,8 +15,8 @@ export interface State {
   readonly leases: Leases
   readonly watermarks: Watermarks
   readonly ledger: Ledger
-  /** The permits of the rate that the workers of a shared state have together; undefined for a file. */
-  readonly permits: Permits | undefined
+  /** What the workers of a shared state share of the rate; undefined for a file. */
+  readonly rateShares: RateShares | undefined
   /** The PostgreSQL database, which several workers may share; undefined for a file. */
   readonly shared: SharedStore | undefined
   /** Now, in milliseconds since 1970, by the store's clock. */
@@ -89,7 +89,7 @@ export async function openState({
       watermarks: createWatermarks(store),
       ledger: createLedger({ store, fence }),
       shared: store.isShared ? store : undefined,
-      permits: store.permits,
+      rateShares: store.rateShares,
       now: () => store.now(),
       close: () => store.close(),
     }

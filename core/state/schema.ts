@@ -13,6 +13,7 @@ export interface StateTables {
   senders: SenderTable
   workers: WorkerTable
   publications: PublicationTable
+  rates: RateTable
 }
 
 export interface StoreTable {
@@ -40,6 +41,16 @@ export interface PublicationTable {
   id: Generated<number>
   note: string
   notedAt: number
+}
+
+/** On PostgreSQL: see rate-shares.ts. */
+export interface RateTable {
+  /** `all`, or that of a run. */
+  name: string
+  /** JSON: what each worker has of it. */
+  shares: string
+  pausedUntil: number
+  usedAt: number
 }
 
 export interface LeaseTable {
@@ -164,6 +175,9 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       worker ${text} primary key, files ${text} not null, files_place ${text} not null, seen_at ${number} not null
     ) ${end}`,
     `create table publications (id ${id}, note ${text} not null, noted_at ${number} not null) ${end}`,
+    `create table rates (
+      name ${text} primary key, shares ${text} not null, paused_until ${number} not null, used_at ${number} not null
+    ) ${end}`,
     `create table leases (
       name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null
     ) ${end}`,

@@ -1,5 +1,5 @@
 import type { Expression, Kysely, SqlBool } from 'kysely'
-import type { Permits } from './permits.ts'
+import type { RateShares } from './rate-shares.ts'
 import type { ChangeTable, StateTables } from './schema.ts'
 
 /** The database of a state, as its modules use it: SQLite or PostgreSQL. */
@@ -13,8 +13,8 @@ export interface Store {
   readonly isIn: IsIn
   /** Whether several processes may write it at once: a sender that was superseded may still be running. */
   readonly isShared: boolean
-  /** The permits of the rate that its workers share; undefined where there is one worker. */
-  readonly permits?: Permits
+  /** What its workers share of the rate; undefined where there is one worker. */
+  readonly rateShares?: RateShares
   /** Now, in milliseconds since 1970, by the store's clock: for every time that a row keeps. */
   readonly now: () => number
   close(): Promise<void>

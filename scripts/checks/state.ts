@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { toleranceMs } from '../../core/billing/permits.ts'
 import { NoStateError } from '../../core/state/errors.ts'
 import { findWorkers, refuseOtherFiles, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
@@ -12,7 +11,7 @@ import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need. */
 export async function checkState(
-  settings: Pick<Settings, 'billing' | 'state' | 'dataDir' | 'filesUrl' | 'environment'> & {
+  settings: Pick<Settings, 'state' | 'dataDir' | 'filesUrl' | 'environment'> & {
     database: StateDatabase
   },
 ): Promise<Finding[]> {
@@ -22,11 +21,7 @@ export async function checkState(
       await using opened = await openReading(place)
       const store = opened.shared
       await refuseOtherFiles({ store, ...(await filesOfState(settings)) })
-      const problems = [
-        ...(await findServerProblems(store)),
-        ...(await findMissingRights(store, database)),
-        ...(await findDistance(store, settings.billing)),
-      ]
+      const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
       return problems.length > 0
         ? problems.map((problem) => wrong('state', problem))
         : [
@@ -62,28 +57,6 @@ async function findMissingRights({ db, place }: SharedStore, { schema }: StateDa
   if (right?.allowed !== false) return []
   return [
     `The user ${right.name} may not write in ${place}. Grant create and usage on the schema, and all on its tables.`,
-  ]
-}
-
-const questions = 5
-
-/** A permit that arrives later than it is valid is void, so no request would ever leave. */
-async function findDistance(
-  { db, place }: SharedStore,
-  { requestsPerSecond }: Settings['billing'],
-): Promise<string[]> {
-  const times: number[] = []
-  for (let asked = 0; asked < questions; asked += 1) {
-    const from = performance.now()
-    await sql`select 1`.execute(db)
-    times.push(performance.now() - from)
-  }
-  const ms = Math.min(...times)
-  const validMs = toleranceMs({ requestsPerSecond, workers: 1 })
-  if (ms < validMs) return []
-  return [
-    `A question to ${place} takes ${Math.ceil(ms)} ms, and at ${requestsPerSecond} requests a second a permit is valid for ` +
-      `${Math.round(validMs)} ms, so no request would leave. Move PostgreSQL near the workers, or lower BILLING_REQUESTS_PER_SECOND.`,
   ]
 }
 

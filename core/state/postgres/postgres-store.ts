@@ -10,12 +10,11 @@ import {
   sql,
 } from 'kysely'
 import { NoStateError } from '../errors.ts'
-import { createPermits } from '../permits.ts'
+import { createRateShares } from '../rate-shares.ts'
 import type { IsIn, Store } from '../store.ts'
 import { type StateTables, createStatements, isCurrent, schemaVersion } from '../schema.ts'
 import { createPool } from './pool.ts'
 import { StateRefusedError } from './postgres-errors.ts'
-import { createRates } from './rates.ts'
 import { refuseUnsafeServer } from './server-problems.ts'
 import { startClock } from './store-clock.ts'
 
@@ -78,8 +77,8 @@ interface DialectOptions extends PostgresDialectConfig {
   readOnly: boolean
 }
 
-/** Eight connections for each worker: two of them for claims, answers and take-overs alone, one for permits. */
-const connections = { reads: 5, writes: 2, permits: 1 }
+/** Eight connections for each worker: two of them for claims, answers and take-overs alone, one for the rate. */
+const connections = { reads: 5, writes: 2, rate: 1 }
 
 const clockEveryMs = 10_000
 
@@ -99,15 +98,13 @@ export async function openPostgresStore(options: {
       plugins: [new ColumnNames(schema)],
     }).withSchema(schema)
   const [db, writes] = [open(connections.reads), open(connections.writes)]
-  const forPermits = open(connections.permits)
+  const forRate = open(connections.rate)
   const close = async () => {
-    await Promise.all([db.destroy(), writes.destroy(), forPermits.destroy()])
+    await Promise.all([db.destroy(), writes.destroy(), forRate.destroy()])
   }
   try {
     if (!readOnly) await refuseUnsafeServer({ db, place })
     await createTables({ db, schema, place, readOnly })
-    const permits = createPermits({ db: forPermits, schema, worker: randomUUID() })
-    if (!readOnly) await permits.begin()
     const clock = await startClock({ ask: () => askTime(db), onJump: onClockJump })
     const timer = setInterval(() => void clock.measure().catch(() => undefined), clockEveryMs).unref()
     return {
@@ -116,7 +113,7 @@ export async function openPostgresStore(options: {
       writes,
       isIn,
       isShared: true,
-      permits,
+      rateShares: createRateShares({ db: forRate, worker: randomUUID() }),
       now: () => clock.now(),
       close: async () => {
         clearInterval(timer)
@@ -155,8 +152,7 @@ async function createTables(options: {
     if (isCurrent({ place, version: await versionOf({ db: transaction, schema }) })) return
     await sql`create schema if not exists ${sql.id(schema)}`.execute(transaction)
     await sql`set local search_path = ${sql.id(schema)}`.execute(transaction)
-    for (const statement of [...createStatements('postgres'), ...createRates()])
-      await sql.raw(statement).execute(transaction)
+    for (const statement of createStatements('postgres')) await sql.raw(statement).execute(transaction)
     const createdAt = await askTime(transaction)
     const store = { id: randomUUID(), version: schemaVersion, createdAt: Math.round(createdAt) }
     await transaction.insertInto('store').values(store).execute()

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { Random } from '../random.ts'
 
 export interface RateWorkerOptions {
-  /** The PostgreSQL that has the permits. */
+  /** The PostgreSQL that has the shares. */
   url: string
   schema: string
   baseUrl: string

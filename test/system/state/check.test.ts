@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { findServerProblems } from '../../../core/state/postgres/server-problems.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -75,40 +75,6 @@ test('a server that does not wait for the disk is refused, by check and at the s
     database: { url: stateUrl, schema: `connector_${world.workspace}` },
   }
   await expect(openState(reader)).rejects.toMatchObject({ name: 'UnsafeServerError', retryable: false })
-})
-
-/** Delays what PostgreSQL and its clients send by so long, as a distance does. */
-async function startDistance(to: string, ms: number): Promise<string> {
-  const { hostname, port } = new URL(to)
-  const sockets: Socket[] = []
-  const forward = (from: Socket, into: Socket) =>
-    from.on('data', (data) => setTimeout(() => into.write(data), ms)).on('error', () => into.destroy())
-  const server = createTcpServer((client) => {
-    const upstream = connect(Number(port), hostname)
-    sockets.push(client, upstream)
-    forward(client, upstream).on('close', () => upstream.destroy())
-    forward(upstream, client).on('close', () => client.destroy())
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const far = new URL(to)
-  far.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  return far.href
-}
-
-test('a server so far away that permits would be void when they arrive is a problem', async () => {
-  const of = await createWorld({ counts: { customers: 3 } })
-  Object.assign(of.env, { BILLING_REQUESTS_PER_SECOND: '100' })
-  await startTestWorker(of, { CONNECTOR_STATE_URL: url })
-  expect(await checkState(of, await startDistance(url, 2))).toEqual([expect.stringMatching(/^ok: /)])
-  expect(await checkState(of, await startDistance(url, 25))).toEqual([
-    expect.stringMatching(
-      /^wrong: A question to the schema \S+ of \S+ takes \d+ ms, and at 100 requests a second a permit is valid for 30 ms, so no request would leave\. Move PostgreSQL near/,
-    ),
-  ])
 })
 
 test('settings of the user that the guarantees do not allow are one sentence each', async () => {

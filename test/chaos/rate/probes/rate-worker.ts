@@ -1,7 +1,7 @@
 /** One of several processes that send requests as fast as their shared rate allows, until it is killed. */
 import { createBilling } from '../../../../core/billing/client.ts'
 import { plans } from '../../../../core/billing/resources/plans.ts'
-import { SharedRate } from '../../../../core/billing/shared-rate.ts'
+import { FleetRate } from '../../../../core/billing/fleet-rate.ts'
 import { openState } from '../../../../core/state/open.ts'
 import type { RateWorkerOptions } from '../rate.ts'
 
@@ -9,10 +9,16 @@ const { url, schema, baseUrl, requestsPerSecond, concurrency, writers, readers, 
   process.argv[2] ?? '',
 ) as RateWorkerOptions
 const state = await openState({ folder: '/nowhere', database: { url, schema } })
-if (state.permits === undefined) throw new TypeError('the state has no permits')
-const gate = new SharedRate({ permits: state.permits, share: { requestsPerSecond }, concurrency })
+if (state.rateShares === undefined) throw new TypeError('the state shares no rate')
+const fleet = new FleetRate(state.rateShares)
 const settings = { baseUrl, workspace: 'acc', testMode: false, token: async () => 't', timeoutSeconds: 5 }
-const whole = createBilling({ ...settings, concurrency: 64, gate, readWaitMs: () => 10 })
+const whole = createBilling({
+  ...settings,
+  rate: { requestsPerSecond },
+  concurrency,
+  fleet,
+  readWaitMs: () => 10,
+})
 const billing = runRate === undefined ? whole : whole.limited({ requestsPerSecond: runRate, run: 'r' })
 
 const forEver = async (request: () => Promise<unknown>) => {
