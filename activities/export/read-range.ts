@@ -3,8 +3,8 @@ import type { Checkpoint } from '../../core/exports/parts/checkpoint.ts'
 import { loadRangePlan, rangeFolder } from '../../core/exports/parts/ranges/kept-ranges.ts'
 import { findRunFolder } from '../../core/exports/parts/read-folder.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import { startRange } from '../../core/reading/ranges/range-plan.ts'
-import type { ReadState } from '../../core/reading/state.ts'
+import { startRange } from '../../core/reading/plan-read.ts'
+import type { RangeState } from '../../core/reading/range-state.ts'
 import type { RunWorkers } from '../../core/runs/workers.ts'
 import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -66,7 +66,7 @@ export function createReadRange({ deps, segments }: { deps: ActivityDeps; segmen
   }
 }
 
-const phaseOf = ({ read }: Checkpoint) => (read as ReadState).pass.phase
+const phaseOf = ({ read }: Checkpoint) => (read as RangeState).pass.phase
 const hasEnded = (checkpoint: Checkpoint) => phaseOf(checkpoint) !== 'chain'
 
 function toResult(checkpoint: Checkpoint): RangeResult {

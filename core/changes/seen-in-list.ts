@@ -47,8 +47,8 @@ export async function markSeenInList({
       if (await moveToUnknown({ ledger, row, now })) marked += 1
     }
   }
-  const { reasons } = await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
-  if (reasons.length > 0 || !showsOlder)
+  const { reasons, toEnd } = await readDown({ ...list, testMode: mode === 'test' }, { bound, take })
+  if (reasons.length > 0 || (toEnd && !showsOlder))
     for await (const row of ledger.rows({ run, state: 'staged' }))
       if (await moveToUnknown({ ledger, row, now })) marked += 1
   return marked

@@ -1,12 +1,12 @@
 import { Refused } from '../billing/errors.ts'
+import { fetchFresh } from './fetch-window.ts'
+import { usualSizes } from './find-window.ts'
 import type { Instant } from './instant.ts'
 import { toInstant } from './instant.ts'
-import type { Identity } from './options.ts'
 import { isInOrder } from './order.ts'
+import type { Identity, StatusCheck } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { idOf, isRecord } from './record.ts'
-import { Source } from './source.ts'
-import type { StatusCheck, Watched } from './state.ts'
 
 /**
  * The orders in which each status is sampled: its newest records, its oldest (a service may archive those), and those
@@ -20,9 +20,15 @@ type End = (typeof ends)[number]
  * read; an id that the read never sees but the status still shows after it is hidden.
  */
 export async function watchStatuses(reading: Reading): Promise<void> {
-  const watched: Watched = {}
+  const watched: Record<string, string> = {}
   for await (const { status, records, servedAt } of shownAtEnds(reading)) {
-    if (reading.state.clock === 'local' && servedAt !== undefined) reading.serviceTime(servedAt)
+    // The first response with a Date tells the service's clock.
+    if (reading.state.clock === 'local' && servedAt !== undefined)
+      Object.assign(reading.state, {
+        clock: 'service',
+        servedAt,
+        completeThrough: (servedAt - reading.options.readLagMs) * 1000,
+      })
     for (const { id } of records) watched[id] = status
   }
   reading.state.watched = watched
@@ -82,18 +88,10 @@ interface Shown {
 
 /** The first page of one status in an order; empty if the service refuses the order. */
 async function shownAt(reading: Reading, status: string, ordering: End): Promise<Shown> {
-  const { options, requests } = reading
-  const source = new Source({
-    key: 'created',
-    filters: { ...options.filters, status },
-    fetchPage: options.fetchPage,
-    requests,
-    freshness: reading,
-    sizes: undefined,
-  })
+  const filters = { ...reading.options.filters, status }
   try {
-    const pageSize = source.sizes.most
-    const { records, next, count = 0, servedAt } = await source.page({ page: 1, pageSize, ordering })
+    const request = { filters, page: 1, pageSize: usualSizes.most, ordering }
+    const { records, next, count = 0, servedAt } = await fetchFresh(reading, request)
     return {
       records: records.flatMap((record) => {
         const id = idOf(record)

@@ -1,8 +1,7 @@
 import { toTimestamp } from './instant.ts'
 import type { ListResource } from '../billing/resources/resource.ts'
-import type { RecordChecks } from './record-checks.ts'
+import type { StatusCheck, SweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'
-import type { StatusCheck, SweptGroup } from './state.ts'
 
 /** The result of a whole read. */
 export interface ReadOutcome {
@@ -30,6 +29,8 @@ export interface ReadOutcome {
   duplicatesDropped: number
   ties: SweptGroup[]
   capped: boolean
+  /** The read ended at its lower bound, so the list may go on below it. */
+  sawBound: boolean
   /** The list hides some records unless their status is requested. */
   hiddenFound: boolean
   statusCheck?: StatusCheck
@@ -39,12 +40,11 @@ export interface ReadOutcome {
   repeatedIds?: string[]
 }
 
-export function toOutcome(
-  reading: Reading,
-  { uncheckable, repeatedIds }: Pick<RecordChecks, 'uncheckable'> & { repeatedIds: string[] },
-): ReadOutcome {
-  const { state, requests, key } = reading
-  if (state.range !== undefined) throw new Error('a range of a list has no verdict of its own')
+export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome {
+  const { state, key } = reading
+  const { requests } = state
+  const { uncheckable } = reading.checks
+  if (state.isPart) throw new Error('a range of a list has no verdict of its own')
   const { ignored, testMode } = state.seen
   const reasons = [
     ...state.reasons,
@@ -52,7 +52,7 @@ export function toOutcome(
       ([name, times]) =>
         `the service ignores the filter ${name}: it returned ${times} records that do not match; they were left out`,
     ),
-    ...(state.capped ? [`capped at ${requests.most} pages`] : []),
+    ...(state.capped ? [`capped at ${reading.options.maxRequests} pages`] : []),
   ]
   const isProven = reasons.length === 0
   const { newestUpdated } = state
@@ -82,6 +82,7 @@ export function toOutcome(
     ...state.counts,
     ties: state.ties,
     capped: state.capped,
+    sawBound: state.sawBound === true,
     hiddenFound: state.hiddenFound,
     ...(state.statusCheck !== undefined && { statusCheck: state.statusCheck }),
     testModeCarried: testMode,
@@ -99,11 +100,13 @@ function provenScope(reading: Reading): string[] {
   const { resource, filters = {} } = options
   const names = Object.keys(filters)
   const until = toTimestamp(state.completeThrough)
+  const { downTo } = state.range
+  const after = downTo === undefined ? '' : `after ${toTimestamp(downTo)} and `
   const matched = names.length > 0 ? ` and matched ${names.join(', ')}` : ''
   const sentences = [
     key === 'created'
-      ? `Every record of ${resource.name} that was in the list${matched} throughout and was created up to ${until} is here once.`
-      : `Every record of ${resource.name} that was in the list${matched} throughout, was updated since ${toTimestamp(reading.since)} and up to ${until}, and not updated during the read, is here.`,
+      ? `Every record of ${resource.name} that was in the list${matched} throughout and was created ${after}up to ${until} is here once.`
+      : `Every record of ${resource.name} that was in the list${matched} throughout, was updated since ${toTimestamp((options.updatedSince ?? 0) * 1000)} and up to ${until}, and not updated during the read, is here.`,
   ]
   if (key === 'updated' && (resource.statuses ?? []).length > 0 && filters['status'] === undefined)
     sentences.push(

@@ -1,14 +1,17 @@
-import { followChain } from './chain/chain.ts'
+import { followChain } from './chain.ts'
 import { checkStatuses, findHidden, watchStatuses } from './hidden-records.ts'
-import type { ReadOptions } from './options.ts'
 import { toOutcome, type ReadOutcome } from './outcome.ts'
-import { readPages } from './pages/page-by-page.ts'
-import { Pass } from './pass.ts'
+import { readPages } from './page-by-page.ts'
+import {
+  newPass,
+  startState,
+  statusesToWatch,
+  type IdSet,
+  type RangeState,
+  type ReadOptions,
+  type ReadStep,
+} from './range-state.ts'
 import { Reading } from './reading.ts'
-import { newPass, startState, statusesToWatch } from './start-state.ts'
-import type { ReadState, ReadStep } from './state.ts'
-
-export type { ReadOptions, ReadOutcome, ReadState, ReadStep }
 
 /**
  * Reads a list that changes during the read, and says whether it can prove that nothing is missing.
@@ -20,13 +23,14 @@ export type { ReadOptions, ReadOutcome, ReadState, ReadStep }
  * @throws errors of `fetchPage` other than lost requests; all steps yielded before remain valid
  */
 export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, ReadOutcome> {
-  const reading = new Reading(options, options.state ?? startState(options))
-  const { state } = reading
+  let ids: Promise<IdSet> | undefined
+  const once = { ...options, idSet: () => (ids ??= options.idSet()) }
   const statuses = statusesToWatch(options)
+  let reading = new Reading(once, options.state ?? startState(options))
   if (options.state === undefined && statuses.length > 0) await watchStatuses(reading)
-  let pass = new Pass(reading, { state: state.pass, status: statuses[state.statusesRead] })
   for (;;) {
-    yield* readPass(reading, pass)
+    yield* readPass(reading)
+    const { state } = reading
     if (state.capped) break
     if (state.statusesRead === -1) {
       if (state.watched === undefined) break
@@ -38,27 +42,50 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     }
     state.statusesRead++
     if (state.statusesRead >= statuses.length) break
-    pass = new Pass(reading, { state: newPass, status: statuses[state.statusesRead] })
+    reading = new Reading(once, { ...state, pass: newPass })
   }
   const repeatedIds = (await options.repeatedIds?.()) ?? []
   if (repeatedIds.length > 0) reading.addReason(whyRepeated(repeatedIds))
-  return toOutcome(reading, { ...pass.checks, repeatedIds })
+  return toOutcome(reading, repeatedIds)
 }
 
 /** Follows the chain; if it breaks, reads page by page. */
-async function* readPass(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
+async function* readPass(reading: Reading): AsyncGenerator<ReadStep, void> {
+  const { pass } = reading.state
   if (pass.phase === 'chain') {
-    const end = yield* followChain(reading, pass)
+    const end = yield* followChain(reading)
     if (end.kind === 'broken') reading.addReason(end.reason)
     if (end.kind === 'capped') reading.state.capped = true
     pass.phase = end.kind === 'broken' ? 'pages' : 'ended'
-    yield await pass.step()
+    yield await reading.step()
   }
   if (pass.phase === 'pages') {
-    yield* readPages(reading, pass)
+    yield* readPages(reading)
     pass.phase = 'ended'
-    yield await pass.step()
+    yield await reading.step()
   }
+}
+
+/**
+ * Reads one of several ranges of a list by a chain of its own, without looking for hidden records: that needs all ranges.
+ * The phase of the last state says how it ended: `ended` if the chain is whole, `pages` if it broke.
+ *
+ * @throws the same errors as `readList`
+ */
+export async function* readRange(
+  options: Omit<ReadOptions, 'idSet'> & { state: RangeState },
+): AsyncGenerator<ReadStep, RangeState> {
+  const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
+  const reading = new Reading({ ...options, idSet }, options.state)
+  const { pass } = reading.state
+  if (pass.phase !== 'chain') return options.state
+  const end = yield* followChain(reading)
+  if (end.kind === 'broken') reading.addReason(end.reason)
+  if (end.kind === 'capped') reading.addReason('the read of a range was cut short')
+  pass.phase = end.kind === 'whole' ? 'ended' : 'pages'
+  const last = await reading.step()
+  yield last
+  return last.state
 }
 
 const named = 5

@@ -1,29 +1,39 @@
-import { clocksDifferMs, type ListPage } from '../billing/reply.ts'
-import type { Batch } from './record-checks.ts'
-import type { Identity, IdSet, ReadOptions } from './options.ts'
+import type { ListPage } from '../billing/reply.ts'
+import { WindowFetcher } from './fetch-window.ts'
 import { toInstant, type Instant } from './instant.ts'
-import { identityOf } from './record.ts'
-import { maxTries, type Freshness, type Requests } from './source.ts'
-import type { PassState, ReadState, ReadStep, SweptGroup } from './state.ts'
-import type { Key } from './chain/window.ts'
+import { createRecordChecks, type Batch, type RecordChecks } from './record-checks.ts'
+import {
+  statusesToWatch,
+  type Identity,
+  type RangeState,
+  type ReadOptions,
+  type ReadStep,
+} from './range-state.ts'
+import { idOf, identityOf, isRecord } from './record.ts'
+import { Frontier, oldestOf, type Key, type Window } from './window.ts'
 
-/** The state that all passes of one read share. */
-export class Reading implements Freshness {
+/** With more records without a key than this, the list is read page by page. */
+export const maxUndated = 1000
+
+/** A read of a range that is in progress: its state, and what resuming it needs besides. */
+export class Reading {
   readonly options: ReadOptions
-  readonly state: ReadState
-  readonly requests: Requests
+  readonly state: RangeState
   readonly key: Key
-  /** Only what was updated since this instant is read. */
-  readonly since: Instant
-  #idSet: Promise<IdSet> | undefined
+  readonly filters: Readonly<Record<string, string>>
+  readonly frontier: Frontier
+  readonly fetcher: WindowFetcher
+  readonly checks: RecordChecks
 
-  constructor(options: ReadOptions, state: ReadState) {
-    const { updatedSince, maxRequests = Infinity } = options
+  constructor(options: ReadOptions, state: RangeState) {
+    const status = statusesToWatch(options)[state.statusesRead]
     this.options = options
-    this.state = { ...state, counts: { ...state.counts }, seen: structuredClone(state.seen) }
-    this.requests = { ...state.requests, most: maxRequests }
-    this.key = updatedSince === undefined ? 'created' : 'updated'
-    this.since = updatedSince === undefined ? -Infinity : updatedSince * 1000
+    this.state = structuredClone(state)
+    this.key = options.updatedSince === undefined ? 'created' : 'updated'
+    this.filters = { ...options.filters, ...(status !== undefined && { status }) }
+    this.frontier = Frontier.from(state.pass.frontier)
+    this.fetcher = new WindowFetcher(this)
+    this.checks = createRecordChecks({ ...options, filters: this.filters, seen: this.state.seen })
   }
 
   /**
@@ -31,113 +41,147 @@ export class Reading implements Freshness {
    * shifted by a microsecond: beyond 2^53 that can be the same number, and both ranges would take what lies at it.
    */
   isBelow(instant: Instant): boolean {
-    return instant < this.since || instant <= (this.state.range?.downTo ?? -Infinity)
+    return instant <= (this.state.range.downTo ?? -Infinity)
   }
 
-  toStep(pass: PassState, { records, rejected }: Batch): ReadStep {
-    const { state, requests } = this
-    state.counts.records += records.length
-    state.counts.rejected += rejected.length
-    const { made, oddNext } = requests
-    return {
-      records,
-      rejected,
-      // Arrays in the state are replaced, never mutated, so each step keeps its own.
-      state: {
-        ...state,
-        pass,
-        requests: { made, oddNext },
-        counts: { ...state.counts },
-        seen: { ...state.seen, ignored: { ...state.seen.ignored } },
-      },
-      progress: { records: state.counts.records, requests: made, total: state.countBefore },
-    }
-  }
-
-  /** Sets the service's clock from the Date of a response that came before the first list request. */
-  serviceTime(servedAt: number): void {
-    this.state.clock = 'service'
-    this.state.servedAt = servedAt
-    this.state.completeThrough = (servedAt - this.options.readLagMs) * 1000
+  addReason(reason: string): void {
+    if (!this.state.reasons.includes(reason)) this.state.reasons.push(reason)
   }
 
   /**
-   * Whether a response was generated before the read began. Servers' clocks differ a little: a response that is older by
-   * no more than that is accepted, and the read promises only what that response could show.
+   * Why the chain ends here although nothing broke: a list that grows as fast as it is read has no end. A list at rest
+   * takes about 1.15 windows for as many records as one may hold.
    */
-  isStale({ servedAt, ageMs = 0 }: ListPage): boolean {
-    const { state, options } = this
-    if (ageMs > options.now() - state.startedAt + clocksDifferMs) return true
-    if (state.servedAt === undefined || servedAt === undefined) return false
-    if (servedAt < state.servedAt - clocksDifferMs) return true
-    state.completeThrough = Math.min(state.completeThrough, (servedAt - options.readLagMs) * 1000)
-    return false
-  }
-
-  stayedStale(): void {
-    this.addReason(
-      `responses were older than the read, ${maxTries} times in a row: a cache or a lagging replica is answering`,
-    )
-  }
-
-  counted(count: number | undefined): void {
-    if (count === undefined) return
-    this.state.countBefore ??= count
-    this.state.countAfter = count
-  }
-
-  /**
-   * Remembers a record without a key, which has no place, by its identity. Returns true if it is to be written. In a
-   * range it never is: other ranges may meet it too, so the range breaks instead.
-   */
-  takeUndated(record: unknown): boolean {
-    const identity = identityOf(record)
-    this.isUndated()
-    if (this.state.undated.includes(identity)) return false
-    this.state.undated = [...this.state.undated, identity]
-    return this.state.range === undefined
-  }
-
-  isUndated(): void {
-    this.addReason(this.undatedReason)
+  get endless(): string | undefined {
+    const { size = 0, windows } = this.state.pass
+    if (windows <= 100 + (4 * size) / this.fetcher.sizes.most) return undefined
+    return `the list grows as fast as it is read: it had ${size} records when the read began, and ${windows} windows did not reach its end`
   }
 
   get undatedReason(): string {
     return `some records have no readable ${this.key}, so their place in the list is unknown`
   }
 
-  /** Marks a record that was sampled under a status before the read as seen: it is not hidden. */
-  markSeen(id: string | undefined): void {
-    const { watched } = this.state
-    if (id === undefined || watched === undefined || !Object.hasOwn(watched, id)) return
-    const { [id]: _seen, ...rest } = watched
-    this.state.watched = rest
+  /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
+  take(window: Window): Promise<ReadStep> {
+    const { pass, counts } = this.state
+    const batch = this.takeFrom(window)
+    pass.place = placeAfter(window, oldestOf(window))
+    // What was shown says more than a count, which a service may not know.
+    if (pass.windows < 2 && !window.descending) pass.size = window.low + window.records.length
+    counts.windows++
+    pass.windows++
+    pass.idle = 0
+    return this.step(batch)
   }
 
-  addReason(reason: string): void {
-    if (!this.state.reasons.includes(reason)) this.state.reasons = [...this.state.reasons, reason]
+  /** The new records of a window; with `only`, just those with that key. */
+  takeFrom(window: Window, only?: Instant): Batch {
+    const { records, keys, descending } = window
+    const batch: Batch = { records: [], rejected: [] }
+    const { length } = records
+    for (let step = 0; step < length; step++) {
+      const index = descending ? step : length - 1 - step
+      const key = keys[index] ?? NaN
+      const record = records[index]
+      const instant = descending ? -key : key
+      if (only !== undefined && instant !== only) continue
+      // Not requested: the last window of the chain reaches below the bound.
+      if (this.isBelow(instant)) continue
+      const isNew = Number.isNaN(key)
+        ? this.#takeUndated(record)
+        : this.frontier.take(instant, identityOf(record))
+      if (isNew) this.#add(batch, record)
+      else this.state.counts.duplicatesDropped++
+    }
+    return batch
   }
 
-  swept(group: SweptGroup): void {
-    this.state.ties = [...this.state.ties, group]
+  /** The new records of a page: those not in the caller's set of written ids. */
+  async takePage({ records }: ListPage): Promise<ReadStep> {
+    const batch: Batch = { records: [], rejected: [] }
+    for (const record of records) {
+      if (!isRecord(record) || toInstant(record[this.key]) === undefined) this.addReason(this.undatedReason)
+      this.#add(batch, record)
+    }
+    return this.#toStep(await this.#unite(batch))
+  }
+
+  /** A step to yield, also without records, so that the caller can stop between any two requests. */
+  async step(batch: Batch = { records: [], rejected: [] }): Promise<ReadStep> {
+    const { state } = this
+    const { count } = this.fetcher
+    const isStatus = state.statusesRead >= 0
+    if (!isStatus && count !== undefined) {
+      state.countBefore ??= count
+      state.countAfter = count
+    }
+    // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier. A
+    // record without a key in one response may have one in another.
+    const mayRepeat =
+      isStatus || this.key === 'updated' || (state.undated.length > 0 && state.isPart === undefined)
+    // Page by page, this has been done already.
+    const isUnited = state.pass.phase === 'pages' || !mayRepeat
+    return this.#toStep(isUnited ? batch : await this.#unite(batch))
+  }
+
+  #toStep({ records, rejected }: Batch): ReadStep {
+    const { state } = this
+    const { counts, requests, pass } = state
+    counts.records += records.length
+    counts.rejected += rejected.length
+    const frontier = this.frontier.toState()
+    if (frontier !== undefined) pass.frontier = frontier
+    const progress = { records: counts.records, requests: requests.made, total: state.countBefore }
+    return { records, rejected, state: structuredClone(state), progress }
   }
 
   /** Whether any of these records was not read. Call it last: it adds them to the set. */
   async lacksAny(records: readonly Identity[]): Promise<boolean> {
     if (records.length === 0) return false
-    this.#idSet ??= this.options.idSet()
-    return (await (await this.#idSet).add(records)).includes(true)
+    return (await (await this.options.idSet()).add(records)).includes(true)
+  }
+
+  #add(batch: Batch, record: unknown): void {
+    this.checks.add(batch, record)
+    const id = idOf(record)
+    // Sampled under a status before the read: it is not hidden.
+    if (id !== undefined && this.state.watched !== undefined) delete this.state.watched[id]
+  }
+
+  /**
+   * Remembers a record without a key, which has no place, by its identity. Returns true if it is to be written. In a
+   * part of a list it never is: other ranges may meet it too, so the range breaks instead.
+   */
+  #takeUndated(record: unknown): boolean {
+    const { undated, isPart } = this.state
+    const identity = identityOf(record)
+    this.addReason(this.undatedReason)
+    if (undated.includes(identity)) return false
+    undated.push(identity)
+    return isPart === undefined
   }
 
   /** The records of a batch that the caller has not written yet. */
-  async unite({ records, rejected }: Batch): Promise<Batch> {
+  async #unite({ records, rejected }: Batch): Promise<Batch> {
     if (records.length === 0 && rejected.length === 0) return { records, rejected }
-    this.#idSet ??= this.options.idSet()
-    const isNew = await (
-      await this.#idSet
-    ).add(records.map((record) => ({ id: identityOf(record), created: toInstant(record['created']) })))
-    const kept = records.filter((_, at) => isNew[at])
-    this.state.counts.duplicatesDropped += records.length - kept.length
-    return { records: kept, rejected }
+    const ids = await this.options.idSet()
+    const isNew = await ids.add(
+      records.map((record) => ({ id: identityOf(record), created: toInstant(record['created']) })),
+    )
+    const fresh = records.filter((_, index) => isNew[index])
+    this.state.counts.duplicatesDropped += records.length - fresh.length
+    return { records: fresh, rejected }
   }
+}
+
+/** The place of the oldest record that is strictly newer than the oldest one of this window. */
+function placeAfter(window: Window, oldest: Instant): number | undefined {
+  const { low, keys, descending, count } = window
+  if (!descending) {
+    const above = keys.findIndex((key) => key > oldest)
+    return low + (above === -1 ? keys.length : above)
+  }
+  const newer = keys.findIndex((key) => key === -oldest)
+  return count === undefined ? undefined : Math.max(0, count - low - Math.max(0, newer))
 }

@@ -1,5 +1,6 @@
 import type { ListResource } from '../billing/resources/resource.ts'
 import { createFilters } from './filters.ts'
+import type { RangeState } from './range-state.ts'
 import { idOf, isRecord, type SourceRecord } from './record.ts'
 
 /** The service answered with data of the other mode; none of it may be published. */
@@ -31,19 +32,11 @@ export interface RecordChecks {
   uncheckable: string[]
 }
 
-/** What the records revealed about the service. */
-export interface Seen {
-  /** Filters that the service ignored, with the number of records that did not match. */
-  ignored: Record<string, number>
-  /** Whether the records say if they are live or test data. */
-  testMode: boolean
-}
-
 export function createRecordChecks(options: {
   resource: ListResource
   filters: Readonly<Record<string, string>>
   testMode: boolean
-  seen: Seen
+  seen: RangeState['seen']
 }): RecordChecks {
   const { resource, testMode, seen } = options
   const filters = createFilters(resource, options.filters)

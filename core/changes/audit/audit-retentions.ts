@@ -21,17 +21,16 @@ export async function auditRetentions(options: AuditOptions): Promise<RetentionA
   const tally = new RetentionTally({ ...options, begin: bound })
   const counts = await ledger.counts({ run })
   const rows = counts.reduce((sum, count) => sum + (isDone(count) ? count.number : 0), 0)
-  let requests = 0
+  const { count = Infinity } = await newestPage(options)
+  // A page costs about as much as the lookup of a row.
+  if (count <= rows * pageSize) bound = -Infinity
+  let requests = 1
   for (let time = 1; ; time++) {
-    const read = await readDown(options, {
-      bound,
-      // A page costs about as much as the lookup of a row.
-      toEndUpTo: rows * pageSize,
-      take: (records) => tally.take(records),
-    })
+    const read = await readDown(options, { bound, take: (records) => tally.take(records) })
     requests += read.requests
     await tally.lookUpUnseen({ bound, toEnd: read.toEnd })
-    if (read.toEnd) return tally.toResult({ reasons: read.reasons, requests })
+    const { reasons } = read
+    if (read.toEnd || reasons.length > 0) return tally.toResult({ reasons, requests })
     // Some of the run's own records are older than the bound, so duplicates of rows seen above may be, too.
     // Each read may show still older ones of them: the third reads everything.
     if (tally.oldest < bound) bound = time < 2 ? tally.oldest - readLagMs * 1_000 : -Infinity
@@ -48,7 +47,7 @@ export const newestPage = ({
   signal,
 }: {
   billing: Billing
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }): Promise<ListPage> =>
   billing.list({ resource: retentions, page: 1, pageSize, ordering: '-created', ...(signal && { signal }) })
 
@@ -86,25 +85,17 @@ export const lowerBound = ({
 }: Pick<AuditOptions, 'newestBefore' | 'readLagMs'>): Instant =>
   (toInstant(newestBefore) ?? -Infinity) - readLagMs * 1_000
 
-/** Passes on the records, newest first, until one is older than the bound: all newer ones have come by then. */
+/** Passes on the records that are not older than the bound. */
 export async function readDown(
   { billing, testMode, readLagMs, signal }: ListRead,
-  {
-    bound,
-    toEndUpTo = 0,
-    take,
-  }: {
-    bound: Instant
-    /** A list of up to this many records is read to its end. */
-    toEndUpTo?: number
-    take: (records: readonly SourceRecord[]) => Promise<void>
-  },
+  { bound, take }: { bound: Instant; take: (records: readonly SourceRecord[]) => Promise<void> },
 ): Promise<Read> {
   const ids = new Set<string>()
   const read = readList({
     resource: retentions,
     testMode,
     fetchPage: (request) => billing.list({ resource: retentions, ...request, ...(signal && { signal }) }),
+    downTo: bound - 1,
     readLagMs,
     now: Date.now,
     idSet: async () => ({
@@ -113,13 +104,9 @@ export async function readDown(
   })
   for (;;) {
     const step = await read.next()
-    if (step.done === true) return { ...step.value, toEnd: true }
-    const { records, state } = step.value
+    if (step.done === true) return { ...step.value, toEnd: !step.value.sawBound }
+    const { records } = step.value
     await take(records)
     for (const record of records) ids.add(textOf(record['id']))
-    if ((state.countBefore ?? Infinity) <= toEndUpTo) continue
-    const chained = state.pass.phase === 'chain' && state.reasons.length === 0
-    if (chained && records.some(({ created }) => (toInstant(created) ?? Infinity) < bound))
-      return { reasons: [], requests: state.requests.made, toEnd: false }
   }
 }

@@ -5,14 +5,14 @@ import type { PartFile } from '../../destinations/destination.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
 import type { IdOutcome, IdState } from '../../reading/by-id/id-state.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
-import type { ReadState } from '../../reading/state.ts'
+import type { RangeState } from '../../reading/range-state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
 import type { RunWorkers } from '../../runs/workers.ts'
 import type { Drift } from '../../tables/drift.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 
 /** The state from which a read resumes, and the outcome it ends with: of a list, or of documents by id. */
-export type AnyReadState = ReadState | IdState
+export type AnyReadState = RangeState | IdState
 export type AnyOutcome = ReadOutcome | IdOutcome
 
 /** The point from which a read resumes: everything before it is kept, and anything after it is ignored. It never changes. */

@@ -2,12 +2,12 @@ import type { ListPage } from '../../billing/reply.ts'
 import { Refused } from '../../billing/errors.ts'
 import { listResources, type ListName } from '../../billing/resources/lists.ts'
 import { toInstant, type Instant } from '../../reading/instant.ts'
-import type { ReadOptions } from '../../reading/options.ts'
-import { readRange } from '../../reading/ranges/read-range.ts'
+import type { ReadOptions } from '../../reading/range-state.ts'
+import { readRange } from '../../reading/read-list.ts'
 import { readList } from '../../reading/read-list.ts'
 import { toTables } from '../../tables/privacy.ts'
 import { isRecord } from '../../reading/record.ts'
-import type { ReadState } from '../../reading/state.ts'
+import type { RangeState } from '../../reading/range-state.ts'
 import { fetchParts } from './fetch-parts.ts'
 import { findRepeatedIds, openIdSet, type WrittenSet } from './written-ids.ts'
 import { rejectedPart } from './part-names.ts'
@@ -43,7 +43,7 @@ export async function* readFromList(
         return await findRepeatedIds(all)
       },
       ...(first?.newestUpdated !== undefined && { newestUpdated: first.newestUpdated }),
-      ...(from !== undefined && { state: from.read as ReadState }),
+      ...(from !== undefined && { state: from.read as RangeState }),
     })
   } finally {
     await idSet?.close()
@@ -54,12 +54,11 @@ export async function* readFromList(
 export async function* readFromRange(
   setup: SourceSetup & {
     resource: ListName
-    start: ReadState
+    start: RangeState
   },
 ): Source {
-  const state = (setup.from?.read ?? setup.start) as ReadState
-  const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
-  yield* readRange({ ...toReadOptions(setup), idSet, state })
+  const state = (setup.from?.read ?? setup.start) as RangeState
+  yield* readRange({ ...toReadOptions(setup), state })
   return undefined
 }
 

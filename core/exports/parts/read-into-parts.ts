@@ -2,7 +2,7 @@ import type { Billing } from '../../billing/client.ts'
 import { allResources } from '../../billing/resources/all-resources.ts'
 import { isDocumentName } from '../../billing/resources/documents.ts'
 import type { PartFile } from '../../destinations/destination.ts'
-import type { Progress, ReadState } from '../../reading/state.ts'
+import type { Progress, RangeState } from '../../reading/range-state.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
 import { createRowEncoder } from '../../tables/row-encoder.ts'
 import {
@@ -34,7 +34,7 @@ export interface SegmentSetup {
   /** What the list showed before its read began; for a read without a checkpoint. */
   first?: FirstLook | undefined
   /** Set for a range of the list: its number, and the state that it starts from. */
-  range?: { number: number; start: ReadState }
+  range?: { number: number; start: RangeState }
   billing: Billing
   cancelled: AbortSignal
   /** Called after list responses were received and their records written. */

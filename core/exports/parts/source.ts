@@ -1,6 +1,6 @@
 import type { Billing } from '../../billing/client.ts'
 import type { PartFile } from '../../destinations/destination.ts'
-import type { Progress } from '../../reading/state.ts'
+import type { Progress } from '../../reading/range-state.ts'
 import type { State } from '../../state/open.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 import type { AnyOutcome, AnyReadState, Checkpoint } from './checkpoint.ts'

@@ -7,7 +7,7 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/parts/read-parts.ts'
 import { toInstant } from '../../reading/instant.ts'
-import type { Identity, IdSet } from '../../reading/options.ts'
+import type { Identity, IdSet } from '../../reading/range-state.ts'
 import { createKeyScanner } from '../../tables/encoder/key-scanner.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 

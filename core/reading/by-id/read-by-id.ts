@@ -10,8 +10,8 @@ import {
 } from './id-state.ts'
 import { TestModeMismatch } from '../record-checks.ts'
 import { idOf } from '../record.ts'
-import { maxTries } from '../source.ts'
-import type { Progress } from '../state.ts'
+import { maxTries } from '../fetch-window.ts'
+import type { Progress } from '../range-state.ts'
 
 export interface ReadByIdOptions {
   /** The name of the documents. */

@@ -1,6 +1,6 @@
 import { open, readFile } from 'node:fs/promises'
-import type { IdSet } from '../../reading/options.ts'
-import type { ReadState } from '../../reading/state.ts'
+import type { IdSet } from '../../reading/range-state.ts'
+import type { RangeState } from '../../reading/range-state.ts'
 import type { Candidate, CandidateRead } from './candidate.ts'
 
 type End = Omit<CandidateRead, 'candidates'>
@@ -8,7 +8,7 @@ type End = Omit<CandidateRead, 'candidates'>
 /** One line of the journal: a step's candidates with the state to resume from, the requests so far, or the end. */
 interface Line {
   candidates?: Candidate[]
-  state?: ReadState
+  state?: RangeState
   /** `requests`: sent, or about to be sent. `answered`: those that returned a window. `failed`: those that failed. */
   requests?: number
   answered?: number
@@ -40,7 +40,7 @@ export async function openJournal(path: string) {
   const whole = wholeLines(await file.readFile('utf8'))
   await file.truncate(Buffer.byteLength(whole))
   const candidates: Candidate[] = []
-  let state: ReadState | undefined
+  let state: RangeState | undefined
   let requests = 0
   let answered = 0
   let failed = 0
@@ -92,7 +92,7 @@ export async function openJournal(path: string) {
       failed += 1
       await write({})
     },
-    async append(step: { candidates: Candidate[]; state: ReadState }): Promise<void> {
+    async append(step: { candidates: Candidate[]; state: RangeState }): Promise<void> {
       candidates.push(...step.candidates)
       ;({ state } = step)
       await write(step)

@@ -324,6 +324,21 @@ test.for([50, 250])('proves nothing where each page of the list has %i records',
   expect(verdict.verdict).toBe('unproven')
 })
 
+test('proves nothing where a record above its bound has no readable `created`', async () => {
+  const { audit, verdict } = await importAndAudit({
+    count: 5,
+    existing: 4_000,
+    between: ({ sandbox }) =>
+      sandbox.control.setFaults({
+        faults: [
+          { kind: 'wrongType', field: 'created', value: 'yesterday', records: 1, on: 'GET /retentions/' },
+        ],
+      }),
+  })
+  expect(audit.reasons).toEqual([expect.stringContaining('no readable created')])
+  expect(verdict.verdict).toBe('unproven')
+})
+
 test('ends, and proves nothing, where the service repeats the last page of the list endlessly', async () => {
   const { audit, verdict, sandbox } = await importAndAudit({
     count: 5,

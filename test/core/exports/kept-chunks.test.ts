@@ -18,8 +18,8 @@ import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/export
 import type { ReadDeps } from '../../../core/exports/parts/source.ts'
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
 import { loadPlan, savePlan } from '../../../core/exports/saved-plan.ts'
-import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
-import type { ReadState } from '../../../core/reading/state.ts'
+import type { RangePlan } from '../../../core/reading/plan-read.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { cached } from '../../../core/storage/cached.ts'
@@ -52,7 +52,7 @@ async function readRows({ shared, folder }: Machine, name: string, rows: string[
     const closed = await chunks.close()
     for (const { path } of closed) await shared.keep(path)
     parts = [...parts, ...closed]
-    const read = { startedAt: 1 } as ReadState
+    const read = { startedAt: 1 } as RangeState
     checkpoint = { name: `${name}.0000${index + 1}`, parts, drift: noDrift(), read, savedAt: '' }
     await saveCheckpoint({ shared, folder, checkpoint, from })
   }
@@ -99,7 +99,7 @@ test('the end of a read stays its latest checkpoint, whatever a worker that was 
   const reader = await newMachine(store)
   const save = async (attempt: string, { isLast = false, saves = 1 } = {}) => {
     const checkpoint = { name: nameOf({ attempt, saves, isLast }), parts: [], drift: noDrift(), savedAt: '' }
-    await saveCheckpoint({ ...reader, checkpoint: { ...checkpoint, read: { startedAt: 1 } as ReadState } })
+    await saveCheckpoint({ ...reader, checkpoint: { ...checkpoint, read: { startedAt: 1 } as RangeState } })
     return checkpoint.name
   }
   await save('00001-aaaaaaaa')

@@ -10,7 +10,7 @@ import { markPublished, markPublishing } from '../../../core/exports/parts/publi
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { cached, type SharedFolder } from '../../../core/storage/cached.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
-import type { ReadState } from '../../../core/reading/state.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { writePart } from './write-part.ts'
 
@@ -23,7 +23,7 @@ const newFolder = async () => {
 
 /** The last checkpoint of a read, which has come to its end or not. */
 async function leaveCheckpoint(of: { shared: SharedFolder; folder: string; ended: boolean }): Promise<void> {
-  const read = { startedAt: 1 } as ReadState
+  const read = { startedAt: 1 } as RangeState
   const checkpoint = { parts: [], drift: noDrift(), read, savedAt: '' }
   const outcome = { verdict: 'proven' } as ReadOutcome
   await saveCheckpoint({

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges/kept-ranges.ts'
 import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
-import type { ReadState } from '../../../core/reading/state.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
@@ -20,7 +20,7 @@ async function createFolder(plan: Partial<ExportPlan> = {}) {
 test('a read keeps its first division into ranges, also if another attempt brings one', async () => {
   const { shared, folder } = await createFolder()
   const planOf = (bound: number) => ({
-    root: { startedAt: 1 } as ReadState,
+    root: { startedAt: 1 } as RangeState,
     ranges: [{ range: { downTo: bound } }, { range: { upTo: bound } }],
   })
   await keepRangePlan({ shared, folder, plan: planOf(5) })

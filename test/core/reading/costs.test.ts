@@ -1,6 +1,6 @@
 /** What a proof costs in requests, and what a record costs in time. */
 import { describe, expect, test } from 'vitest'
-import type { FetchPage } from '../../../core/reading/source.ts'
+import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { seed } from './any-list.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
 import { DriftingList, quiet, start } from './drifting-list.ts'

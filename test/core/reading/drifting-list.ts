@@ -5,7 +5,7 @@
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { NotFound, ServiceFault } from '../../../core/billing/errors.ts'
 import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
-import type { PageRequest } from '../../../core/reading/source.ts'
+import type { PageRequest } from '../../../core/reading/range-state.ts'
 
 export interface Item {
   id: string

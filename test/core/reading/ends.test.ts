@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
-import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
+import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
-import { readList, type ReadState } from '../../../core/reading/read-list.ts'
-import { startState } from '../../../core/reading/start-state.ts'
+import { readList } from '../../../core/reading/read-list.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
+import { startState } from '../../../core/reading/range-state.ts'
 import { createRandom, DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { createIdSet, readThrough } from './read-through.ts'
@@ -83,7 +84,7 @@ describe('a list that grows as fast as it is read', () => {
 
 test('a group that no attempt has the time to sweep ends the chain, and is read page by page', async () => {
   const list = listOf({ size: 100, groups: [{ records: 3_000, after: 0.5 }] })
-  let state: ReadState | undefined
+  let state: RangeState | undefined
   for (let attempt = 0; attempt < 1_000; attempt++) {
     const read = readList({ ...options, fetchPage: list.fetchPage, ...(state && { state }) })
     for (let steps = 0; steps < 20; steps++) {

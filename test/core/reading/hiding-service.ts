@@ -1,6 +1,6 @@
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
-import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
+import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
 import { start } from './drifting-list.ts'
 
 export interface Row {

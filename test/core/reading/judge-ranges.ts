@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { toInstant } from '../../../core/reading/instant.ts'
-import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges/join-ranges.ts'
-import type { RangePlan } from '../../../core/reading/ranges/range-plan.ts'
-import type { ReadOptions } from '../../../core/reading/read-list.ts'
-import { startState } from '../../../core/reading/start-state.ts'
-import type { Range, ReadState } from '../../../core/reading/state.ts'
+import { joinRanges, RangesMismatchError } from '../../../core/reading/join-ranges.ts'
+import type { RangePlan } from '../../../core/reading/plan-read.ts'
+import type { ReadOptions } from '../../../core/reading/range-state.ts'
+import { startState } from '../../../core/reading/range-state.ts'
+import type { Range, RangeState } from '../../../core/reading/range-state.ts'
 import { createRandom, DriftingList, type ListOptions, type Random, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 
@@ -67,7 +67,7 @@ export async function judgeRanges(
 }
 
 /** Ranges that are not the whole list, or not those of this read, and are joined all the same. */
-function passing(plan: RangePlan, states: readonly ReadState[]): string[] {
+function passing(plan: RangePlan, states: readonly RangeState[]): string[] {
   const { ranges } = plan
   const isBroken = states.some(({ pass }) => pass.phase === 'pages')
   const changed = (at: number, change: { upTo?: number; downTo?: number }, planned: boolean) => ({
@@ -78,7 +78,7 @@ function passing(plan: RangePlan, states: readonly ReadState[]): string[] {
     plan: { ...plan, ranges: ranges.toSpliced(at, 1) },
     states: states.toSpliced(at, 1),
   })
-  const spoiled: Record<string, { plan: RangePlan; states: readonly ReadState[] }> = {
+  const spoiled: Record<string, { plan: RangePlan; states: readonly RangeState[] }> = {
     'of which one was not read': { plan, states: states.slice(1) },
   }
   for (const [at, { range }] of ranges.entries()) {
@@ -130,7 +130,7 @@ function anyPlan(of: { read: ReadOptions; list: DriftingList; random: Random; mo
   for (let bound = 1; bound < most; bound++) bounds.add(anyInstant(list, random))
   const descending = [...bounds].toSorted((one, other) => other - one)
   const anyPlace = () => Math.floor(random() * (list.now.length + 50))
-  const root = JSON.parse(JSON.stringify(startState(read))) as ReadState
+  const root = JSON.parse(JSON.stringify(startState(read))) as RangeState
   return {
     root,
     ranges: [undefined, ...descending].map((upTo, at) => {
@@ -154,7 +154,7 @@ function anyInstant(list: DriftingList, random: Random): number {
   return how < 0.5 ? item.at : item.at - 1
 }
 
-type Mutant = (state: ReadState, list: DriftingList) => Promise<ReadState> | ReadState
+type Mutant = (state: RangeState, list: DriftingList) => Promise<RangeState> | RangeState
 
 /** Each breaks one rule of ranges. The judge must find every one of them. */
 export const mutants: Readonly<Record<string, Mutant>> = {
@@ -174,13 +174,13 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'a bound that belongs to both ranges': (state) => withBound(state, -1),
 }
 
-function withFrontier(state: ReadState, change: { at?: number; closed?: true }): ReadState {
+function withFrontier(state: RangeState, change: { at?: number; closed?: true }): RangeState {
   const { frontier } = state.pass
   if (frontier === undefined) return state
   return { ...state, pass: { ...state.pass, frontier: { ...frontier, ...change } } }
 }
 
-function withBound(state: ReadState, higher: number): ReadState {
+function withBound(state: RangeState, higher: number): RangeState {
   const { range } = state
   return range?.downTo === undefined
     ? state

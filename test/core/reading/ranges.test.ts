@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { Refused, ServiceFault, Unauthorized } from '../../../core/billing/errors.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
-import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges/join-ranges.ts'
-import { planRanges } from '../../../core/reading/ranges/plan-ranges.ts'
-import { type RangePlan, startRange } from '../../../core/reading/ranges/range-plan.ts'
-import { readRange } from '../../../core/reading/ranges/read-range.ts'
-import { readList, type ReadOptions } from '../../../core/reading/read-list.ts'
-import { newPass, startState } from '../../../core/reading/start-state.ts'
-import type { Range, ReadState } from '../../../core/reading/state.ts'
+import { joinRanges, RangesMismatchError } from '../../../core/reading/join-ranges.ts'
+import { planRanges } from '../../../core/reading/plan-read.ts'
+import { type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
+import { readRange } from '../../../core/reading/read-list.ts'
+import { readList } from '../../../core/reading/read-list.ts'
+import type { ReadOptions } from '../../../core/reading/range-state.ts'
+import { newPass, startState } from '../../../core/reading/range-state.ts'
+import type { Range, RangeState } from '../../../core/reading/range-state.ts'
 import { createRandom } from './drifting-list.ts'
 import { hiding, rows } from './hiding-service.ts'
 import { readInRanges } from './read-in-ranges.ts'
@@ -316,8 +317,8 @@ describe('ranges are joined only', () => {
   const plan = planOf({ downTo: middle }, { upTo: middle })
   const ended = (
     range: Range,
-    phase: ReadState['pass']['phase'] = 'ended',
-    more: Partial<ReadState> = {},
+    phase: RangeState['pass']['phase'] = 'ended',
+    more: Partial<RangeState> = {},
   ) => ({
     ...startRange(plan, { range }),
     pass: { ...newPass, phase },
@@ -342,7 +343,7 @@ describe('ranges are joined only', () => {
     })
   })
 
-  test.each<[string, RangePlan, (ReadState | undefined)[]]>([
+  test.each<[string, RangePlan, (RangeState | undefined)[]]>([
     [
       'there is a gap between two',
       planOf({ downTo: middle + 1 }, { upTo: middle }),
@@ -382,7 +383,7 @@ describe('ranges are joined only', () => {
   test('after what they were not able to read was said: a range that was cut short is broken', async () => {
     const start = startRange(plan, plan.ranges[0]!)
     const steps = readRange({ ...read, state: start, maxRequests: 1 })
-    let last: ReadState | undefined
+    let last: RangeState | undefined
     for await (const { state } of steps) last = state
     expect(last).toMatchObject({ pass: { phase: 'pages' }, reasons: [expect.stringContaining('cut short')] })
   })

@@ -1,10 +1,11 @@
 import { customers } from '../../../core/billing/resources/customers.ts'
-import { joinRanges } from '../../../core/reading/ranges/join-ranges.ts'
-import { planRanges } from '../../../core/reading/ranges/plan-ranges.ts'
-import { type RangePlan, startRange } from '../../../core/reading/ranges/range-plan.ts'
-import { readRange } from '../../../core/reading/ranges/read-range.ts'
-import { readList, type ReadOptions } from '../../../core/reading/read-list.ts'
-import type { ReadState } from '../../../core/reading/state.ts'
+import { joinRanges } from '../../../core/reading/join-ranges.ts'
+import { planRanges } from '../../../core/reading/plan-read.ts'
+import { type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
+import { readRange } from '../../../core/reading/read-list.ts'
+import { readList } from '../../../core/reading/read-list.ts'
+import type { ReadOptions } from '../../../core/reading/range-state.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
 import type { Random } from './drifting-list.ts'
 import { createIdSet, repeatedIn, type Taken } from './read-through.ts'
 
@@ -19,14 +20,14 @@ export interface Ranged {
   /** Names the ids that come twice, as an export does. Absent where the read itself must not take one twice. */
   namesRepeated?: boolean
   /** Breaks a rule on purpose: changes the state that a range starts from. */
-  mutant?: ((state: ReadState) => Promise<ReadState> | ReadState) | undefined
+  mutant?: ((state: RangeState) => Promise<RangeState> | RangeState) | undefined
 }
 
 /** Reads a list in ranges, all at once, as `readThrough` does in one. */
 export async function readInRanges(
   changed: Pick<ReadOptions, 'fetchPage'> & Partial<ReadOptions>,
   how: Ranged,
-): Promise<Taken & { plan: RangePlan; states: ReadState[] }> {
+): Promise<Taken & { plan: RangePlan; states: RangeState[] }> {
   const options: ReadOptions = {
     resource: customers,
     testMode: false,
@@ -48,7 +49,7 @@ export async function readInRanges(
       return { ...read, state: { ...state, range: planned.range } }
     }),
   )
-  const states = reads.map(({ state }) => JSON.parse(JSON.stringify(state)) as ReadState)
+  const states = reads.map(({ state }) => JSON.parse(JSON.stringify(state)) as RangeState)
   const joined = joinRanges(plan, states)
   if (joined.kind === 'open') throw new Error(`ranges that have not ended: ${joined.left.join(', ')}`)
   const ids = reads.flatMap((read) => read.ids)
@@ -69,13 +70,13 @@ export async function readInRanges(
 
 async function readOne(
   options: ReadOptions,
-  { start, crash = 0, random = () => 1 }: Ranged & { start: ReadState },
-): Promise<{ ids: string[]; state: ReadState; restarts: number }> {
+  { start, crash = 0, random = () => 1 }: Ranged & { start: RangeState },
+): Promise<{ ids: string[]; state: RangeState; restarts: number }> {
   let kept: string[] = []
   let checkpoint = JSON.stringify(start)
   for (let restarts = 0; ; restarts++) {
     const ids = [...kept]
-    const read = readRange({ ...options, state: JSON.parse(checkpoint) as ReadState })
+    const read = readRange({ ...options, state: JSON.parse(checkpoint) as RangeState })
     for (;;) {
       const step = await read.next()
       if (step.done === true) return { ids, state: step.value, restarts }

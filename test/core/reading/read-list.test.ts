@@ -4,8 +4,9 @@ import type { ListPage } from '../../../core/billing/reply.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
 import { TestModeMismatch } from '../../../core/reading/record-checks.ts'
-import { readList, type ReadState } from '../../../core/reading/read-list.ts'
-import type { FetchPage, PageRequest } from '../../../core/reading/source.ts'
+import { readList } from '../../../core/reading/read-list.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
+import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
 import { DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
 import { createIdSet, readThrough } from './read-through.ts'
 
@@ -479,7 +480,7 @@ describe('requests that are lost', () => {
       return page()
     })
     const ids: unknown[] = []
-    let state: ReadState | undefined
+    let state: RangeState | undefined
     const first = readList({ ...options, fetchPage })
     await expect(async () => {
       for (;;) {

@@ -1,10 +1,7 @@
 import { customers } from '../../../core/billing/resources/customers.ts'
-import {
-  readList,
-  type ReadOptions,
-  type ReadOutcome,
-  type ReadState,
-} from '../../../core/reading/read-list.ts'
+import { readList } from '../../../core/reading/read-list.ts'
+import type { ReadOptions, RangeState } from '../../../core/reading/range-state.ts'
+import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { Random } from './drifting-list.ts'
 
 export interface Taken {
@@ -53,7 +50,7 @@ export async function readThrough(
       idSet: () => Promise.resolve(createIdSet(ids)),
       repeatedIds: () => Promise.resolve(repeatedIn(ids)),
       ...options,
-      ...(checkpoint !== undefined && { state: JSON.parse(checkpoint) as ReadState }),
+      ...(checkpoint !== undefined && { state: JSON.parse(checkpoint) as RangeState }),
     })
     for (;;) {
       const step = await read.next()

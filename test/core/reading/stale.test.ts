@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
-import type { FetchPage } from '../../../core/reading/source.ts'
+import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { json, quickBilling, startTinyService } from '../billing/tiny-service.ts'
 import { DriftingList, quiet } from './drifting-list.ts'
 import { readThrough } from './read-through.ts'

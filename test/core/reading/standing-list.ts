@@ -1,5 +1,5 @@
 import { toTimestamp } from '../../../core/reading/instant.ts'
-import type { FetchPage } from '../../../core/reading/source.ts'
+import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { start } from './drifting-list.ts'
 
 /** A list that stands still and has no ties; its records are made when they are asked for. */

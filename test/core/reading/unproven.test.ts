@@ -4,8 +4,8 @@ import { toManifestView } from '../../../core/destinations/manifest/manifest-vie
 import { toManifest } from '../../../core/destinations/manifest/to-manifest.ts'
 import { newIdState, addResult, toIdOutcome } from '../../../core/reading/by-id/id-state.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
-import type { ReadState } from '../../../core/reading/state.ts'
-import { newPass } from '../../../core/reading/start-state.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
+import { newPass } from '../../../core/reading/range-state.ts'
 import { toReportPage } from '../../../core/runs/view/html.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { createPlan } from '../../system/export/plan.ts'
@@ -29,7 +29,7 @@ function expectNoClaim(outcome: ReadOutcome, records: number): void {
 
 /** What is published of a read, and what of that is shown. */
 function publish(outcome: ReadOutcome | ReturnType<typeof toIdOutcome>, facts = {}) {
-  const read = { startedAt: served } as ReadState
+  const read = { startedAt: served } as RangeState
   const checkpoint = {
     name: '',
     parts: [],
@@ -79,10 +79,11 @@ describe('a read that is not proven claims nothing about what it did not see', (
     const { outcome: proven } = await readThrough({ ...options, fetchPage })
     expect(proven.completeThrough).toBe('2026-11-21T11:59:00.000000Z')
     const counts = { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 }
-    const state: ReadState = {
+    const state: RangeState = {
       clock: 'service',
       startedAt: served,
       completeThrough: served * 1000,
+      range: {},
       pass: newPass,
       statusesRead: -1,
       hiddenFound: false,

@@ -1,5 +1,5 @@
 import { isDocumentName } from '../../../billing/resources/documents.ts'
-import { planRanges } from '../../../reading/ranges/plan-ranges.ts'
+import { planRanges } from '../../../reading/plan-read.ts'
 import { type FirstLook, toReadOptions } from '../list-source.ts'
 import type { SegmentSetup } from '../read-into-parts.ts'
 import { keepRangePlan } from './kept-ranges.ts'

@@ -1,5 +1,5 @@
-import { joinRanges } from '../../../reading/ranges/join-ranges.ts'
-import type { ReadState } from '../../../reading/state.ts'
+import { joinRanges } from '../../../reading/join-ranges.ts'
+import type { RangeState } from '../../../reading/range-state.ts'
 import { addDrift, type Drift, noDrift } from '../../../tables/drift.ts'
 import type { SharedFolder } from '../../../storage/cached.ts'
 import {
@@ -34,7 +34,7 @@ export async function resumeRanges(place: {
   const kept = await loadRanges(place)
   if (kept === undefined) return undefined
   const { plan, checkpoints } = kept
-  const states = checkpoints.map((checkpoint) => checkpoint?.read as ReadState | undefined)
+  const states = checkpoints.map((checkpoint) => checkpoint?.read as RangeState | undefined)
   const joined = joinRanges(plan, states)
   if (joined.kind === 'open') {
     const ofRange = (range: number) => ({

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { PartsDamagedError } from '../../../destinations/errors.ts'
-import type { RangePlan } from '../../../reading/ranges/range-plan.ts'
+import type { RangePlan } from '../../../reading/plan-read.ts'
 import type { SharedFolder } from '../../../storage/cached.ts'
 import { type Checkpoint, latestCheckpoint } from '../checkpoint.ts'
 

@@ -1,20 +1,9 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
-import type { ListPage } from '../billing/reply.ts'
+import { clocksDifferMs, type ListPage } from '../billing/reply.ts'
+import { usualSizes, type Sizes } from './find-window.ts'
+import type { PageRequest, RangeState, ReadOptions } from './range-state.ts'
 import { tellApart } from './record.ts'
-import { usualSizes, type Sizes } from './pages/page-choice.ts'
-import { lowOf, toKeys, type PageChoice, type Key, type Window } from './chain/window.ts'
-
-/** A request for one page; the caller retries it until it succeeds or is lost. */
-export interface PageRequest {
-  ordering?: string
-  page: number
-  pageSize: number
-  filters: Readonly<Record<string, string>>
-  /** To be called before each request that is sent, retries included, so that they are counted; it may refuse one. */
-  beforeSend: () => void
-}
-
-export type FetchPage = (request: PageRequest) => Promise<ListPage>
+import { lowOf, toKeys, type Key, type PageChoice, type Window } from './window.ts'
 
 /** The read may make no more requests, so a failed one is not sent again. */
 export class RequestsUsedUp extends Error {
@@ -29,30 +18,12 @@ export type Answer =
   | { kind: 'window'; window: Window }
   | { kind: 'beyond'; low: number }
   | { kind: 'lost'; error: unknown }
-  | Wrong
+  | { kind: 'wrong'; reason: string }
   | { kind: 'capped' }
-
-/** `unordered`: the requested order was not followed. */
-type Wrong = { kind: 'wrong'; reason: string; unordered?: true }
-
-/** Detects responses generated before the read began, as caches and lagging replicas serve them. */
-export interface Freshness {
-  isStale(page: ListPage): boolean
-  /** Called if a response stayed stale after all tries. */
-  stayedStale(): void
-}
-
-/** The requests of a read, across all its passes and processes. */
-export interface Requests {
-  /** Each that was sent, failed ones and retries included. */
-  made: number
-  most: number
-  /** Responses whose `next` was neither null nor the following page. */
-  oddNext: number
-}
 
 /** How often a window is requested until it is usable. */
 export const maxTries = 3
+const inARow = `${maxTries} times in a row`
 /**
  * Requests in a row that may bring a chain no further: more than ten sweeps of the largest group take, for which
  * `mostSwept` places are requested. An attempt that resumes within a sweep begins it again.
@@ -61,46 +32,73 @@ const mostIdle = ({ least }: Sizes) => 1_000 + Math.ceil(mostSwept / least)
 const mostSwept = 600_000
 const leastCap = 20
 
+interface ListRead {
+  options: ReadOptions
+  state: RangeState
+}
+
+const isUsedUp = ({ options, state }: ListRead) => state.requests.made >= (options.maxRequests ?? Infinity)
+
+/**
+ * Fetches one page and counts the requests. A response that was generated before the read began, as caches and lagging
+ * replicas serve them, is requested again.
+ * @throws {RequestsUsedUp}
+ * @throws the errors of the caller's fetch
+ */
+export async function fetchFresh(
+  read: ListRead,
+  request: Omit<PageRequest, 'beforeSend'>,
+): Promise<ListPage> {
+  const { options, state } = read
+  for (let time = 1; ; time++) {
+    let tries = 0
+    state.requests.made++
+    const beforeSend = () => {
+      if (++tries === 1) return
+      if (isUsedUp(read)) throw new RequestsUsedUp()
+      state.requests.made++
+    }
+    const page = await options.fetchPage({ ...request, beforeSend })
+    tellApart(page.records)
+    if (!isStale(read, page)) return page
+    if (time < maxTries && !isUsedUp(read)) continue
+    const reason = `responses were older than the read, ${inARow}: a cache or a lagging replica is answering`
+    if (!state.reasons.includes(reason)) state.reasons.push(reason)
+    return page
+  }
+}
+
+/**
+ * Servers' clocks differ a little: a response that is older than the read by no more than that is accepted, and the read
+ * promises only what that response could show.
+ */
+function isStale({ options, state }: ListRead, { servedAt, ageMs = 0 }: ListPage): boolean {
+  if (ageMs > options.now() - state.startedAt + clocksDifferMs) return true
+  if (state.servedAt === undefined || servedAt === undefined) return false
+  if (servedAt < state.servedAt - clocksDifferMs) return true
+  state.completeThrough = Math.min(state.completeThrough, (servedAt - options.readLagMs) * 1000)
+  return false
+}
+
 /** Requests windows of one list and checks each response. */
-export class Source {
-  readonly key: Key
-  readonly filters: Readonly<Record<string, string>>
-  sizes: Sizes
+export class WindowFetcher {
   /** The `count` of the last response. */
   count: number | undefined
-  /** How many records the list had at first, as it counted or showed them. */
-  size: number | undefined
-  /** Requests since the chain last got further. */
-  idle: number
   /** The lowest page that the service refused, while none as far was served. */
   #refused: { choice: PageChoice; message: string | undefined } | undefined
-  readonly #fetchPage: FetchPage
-  readonly #requests: Requests
-  readonly #freshness: Freshness
+  readonly #read: ListRead & { key: Key; filters: Readonly<Record<string, string>> }
 
-  constructor(options: {
-    key: Key
-    filters: Readonly<Record<string, string>>
-    fetchPage: FetchPage
-    requests: Requests
-    freshness: Freshness
-    sizes: Sizes | undefined
-    size?: number | undefined
-    idle?: number
-  }) {
-    this.key = options.key
-    this.filters = options.filters
-    this.sizes = options.sizes ?? usualSizes
-    this.size = options.size
-    this.idle = options.idle ?? 0
-    this.#fetchPage = options.fetchPage
-    this.#requests = options.requests
-    this.#freshness = options.freshness
+  constructor(read: ListRead & { key: Key; filters: Readonly<Record<string, string>> }) {
+    this.#read = read
+  }
+
+  get sizes(): Sizes {
+    return this.#read.state.pass.sizes ?? usualSizes
   }
 
   /** Whether no further request may be made. */
   get exhausted(): boolean {
-    return this.#requests.made >= this.#requests.most
+    return isUsedUp(this.#read)
   }
 
   /** Why records cannot be reached that the service counts: it refuses the pages that hold them. */
@@ -111,33 +109,12 @@ export class Source {
     return `the service counts ${this.count} records but refuses page ${page} of ${pageSize}${message === undefined ? '' : `: ${message}`}`
   }
 
-  /**
-   * Fetches one page and counts the requests; a response older than the read is requested again.
-   * @throws {RequestsUsedUp}
-   * @throws the errors of the caller's fetch
-   */
-  async page(request: Omit<PageRequest, 'filters' | 'beforeSend'>): Promise<ListPage> {
-    for (let time = 1; ; time++) {
-      const page = await this.#fetch(request)
-      this.count = page.count ?? this.count
-      this.size ??= page.count
-      if (!this.#freshness.isStale(page)) return page
-      if (time < maxTries && !this.exhausted) continue
-      this.#freshness.stayedStale()
-      return page
-    }
-  }
-
-  async #fetch(request: Omit<PageRequest, 'filters' | 'beforeSend'>): Promise<ListPage> {
-    let tries = 0
-    this.#requests.made++
-    const beforeSend = () => {
-      if (++tries === 1) return
-      if (this.exhausted) throw new RequestsUsedUp()
-      this.#requests.made++
-    }
-    const page = await this.#fetchPage({ ...request, filters: this.filters, beforeSend })
-    tellApart(page.records)
+  /** @throws as `fetchFresh` */
+  async page(request: PageChoice & { ordering?: string }): Promise<ListPage> {
+    const page = await fetchFresh(this.#read, { ...request, filters: this.#read.filters })
+    this.count = page.count ?? this.count
+    const { pass } = this.#read.state
+    if (page.count !== undefined) pass.size ??= page.count
     return page
   }
 
@@ -146,36 +123,38 @@ export class Source {
    * @throws errors that no other window would avoid
    */
   async ask(choice: PageChoice, { descending = false } = {}): Promise<Answer> {
-    let asked = choice
+    const { key, state } = this.#read
+    let wanted = choice
     let lastLength: number | undefined
-    let wrong: Wrong = { kind: 'wrong', reason: '' }
+    let wrong: Answer = { kind: 'wrong', reason: '' }
     for (let time = 1; time <= maxTries; time++) {
       if (this.exhausted) return { kind: 'capped' }
-      if (this.idle++ > mostIdle(this.sizes))
-        return { kind: 'wrong', reason: `${this.idle} requests in a row brought the read no further` }
+      if (state.pass.idle++ > mostIdle(this.sizes))
+        return { kind: 'wrong', reason: `${state.pass.idle} requests in a row brought the read no further` }
       let page: ListPage
       try {
-        page = await this.page({ ...asked, ordering: descending ? `-${this.key}` : this.key })
+        page = await this.page({ ...wanted, ordering: descending ? `-${key}` : key })
       } catch (error) {
-        const answer = toAnswer(error, asked)
-        if (answer.kind === 'beyond') this.#sawRefused(asked, error)
+        const answer = toAnswer(error, wanted)
+        if (answer.kind === 'beyond') this.#sawRefused(wanted, error)
         return answer
       }
       const length = page.records.length
-      if (length === 0 && asked.page > 1) {
-        this.#sawRefused(asked)
-        return beyond(asked)
+      if (length === 0 && wanted.page > 1) {
+        this.#sawRefused(wanted)
+        return beyond(wanted)
       }
-      if (this.#refused !== undefined && lowOf(asked) >= lowOf(this.#refused.choice))
+      if (this.#refused !== undefined && lowOf(wanted) >= lowOf(this.#refused.choice))
         this.#refused = undefined
-      const judged = this.#judge(page, asked, descending)
-      if (judged.kind === 'window') return lacksRecords(judged.window) ? beyond(asked) : judged
-      wrong = judged
+      const judged = this.#judge(page, wanted, descending)
+      // A last page that holds less than it counts may lack a record that was left out, or deleted since the count.
+      if (judged.kind === 'window') return lacksRecords(judged.window) ? beyond(wanted) : judged
+      wrong = { kind: 'wrong', reason: judged.reason }
       // The same length twice for the largest size: the service seems to have a lower cap; the next request shows.
-      if (judged.more && length === lastLength && asked.page === 1 && asked.pageSize === this.sizes.most) {
+      if (judged.more && length === lastLength && wanted.page === 1 && wanted.pageSize === this.sizes.most) {
         if (length < leastCap) return { kind: 'wrong', reason: cappedTooLow(length) }
-        this.sizes = { least: Math.ceil(length / 2), most: length }
-        asked = { page: 1, pageSize: length }
+        state.pass.sizes = { least: Math.ceil(length / 2), most: length }
+        wanted = { page: 1, pageSize: length }
       }
       lastLength = length
     }
@@ -196,19 +175,31 @@ export class Source {
     page: ListPage,
     choice: PageChoice,
     descending: boolean,
-  ): { kind: 'window'; window: Window } | (Wrong & { more?: true }) {
-    const length = page.records.length
+  ): { kind: 'window'; window: Window } | { kind: 'wrong'; reason: string; more?: true } {
+    const { key } = this.#read
+    const { records, count = 0 } = page
+    const { length } = records
     if (length > choice.pageSize) return { kind: 'wrong', reason: tooLong(choice, length) }
     const follows = this.#follows(page, choice)
     if (follows && length < choice.pageSize)
       return { kind: 'wrong', reason: tooShort(choice, { length, due: choice.pageSize }), more: true }
     // A single page must hold all counted records; on a later page, deletes since the count are legitimate.
-    const { count = 0 } = page
     if (choice.page === 1 && length < Math.min(choice.pageSize, count))
       return { kind: 'wrong', reason: tooShort(choice, { length, due: Math.min(choice.pageSize, count) }) }
-    const window = this.#toWindow(page, { choice, descending, atEnd: !follows && isEnd(page, choice) })
-    if (window !== undefined) return { kind: 'window', window }
-    return { kind: 'wrong', reason: outOfOrder(choice, this.key, descending), unordered: true }
+    const keys = toKeys({ records, key, descending })
+    if (keys === undefined) return { kind: 'wrong', reason: outOfOrder(choice, key, descending) }
+    const window = {
+      ...choice,
+      ...keys,
+      descending,
+      low: lowOf(choice),
+      records,
+      atEnd: !follows && isEnd(page, choice),
+      fromTop: descending && choice.page === 1,
+      fromStart: !descending && choice.page === 1,
+      count: page.count,
+    }
+    return { kind: 'window', window }
   }
 
   #follows(page: ListPage, choice: PageChoice): boolean {
@@ -216,28 +207,9 @@ export class Source {
     if (typeof page.next === 'string') {
       const url = URL.parse(page.next, 'http://service')
       if (url?.searchParams.get('page') === String(choice.page + 1)) return true
-      this.#requests.oddNext++
+      this.#read.state.requests.oddNext++
     }
     return page.count !== undefined && page.count > choice.page * choice.pageSize
-  }
-
-  #toWindow(
-    page: ListPage,
-    { choice, descending, atEnd }: { choice: PageChoice; descending: boolean; atEnd: boolean },
-  ): Window | undefined {
-    const keys = toKeys({ records: page.records, key: this.key, descending })
-    if (keys === undefined) return undefined
-    return {
-      ...choice,
-      ...keys,
-      descending,
-      low: lowOf(choice),
-      records: page.records,
-      atEnd,
-      fromTop: descending && choice.page === 1,
-      fromStart: !descending && choice.page === 1,
-      count: page.count,
-    }
   }
 }
 
@@ -247,7 +219,7 @@ function toAnswer(error: unknown, choice: PageChoice): Answer {
   if ((error instanceof NotFound || error instanceof Refused) && error.byService && choice.page > 1)
     return beyond(choice)
   if (error instanceof Refused && error.byService)
-    return { kind: 'wrong', reason: `the list is not ordered: ${error.message}`, unordered: true }
+    return { kind: 'wrong', reason: `the list is not ordered: ${error.message}` }
   if (error instanceof BillingError && (error.retryable || error instanceof NotFound))
     return { kind: 'lost', error }
   throw error
@@ -258,8 +230,9 @@ function beyond(choice: PageChoice): Answer {
 }
 
 /**
- * Whether a last page holds fewer records than its own count says. Deletes since the count explain it, and so does a
- * record that was left out of the slice. The first page is refused then, and so is every page that another one follows.
+ * Whether a last page holds fewer records than its own count says. Where it begins below the upper bound of its range, a
+ * chain may begin there, so it must not be taken for whole. (The first page is refused then, and so is every page that
+ * another one follows.)
  */
 function lacksRecords({ atEnd, low, records, count }: Window): boolean {
   return atEnd && low > 0 && count !== undefined && records.length < count - low
@@ -269,8 +242,6 @@ function lacksRecords({ atEnd, low, records, count }: Window): boolean {
 function isEnd({ records, next, count = 0 }: ListPage, { page, pageSize }: PageChoice): boolean {
   return records.length < pageSize || (next === null && count <= page * pageSize)
 }
-
-const inARow = `${maxTries} times in a row`
 
 function tooShort({ page, pageSize }: PageChoice, { length, due }: { length: number; due: number }): string {
   return `page ${page} of ${pageSize} held ${length} records instead of ${due}, ${inARow}: records seem to be removed after the list is split into pages`

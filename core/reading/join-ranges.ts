@@ -1,6 +1,5 @@
-import { newPass } from '../start-state.ts'
-import type { Range, ReadState } from '../state.ts'
-import type { RangePlan } from './range-plan.ts'
+import type { RangePlan } from './plan-read.ts'
+import { newPass, type Range, type RangeState } from './range-state.ts'
 
 /** The states of ranges do not belong to their plan, or its ranges leave a gap. */
 export class RangesMismatchError extends Error {
@@ -12,7 +11,7 @@ export class RangesMismatchError extends Error {
 }
 
 /** `left`: ranges that have not ended, by their number. */
-export type Joined = { kind: 'joined'; state: ReadState } | { kind: 'open'; left: number[] }
+export type Joined = { kind: 'joined'; state: RangeState } | { kind: 'open'; left: number[] }
 
 /**
  * Joins ranges to the state of the whole read. If all are whole, what is left to do is to look for hidden records. If
@@ -22,27 +21,26 @@ export type Joined = { kind: 'joined'; state: ReadState } | { kind: 'open'; left
  *
  * @throws {RangesMismatchError}
  */
-export function joinRanges(plan: RangePlan, states: readonly (ReadState | undefined)[]): Joined {
+export function joinRanges(plan: RangePlan, states: readonly (RangeState | undefined)[]): Joined {
   const { root, ranges } = plan
   if (!isWithoutGap(ranges.map(({ range }) => range)) || states.length !== ranges.length)
     throw new RangesMismatchError()
-  for (const [at, state] of states.entries())
-    if (state !== undefined && !isOf({ root, range: ranges[at]?.range }, state))
+  for (const [index, state] of states.entries())
+    if (state !== undefined && !isOf({ root, range: ranges[index]?.range }, state))
       throw new RangesMismatchError()
   const read = states.filter((state) => state !== undefined)
   const isBroken = read.some(({ pass }) => pass.phase === 'pages')
-  const left = [...states.keys()].filter((at) => states[at]?.pass.phase !== 'ended')
+  const left = [...states.keys()].filter((index) => states[index]?.pass.phase !== 'ended')
   if (left.length > 0 && !isBroken) return { kind: 'open', left }
   return { kind: 'joined', state: merge(root, { read, isBroken }) }
 }
 
 function merge(
-  root: ReadState,
-  { read, isBroken }: { read: readonly ReadState[]; isBroken: boolean },
-): ReadState {
+  root: RangeState,
+  { read, isBroken }: { read: readonly RangeState[]; isBroken: boolean },
+): RangeState {
   const all = [root, ...read]
-  const sum = (number: (state: ReadState) => number) => all.reduce((total, state) => total + number(state), 0)
-  const watched = toUnseen(root, read)
+  const { watched } = root
   const countAfter = read.at(-1)?.countAfter
   return {
     ...root,
@@ -52,18 +50,16 @@ function merge(
       ...(root.countBefore !== undefined && { size: root.countBefore }),
       phase: isBroken ? 'pages' : 'ended',
     },
-    ...(watched && { watched }),
-    requests: {
-      made: sum(({ requests }) => requests.made),
-      oddNext: sum(({ requests }) => requests.oddNext),
-    },
-    counts: {
-      windows: sum(({ counts }) => counts.windows),
-      linksRepaired: sum(({ counts }) => counts.linksRepaired),
-      records: sum(({ counts }) => counts.records),
-      rejected: sum(({ counts }) => counts.rejected),
-      duplicatesDropped: sum(({ counts }) => counts.duplicatesDropped),
-    },
+    // Only sampled records that no range has met can be hidden.
+    ...(watched && {
+      watched: Object.fromEntries(
+        Object.entries(watched).filter(([id]) =>
+          read.every((state) => Object.hasOwn(state.watched ?? {}, id)),
+        ),
+      ),
+    }),
+    requests: sumByName(all.map(({ requests }) => requests)),
+    counts: sumByName(all.map(({ counts }) => counts)),
     ...(countAfter !== undefined && { countAfter }),
     seen: {
       ignored: sumByName(all.map(({ seen }) => seen.ignored)),
@@ -74,17 +70,10 @@ function merge(
   }
 }
 
-/** The sampled records that no range has met: only these can be hidden. */
-function toUnseen({ watched }: ReadState, read: readonly ReadState[]): ReadState['watched'] {
-  if (watched === undefined) return undefined
-  const isUnseen = (id: string) => read.every((state) => Object.hasOwn(state.watched ?? {}, id))
-  return Object.fromEntries(Object.entries(watched).filter(([id]) => isUnseen(id)))
-}
-
-function sumByName(counts: readonly Record<string, number>[]): Record<string, number> {
+function sumByName<Name extends string>(all: readonly Record<Name, number>[]): Record<Name, number> {
   const total: Record<string, number> = {}
-  for (const [name, count] of counts.flatMap((one) => Object.entries(one)))
-    total[name] = (total[name] ?? 0) + count
+  for (const [name, number] of all.flatMap((one) => Object.entries<number>(one)))
+    total[name] = (total[name] ?? 0) + number
   return total
 }
 
@@ -93,15 +82,15 @@ function isWithoutGap(ranges: readonly Range[]): boolean {
   const bounds = ranges.map(({ downTo }) => downTo ?? -Infinity)
   return (
     bounds.at(-1) === -Infinity &&
-    ranges.every(({ upTo = Infinity }, at) => upTo === (at === 0 ? Infinity : bounds[at - 1])) &&
-    ranges.every(({ upTo = Infinity }, at) => upTo > (bounds[at] ?? NaN))
+    ranges.every(({ upTo = Infinity }, index) => upTo === (index === 0 ? Infinity : bounds[index - 1])) &&
+    ranges.every(({ upTo = Infinity }, index) => upTo > (bounds[index] ?? NaN))
   )
 }
 
-function isOf({ root, range }: { root: ReadState; range: Range | undefined }, state: ReadState): boolean {
+function isOf({ root, range }: { root: RangeState; range: Range | undefined }, state: RangeState): boolean {
   return (
+    state.isPart === true &&
     state.startedAt === root.startedAt &&
-    state.range !== undefined &&
     state.range.upTo === range?.upTo &&
     state.range.downTo === range?.downTo
   )

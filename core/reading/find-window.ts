@@ -1,4 +1,33 @@
-import type { Sizes } from '../pages/page-choice.ts'
+import type { PageChoice } from './window.ts'
+
+/** The page sizes to use. The API allows up to 100; a service may have a lower cap. */
+export interface Sizes {
+  least: number
+  most: number
+}
+
+/** Sizes below 80 never reach further than the best of 80 to 100 does on average. */
+export const usualSizes: Sizes = { least: 80, most: 100 }
+
+/** A window that reaches down less than this may hold nothing new. */
+const leastReach = 4
+
+/**
+ * Chooses the page that contains the place and reaches furthest below it: 87 places on average, so a list costs 1.15
+ * requests per 100 records.
+ */
+export function choosePageBelow(place: number, sizes: Sizes): PageChoice {
+  let best: PageChoice = { page: 1, pageSize: sizes.most }
+  let furthest = -Infinity
+  for (let pageSize = sizes.most; pageSize > leastReach; pageSize--) {
+    // Smaller sizes only if none of the usual ones fits, which happens under a low cap.
+    if (pageSize < sizes.least && furthest >= leastReach) break
+    const page = Math.floor(place / pageSize) + 1
+    const reach = place - (page - 1) * pageSize
+    if (reach > furthest) [best, furthest] = [{ page, pageSize }, reach]
+  }
+  return best
+}
 
 /**
  * Searches a moving list for a border: the place where the keys rise above (or reach) a value.
@@ -11,7 +40,7 @@ export class BorderSearch {
   #guess: number | undefined
   #under = -1
   #over = Infinity
-  #asked = 0
+  #tried = 0
   readonly #reach: number
   #step: number
 
@@ -42,14 +71,14 @@ export class BorderSearch {
 
   /** No answer came: tries a window nearby. */
   noAnswer(): void {
-    this.guess(this.#asked + retryOffset)
+    this.guess(this.#tried + retryOffset)
   }
 
   /** The next place to request, in a window that reaches down from it. */
   next(): number {
     this.tries++
-    this.#asked = this.#choose()
-    return this.#asked
+    this.#tried = this.#choose()
+    return this.#tried
   }
 
   #choose(): number {

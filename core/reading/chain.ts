@@ -1,12 +1,9 @@
-import { choosePageBelow } from '../pages/page-choice.ts'
-import { takeGroup } from '../ties/tie-group.ts'
-import { toTimestamp } from '../instant.ts'
-import { toLink } from './link.ts'
-import { maxUndated, type Pass } from '../pass.ts'
-import type { Reading } from '../reading.ts'
-import type { ReadStep } from '../state.ts'
-import { BorderSearch } from './border-search.ts'
-import { oldestOf, type Window } from './window.ts'
+import { BorderSearch, choosePageBelow } from './find-window.ts'
+import { toTimestamp } from './instant.ts'
+import type { ReadStep } from './range-state.ts'
+import { maxUndated, type Reading } from './reading.ts'
+import { takeGroup } from './ties.ts'
+import { oldestOf, toLink, type Window } from './window.ts'
 
 export type ChainEnd = { kind: 'whole' } | { kind: 'capped' } | { kind: 'broken'; reason: string }
 
@@ -26,13 +23,13 @@ const maxTops = 3
  * One request at a time: a window that is chosen after the last answer is chosen by where the list is now. Several
  * requests at once come from several ranges.
  */
-export async function* followChain(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, ChainEnd> {
-  let top = pass.frontier.at === Infinity
+export async function* followChain(reading: Reading): AsyncGenerator<ReadStep, ChainEnd> {
+  let top = reading.frontier.at === Infinity
   for (let restarts = 0; restarts <= maxRestarts;) {
-    const found = yield* findLink(pass, top)
+    const found = yield* findLink(reading, top)
     if (found.kind !== 'linked') return found
     if (found.isNew && found.tries > 1) reading.state.counts.linksRepaired++
-    const joined = yield* join(reading, pass, found)
+    const joined = yield* join(reading, found)
     if (joined.kind === 'whole' || joined.kind === 'broken' || joined.kind === 'capped') return joined
     top = joined.kind === 'moved'
     if (top) restarts++
@@ -56,16 +53,19 @@ interface Linked {
  * above the frontier is left, or no other window links, the newest page is requested: it links by itself if it
  * reaches the frontier.
  */
-async function* findLink(pass: Pass, startsAtTop: boolean): AsyncGenerator<ReadStep, Linked | ChainEnd> {
-  const { frontier, source } = pass
-  const border = new BorderSearch(source.sizes, pass.place)
+async function* findLink(
+  reading: Reading,
+  startsAtTop: boolean,
+): AsyncGenerator<ReadStep, Linked | ChainEnd> {
+  const { frontier, fetcher, state } = reading
+  const border = new BorderSearch(fetcher.sizes, state.pass.place)
   let isTop = startsAtTop
   let isTopEmpty = false
   let [tops, lost, beyond] = [0, 0, 0]
   for (;;) {
     const answer = isTop
-      ? await source.ask({ page: 1, pageSize: source.sizes.most }, { descending: true })
-      : await source.ask(choosePageBelow(border.next(), source.sizes))
+      ? await fetcher.ask({ page: 1, pageSize: fetcher.sizes.most }, { descending: true })
+      : await fetcher.ask(choosePageBelow(border.next(), fetcher.sizes))
     if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
     if (answer.kind === 'capped') return answer
     // Not even the newest page comes: the service is down, which says nothing about the list.
@@ -80,7 +80,7 @@ async function* findLink(pass: Pass, startsAtTop: boolean): AsyncGenerator<ReadS
         return { kind: 'linked', window, isNew: link === 'links', tries: border.tries }
       if (isTop) {
         isTopEmpty = window.records.length === 0
-        if (source.count !== undefined) border.guess(Math.max(0, source.count - window.records.length))
+        if (fetcher.count !== undefined) border.guess(Math.max(0, fetcher.count - window.records.length))
       } else if (link === 'over') border.sawOver(window.low)
       else {
         border.sawUnder(window.low + window.records.length - 1)
@@ -96,43 +96,43 @@ async function* findLink(pass: Pass, startsAtTop: boolean): AsyncGenerator<ReadS
     if (isTop) tops++
     const isExhausted = border.tries >= maxTries || lost >= maxLost
     if (isTop && (isExhausted || tops >= maxTops))
-      return { kind: 'broken', reason: whyBroken(pass, { lost, tries: border.tries }) }
+      return { kind: 'broken', reason: whyBroken(reading, { lost, tries: border.tries }) }
     isTop = !isTop && (isNextTop || isExhausted || beyond === maxBeyond)
-    yield await pass.step()
+    yield await reading.step()
   }
 }
 
-function whyBroken({ frontier, source }: Pass, { lost, tries }: { lost: number; tries: number }): string {
+function whyBroken({ frontier, fetcher }: Reading, { lost, tries }: { lost: number; tries: number }): string {
   const where = frontier.at === Infinity ? 'at the newest record' : `at ${toTimestamp(frontier.at)}`
   if (lost >= maxLost)
     return `the chain broke ${where}: ${lost} requests for windows there failed although the newest page could be read`
-  return source.unserved !== undefined
-    ? `the chain broke ${where}: ${source.unserved}`
+  return fetcher.unserved !== undefined
+    ? `the chain broke ${where}: ${fetcher.unserved}`
     : `the chain broke ${where}: none of ${tries} windows held both a newer and an older record`
 }
 
 /** Takes a window that links, and the tie group that extends past its end, if there is one. */
 async function* join(
   reading: Reading,
-  pass: Pass,
   { window, isNew }: Linked,
 ): AsyncGenerator<ReadStep, ChainEnd | { kind: 'joined' } | { kind: 'moved' }> {
-  if (isNew) yield await pass.take(window)
+  if (isNew) yield await reading.take(window)
   let last = window
   if (!isNew || (isOneGroupAtTop(window) && !reading.isBelow(oldestOf(window)))) {
-    const group = yield* takeGroup(reading, pass, window)
+    const group = yield* takeGroup(reading, window)
     if (group.kind === 'broken' || group.kind === 'capped' || group.kind === 'moved') return group
     if (group.kind === 'held') {
       last = group.window
-      yield await pass.take(last)
+      yield await reading.take(last)
     }
   }
-  if (reading.state.range !== undefined && reading.state.undated.length > 0)
+  if (reading.state.isPart && reading.state.undated.length > 0)
     return { kind: 'broken', reason: reading.undatedReason }
-  if (last.fromStart || reading.isBelow(oldestOf(last))) return { kind: 'whole' }
+  if (reading.isBelow(oldestOf(last))) reading.state.sawBound = true
+  if (last.fromStart || reading.state.sawBound) return { kind: 'whole' }
   if (reading.state.undated.length > maxUndated)
     return { kind: 'broken', reason: `more than ${maxUndated} records have no readable key` }
-  const { endless } = pass
+  const { endless } = reading
   return endless === undefined ? { kind: 'joined' } : { kind: 'broken', reason: endless }
 }
 

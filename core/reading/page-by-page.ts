@@ -1,10 +1,9 @@
-import { BillingError, NotFound, Refused } from '../../billing/errors.ts'
-import type { ListPage } from '../../billing/reply.ts'
-import type { Pass } from '../pass.ts'
-import type { Reading } from '../reading.ts'
-import { identityOf } from '../record.ts'
-import { RequestsUsedUp } from '../source.ts'
-import type { ReadStep } from '../state.ts'
+import { BillingError, NotFound, Refused } from '../billing/errors.ts'
+import type { ListPage } from '../billing/reply.ts'
+import { RequestsUsedUp } from './fetch-window.ts'
+import type { ReadStep } from './range-state.ts'
+import type { Reading } from './reading.ts'
+import { identityOf } from './record.ts'
 
 type PageAnswer =
   | { kind: 'page'; page: ListPage }
@@ -26,27 +25,28 @@ const maxRepeated = 20
  *
  * It ends also where the service never does: some pages past its first count, or where pages come again.
  */
-export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<ReadStep, void> {
-  const { source } = pass
-  const order: { ordering?: string } = { ordering: source.key }
+export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, void> {
+  const { fetcher, state } = reading
+  const { pass } = state
+  const order: { ordering?: string } = { ordering: reading.key }
   const begun = new Set<string>()
   let [lostInARow, repeated, longestPage] = [0, 0, 1]
   for (;;) {
-    const answer = await askPage(pass, order)
-    if (answer.kind === 'capped') reading.state.capped = true
+    const answer = await askPage(reading, order)
+    if (answer.kind === 'capped') state.capped = true
     if (answer.kind === 'capped') return
     if (answer.kind === 'end') {
       const { counted = 0, error } = answer
       const message = error === undefined ? '' : `: ${error.message}`
-      if ((pass.page - 1) * Math.max(source.sizes.most, longestPage) < counted)
+      if ((pass.page - 1) * Math.max(fetcher.sizes.most, longestPage) < counted)
         reading.addReason(`the service counts ${counted} records but refuses page ${pass.page}${message}`)
       return
     }
     if (answer.kind === 'lost') {
       reading.addReason(`page ${pass.page} could not be read: ${String(answer.error)}`)
-      if (++lostInARow >= maxLostInARow && !source.exhausted) {
+      if (++lostInARow >= maxLostInARow && !fetcher.exhausted) {
         // If the service is down, this says nothing about the list.
-        await source.page({ page: 1, pageSize: source.sizes.most })
+        await fetcher.page({ page: 1, pageSize: fetcher.sizes.most })
         reading.addReason(`${lostInARow} pages in a row could not be read although page 1 could`)
         return
       }
@@ -58,8 +58,8 @@ export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<R
       begun.add(first)
     }
     pass.page++
-    yield answer.kind === 'page' ? await pass.takePage(answer.page) : await pass.step()
-    const { size = mostUncounted } = source
+    yield answer.kind === 'page' ? await reading.takePage(answer.page) : await reading.step()
+    const { size = mostUncounted } = pass
     const most = Math.ceil(size / longestPage) + pagesBeyondCount
     if (pass.page > most)
       reading.addReason(
@@ -72,23 +72,24 @@ export async function* readPages(reading: Reading, pass: Pass): AsyncGenerator<R
 }
 
 /** Requests the next page of the pass. The order is dropped where the service refuses it: it may still list. */
-async function askPage(pass: Pass, order: { ordering?: string }): Promise<PageAnswer> {
-  const { page, source } = pass
-  if (source.exhausted) return { kind: 'capped' }
+async function askPage(reading: Reading, order: { ordering?: string }): Promise<PageAnswer> {
+  const { fetcher } = reading
+  const { page } = reading.state.pass
+  if (fetcher.exhausted) return { kind: 'capped' }
   try {
-    const answer = await source.page({ page, pageSize: source.sizes.most, ...order })
+    const answer = await fetcher.page({ page, pageSize: fetcher.sizes.most, ...order })
     return answer.records.length === 0
       ? { kind: 'end', counted: answer.count }
       : { kind: 'page', page: answer }
   } catch (error) {
     if (error instanceof RequestsUsedUp) return { kind: 'capped' }
     if (error instanceof NotFound && error.byService && page > 1)
-      return { kind: 'end', counted: source.count }
+      return { kind: 'end', counted: fetcher.count }
     if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }
     if (!(error instanceof Refused)) throw error
-    if (order.ordering === undefined && page > 1) return { kind: 'end', counted: source.count, error }
+    if (order.ordering === undefined && page > 1) return { kind: 'end', counted: fetcher.count, error }
     if (order.ordering === undefined) throw error
     delete order.ordering
-    return askPage(pass, order)
+    return askPage(reading, order)
   }
 }

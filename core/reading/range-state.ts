@@ -1,0 +1,214 @@
+import type { ListPage } from '../billing/reply.ts'
+import type { ListResource } from '../billing/resources/resource.ts'
+import type { Sizes } from './find-window.ts'
+import type { Instant } from './instant.ts'
+import type { SourceRecord } from './record.ts'
+import type { FrontierState, PageChoice } from './window.ts'
+
+/** The ids of all records written so far, kept by the caller on disk. */
+export interface IdSet {
+  /** Adds records and returns for each whether it is new: its id, or its `created`, which never changes. */
+  add(records: readonly Identity[]): boolean[] | Promise<boolean[]>
+}
+
+/** `id`: the id, or what tells the record from another one with the same id. `created`: undefined if unreadable. */
+export interface Identity {
+  id: string
+  created: Instant | undefined
+}
+
+/** A request for one page; the caller retries it until it succeeds or is lost. */
+export interface PageRequest extends PageChoice {
+  ordering?: string
+  filters: Readonly<Record<string, string>>
+  /** To be called before each request that is sent, retries included, so that they are counted; it may refuse one. */
+  beforeSend: () => void
+}
+
+export type FetchPage = (request: PageRequest) => Promise<ListPage>
+
+export interface ReadOptions {
+  resource: ListResource
+  filters?: Readonly<Record<string, string>>
+  testMode: boolean
+  /**
+   * Fetches one page, with its own retries. A `retryable` error of the billing room counts as a lost window; any other
+   * error ends the read.
+   */
+  fetchPage: FetchPage
+  /** Maximum number of list requests, retries included; reaching it ends the read as capped. */
+  maxRequests?: number
+  /** How long after its `created` a record can become visible. */
+  readLagMs: number
+  /** The Date of a response before this read, in ms since 1970; default: this machine's clock. */
+  serviceTime?: number
+  /** The newest `updated` in the list before this read; passed on to the outcome. */
+  newestUpdated?: Instant
+  now(): number
+  /** Resumes from this state instead of starting over. */
+  state?: RangeState
+  /**
+   * Reads only what changed since this instant (ms since 1970), over `ordering=updated`. Without it the list is read over
+   * `ordering=created`.
+   */
+  updatedSince?: number
+  /** Reads only what is newer than this. */
+  downTo?: Instant
+  /**
+   * Called at most once, and only if the frontier cannot tell which records are new: when the chain broke, when hidden
+   * records were found, when a list with statuses changed during the read, and over `ordering=updated`, where a record
+   * may come twice. Must hold the ids of the records of all steps yielded so far.
+   */
+  idSet(): Promise<IdSet>
+  /**
+   * The ids that several of the records of all steps have; called once, at the end. Absent if the caller does not mind.
+   */
+  repeatedIds?(): Promise<string[]>
+}
+
+/** The records with downTo < key <= upTo. A bound that is absent is infinite. */
+export interface Range {
+  upTo?: Instant
+  downTo?: Instant
+}
+
+/** A tie group that no window held completely, so it was swept. */
+export interface SweptGroup {
+  at: string
+  records: number
+  sweeps: number
+  /** What they cost. */
+  requests: number
+}
+
+/**
+ * Whether records may have changed to a hidden status during the read. `clear`: none found. `unread`: a record that
+ * changed since the read began shows under its status but was not read. `unordered`: the service does not show the last
+ * changes, so it cannot be checked. `unseen`: more changed under a status than one page shows.
+ */
+export type StatusCheck = 'clear' | 'unread' | 'unordered' | 'unseen'
+
+/**
+ * Everything that the read of a range needs to resume in another process, as small, plain JSON. It covers all steps
+ * yielded with it and before it. The whole list is one range, or the sum of several.
+ */
+export interface RangeState {
+  clock: 'service' | 'local'
+  /** ms since 1970 */
+  startedAt: number
+  /** When it began by the service's clock, in ms since 1970; absent if unknown. */
+  servedAt?: number
+  completeThrough: Instant
+  range: Range
+  /** The chain has met a record at or below its lower bound. */
+  sawBound?: true
+  /** Set if other ranges hold the rest of the list, so that this one has no outcome of its own. */
+  isPart?: true
+  /** The newest `updated` in the list before the read. */
+  newestUpdated?: Instant
+  pass: PassState
+  /** How many statuses have been read separately; -1 while the list itself is being read. */
+  statusesRead: number
+  /** Records sampled under each status before the read and not seen since: id to status. */
+  watched?: Record<string, string>
+  hiddenFound: boolean
+  /** Only after a read of a whole list with statuses that was not found to hide any. */
+  statusCheck?: StatusCheck
+  /** Each request that was sent, retries included, and responses whose `next` was neither null nor the following page. */
+  requests: { made: number; oddNext: number }
+  counts: {
+    /** Windows that were joined to the chain. */
+    windows: number
+    /** Links that took more than one try. */
+    linksRepaired: number
+    /** Written. */
+    records: number
+    rejected: number
+    /** Records seen again in an overlap and dropped. */
+    duplicatesDropped: number
+  }
+  countBefore?: number
+  countAfter?: number
+  /** What the records revealed about the service. */
+  seen: {
+    /** Filters that the service ignored, with the number of records that did not match. */
+    ignored: Record<string, number>
+    /** Whether the records say if they are live or test data. */
+    testMode: boolean
+  }
+  /** Records without a readable key: their identities. */
+  undated: string[]
+  ties: SweptGroup[]
+  reasons: string[]
+  capped: boolean
+}
+
+/** The progress over the list with one set of filters. */
+export interface PassState {
+  /** `chain`: window by window. `pages`: the chain broke, so page by page. */
+  phase: 'chain' | 'pages' | 'ended'
+  frontier?: FrontierState
+  /** Where the oldest record newer than the frontier was last seen. */
+  place?: number | undefined
+  /** The next page, while reading page after page. */
+  page: number
+  /** Windows that were joined to the chain. */
+  windows: number
+  /** Requests since the chain last got further. */
+  idle: number
+  /** How many records the list had at first, as it counted or showed them. */
+  size?: number
+  /** The page sizes that the service allows, where they are not the usual ones. */
+  sizes?: Sizes
+}
+
+export const newPass: Readonly<PassState> = { phase: 'chain', page: 1, windows: 0, idle: 0 }
+
+export interface Progress {
+  records: number
+  requests: number
+  /** The service's own count of the list; a hint. */
+  total: number | undefined
+}
+
+/** The new records of one or a few requests, newest first, and the state to resume from. */
+export interface ReadStep {
+  records: SourceRecord[]
+  /** Not an object, or without an id. */
+  rejected: unknown[]
+  state: RangeState
+  progress: Progress
+}
+
+/** A whole list with statuses may hide some records unless their status is requested. */
+export function statusesToWatch(options: ReadOptions): readonly string[] {
+  const { resource, filters, updatedSince, downTo, maxRequests } = options
+  const isWhole = [filters?.['status'], updatedSince, downTo, maxRequests].every((one) => one === undefined)
+  return isWhole ? (resource.statuses ?? []) : []
+}
+
+/** The state of a read before its first request. */
+export function startState(options: ReadOptions): RangeState {
+  const startedAt = options.now()
+  const { serviceTime, readLagMs, newestUpdated, updatedSince } = options
+  // Instants are whole microseconds: this is just below the first one that is wanted.
+  const downTo = updatedSince === undefined ? options.downTo : Math.ceil(updatedSince * 1000) - 1
+  return {
+    clock: serviceTime === undefined ? 'local' : 'service',
+    startedAt,
+    ...(serviceTime !== undefined && { servedAt: serviceTime }),
+    ...(newestUpdated !== undefined && { newestUpdated }),
+    completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
+    range: downTo === undefined || downTo === -Infinity ? {} : { downTo },
+    pass: newPass,
+    statusesRead: -1,
+    hiddenFound: false,
+    requests: { made: 0, oddNext: 0 },
+    counts: { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
+    seen: { ignored: {}, testMode: false },
+    undated: [],
+    ties: [],
+    reasons: [],
+    capped: false,
+  }
+}
