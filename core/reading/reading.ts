@@ -1,7 +1,7 @@
 import type { ListPage } from '../billing/reply.ts'
 import { WindowFetcher } from './fetch-window.ts'
+import { createFilters, type Filters } from './filters.ts'
 import { toInstant, type Instant } from './instant.ts'
-import { createRecordChecks, type Batch, type RecordChecks } from './record-checks.ts'
 import {
   statusesToWatch,
   type Identity,
@@ -9,11 +9,13 @@ import {
   type ReadOptions,
   type ReadStep,
 } from './range-state.ts'
-import { idOf, identityOf, isRecord } from './record.ts'
+import { idOf, identityOf, isRecord, TestModeMismatch } from './record.ts'
 import { Frontier, oldestOf, type Key, type Window } from './window.ts'
 
 /** With more records without a key than this, the list is read page by page. */
 export const maxUndated = 1000
+
+type Batch = Pick<ReadStep, 'records' | 'rejected'>
 
 /** A read of a range that is in progress: its state, and what resuming it needs besides. */
 export class Reading {
@@ -23,7 +25,7 @@ export class Reading {
   readonly filters: Readonly<Record<string, string>>
   readonly frontier: Frontier
   readonly fetcher: WindowFetcher
-  readonly checks: RecordChecks
+  readonly checks: Filters
 
   constructor(options: ReadOptions, state: RangeState) {
     const status = statusesToWatch(options)[state.statusesRead]
@@ -33,7 +35,7 @@ export class Reading {
     this.filters = { ...options.filters, ...(status !== undefined && { status }) }
     this.frontier = Frontier.from(state.pass.frontier)
     this.fetcher = new WindowFetcher(this)
-    this.checks = createRecordChecks({ ...options, filters: this.filters, seen: this.state.seen })
+    this.checks = createFilters(options.resource, this.filters)
   }
 
   /**
@@ -142,11 +144,28 @@ export class Reading {
     return (await (await this.options.idSet()).add(records)).includes(true)
   }
 
+  /**
+   * Checks a new record and adds it to the batch.
+   * @throws {TestModeMismatch}
+   */
   #add(batch: Batch, record: unknown): void {
-    this.checks.add(batch, record)
+    const { seen, watched } = this.state
     const id = idOf(record)
+    if (!isRecord(record) || id === undefined) {
+      batch.rejected.push(record)
+      return
+    }
+    const { test_mode: mode } = record
+    if (typeof mode === 'boolean') {
+      seen.testMode = true
+      const { resource, testMode } = this.options
+      if (mode !== testMode) throw new TestModeMismatch({ resource: resource.name, id, testMode })
+    }
+    const broken = this.checks.broken(record)
+    if (broken === undefined) batch.records.push(record)
+    else seen.ignored[broken] = (seen.ignored[broken] ?? 0) + 1
     // Sampled under a status before the read: it is not hidden.
-    if (id !== undefined && this.state.watched !== undefined) delete this.state.watched[id]
+    if (watched !== undefined) delete watched[id]
   }
 
   /**

@@ -51,3 +51,15 @@ export function tellApart(records: readonly unknown[]): void {
     } else copies.set(record, texts.add(text).size)
   }
 }
+
+/** The service answered with data of the other mode; none of it may be published. */
+export class TestModeMismatch extends Error {
+  override readonly name = 'TestModeMismatch'
+  readonly retryable = false
+  constructor({ resource, id, testMode }: { resource: string; id: string; testMode: boolean }) {
+    const [asked, got] = testMode ? ['test', 'live'] : ['live', 'test']
+    super(
+      `${resource} ${id} is ${got} data, but ${asked} data was requested; check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER`,
+    )
+  }
+}

@@ -126,8 +126,10 @@ function toGuess({ frontier, state }: Reading, window: Window): Partial<TieExten
 
 /**
  * Reads all places of the group repeatedly, until two successive sweeps show the same records, as many as there are
- * places before, between and after them: then no record can have escaped both. Each sweep uses another page size, so
- * that two replicas that differ by a record cannot hide one at the same border twice.
+ * places before, between and after them. A record can escape one sweep by sliding across a border between two pages, but
+ * then that sweep shows one record less than there are places, or another one that the next sweep must show as well.
+ * Each sweep uses another page size, so that two replicas that differ by a record cannot hide one at the same border
+ * twice.
  */
 async function* sweep(
   reading: Reading,
@@ -146,9 +148,8 @@ async function* sweep(
         `has ${numberOf(before)} records: no more than ${maxRecords} can be compared`,
       )
     const ids = new Set<string>()
-    const size =
-      reading.fetcher.sizes.most -
-      ((sweeps * 7) % (reading.fetcher.sizes.most - reading.fetcher.sizes.least + 1))
+    const { least, most } = reading.fetcher.sizes
+    const size = most - ((sweeps * 7) % (most - least + 1))
     for (let page = Math.floor(before.first / size) + 1; (page - 1) * size < before.end; page++) {
       const found = await lookUpWindow(reading, group, { page, pageSize: size })
       if (isDecided(found)) return found

@@ -51,12 +51,7 @@ export async function* readFromList(
 }
 
 /** Reads one range of a list, starting from its checkpoint or, without one, from its start. */
-export async function* readFromRange(
-  setup: SourceSetup & {
-    resource: ListName
-    start: RangeState
-  },
-): Source {
+export async function* readFromRange(setup: SourceSetup & { resource: ListName; start: RangeState }): Source {
   const state = (setup.from?.read ?? setup.start) as RangeState
   yield* readRange({ ...toReadOptions(setup), state })
   return undefined

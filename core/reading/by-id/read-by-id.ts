@@ -8,8 +8,7 @@ import {
   type IdState,
   type IdResult,
 } from './id-state.ts'
-import { TestModeMismatch } from '../record-checks.ts'
-import { idOf } from '../record.ts'
+import { idOf, TestModeMismatch } from '../record.ts'
 import { maxTries } from '../fetch-window.ts'
 import type { Progress } from '../range-state.ts'
 

@@ -3,7 +3,7 @@ import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billin
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toTimestamp } from '../../../core/reading/instant.ts'
-import { TestModeMismatch } from '../../../core/reading/record-checks.ts'
+import { TestModeMismatch } from '../../../core/reading/record.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
