@@ -1,24 +1,13 @@
 import { closeImport } from '../../core/imports/close.ts'
 import { leaseOf } from '../../core/imports/restored-ledger.ts'
-import { type ImportPlan, uploadOf } from '../../core/imports/plan.ts'
+import type { ImportPlan } from '../../core/imports/plan.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
-import { removeIfPermitted } from '../../core/storage/file-store.ts'
 import type { View } from '../../core/runs/view/view.ts'
+import { fetchInput } from './fetch-input.ts'
 import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
-import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-
-/**
- * Removes what a command handed over, and the run has a copy of. Not sooner: two attempts to open the run may be at work at
- * once, and the one that counts may be the second to fetch it.
- */
-async function dropUpload({ deps, source }: { deps: ActivityDeps; source: string }): Promise<void> {
-  const upload = uploadOf(source)
-  if (!deps.shared.isShared || deps.files === undefined || upload === undefined) return
-  for (const { path } of await deps.files.list(upload)) await removeIfPermitted(deps.files, path)
-}
 
 /** Ends an import: writes its report and files and releases its lease. */
 export function createCloseImport({ deps, rates, attempts }: SendDeps) {
@@ -30,6 +19,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     const { folder } = context
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
+    await fetchInput(folder, plan)
     const { dataDir } = folder
     const isShared = deps.shared.isShared
     const closed = await context.outlast(async () => {
@@ -38,7 +28,6 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     })
     await folder.keep()
     await folder.prune()
-    await dropUpload({ deps, source: plan.source })
     await context.outlast(() => state.leases.release({ name: leaseOf(plan.run), owner: context.owner }))
     rates.end(plan)
     observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })

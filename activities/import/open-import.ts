@@ -1,5 +1,6 @@
 import { customers } from '../../core/billing/resources/customers.ts'
 import { join, relative } from 'node:path'
+import { filesOf } from '../../core/imports/input-files.ts'
 import { parseImportInput, type ParsedImport } from '../../core/imports/input.ts'
 import { type Mapping, readMapping } from '../../core/imports/mapping/mapping.ts'
 import { findKeptPlan, openImport } from '../../core/imports/open.ts'
@@ -12,7 +13,7 @@ import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
 /** Fetches the files that an input names. */
-async function fetchInput(folder: StepFolder, { file, mapping }: ParsedImport): Promise<void> {
+async function fetchNamed(folder: StepFolder, { file, mapping }: ParsedImport): Promise<void> {
   for (const path of [file, mapping]) if (path !== undefined) await folder.fetchFile(path)
   if (mapping === undefined) return
   // Read again, and checked, when the import is opened.
@@ -32,9 +33,12 @@ export function createOpenImport(deps: ActivityDeps) {
     if (input.identity !== undefined) refuseOther({ run: input.identity, worker: deps.identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     await watch(deps.billing).list({ resource: customers, page: 1, pageSize: 1, tries: 1, signal })
-    await fetchInput(folder, input)
+    await fetchNamed(folder, input)
     const inFolder = { ...deps, dataDir }
     const plan = await openImport({ deps: inFolder, input, execution, startedAt, takeLeases })
+    // One that a command has stored is there already.
+    if (deps.shared.isShared && plan.file !== input.file)
+      for (const path of await filesOf({ dataDir, ...plan })) await deps.files?.put(path, join(dataDir, path))
     return await toOpened(deps, plan)
   }
 }

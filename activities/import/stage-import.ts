@@ -6,6 +6,7 @@ import { toReceiptTables } from '../../core/imports/receipt.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
+import { fetchInput } from './fetch-input.ts'
 import { gapDeps } from './gap-deps.ts'
 
 interface StageDeps {
@@ -22,6 +23,7 @@ export function createStageImport({ deps, rates, stagedHere }: StageDeps) {
     { plan }: { plan: ImportPlan },
   ): Promise<Staged & { tables: Table[] }> => {
     const { signal } = context
+    await fetchInput(context.folder, plan)
     const billing = context.watch(rates.forRun({ run: plan.run, ...plan.limits }))
     const staged = await context.outlast(() =>
       stageRun({

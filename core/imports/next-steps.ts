@@ -14,7 +14,7 @@ export function importNextSteps(options: {
   counts: ReportCounts
   /** The first parked row. */
   parkedRow: number | undefined
-  /** The person's own file. Default: the run's copy, which identifies the same run. */
+  /** The person's own file. Default: the stored copy, which identifies the same run. */
   origin?: Origin | undefined
   /** What the service said of the first row that was not done. */
   message?: string | undefined
@@ -113,7 +113,7 @@ const toWords = (reading: Origin['reading']) => reading.flatMap(([option, value]
 
 const rows = (count: number) => (count === 1 ? 'row' : 'rows')
 
-/** The files of a plan: the run's own copies, which identify the same run as the originals. */
+/** The files of a plan: the stored copies, which identify the same run as the originals. */
 const filesOf = ({ mapping, columns }: ImportPlan, dataDir: string) => ({
   mapping: join(dataDir, mapping),
   columns,

@@ -1,27 +1,23 @@
-import { mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises'
-import { basename, dirname, join, relative } from 'node:path'
+import { createHash } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
 import { insideFolder } from '../runs/inside-folder.ts'
 import { type Execution, namesIn } from '../runs/name.ts'
 import { readDecisions } from '../runs/run-files.ts'
-import { replaceFile, syncPath } from '../storage/durable.ts'
+import { replaceFile } from '../storage/durable.ts'
 import { toNonRetryable } from './errors.ts'
+import { prepareInput, storedPlace } from './input-files.ts'
 import { importLimits, importSettings, type ParsedImport } from './input.ts'
-import { importKinds } from './kinds.ts'
+import { type ImportKindName, importKinds } from './kinds.ts'
+import { type Mapping, readingOf, readMapping, toMapping } from './mapping/mapping.ts'
+import { type ImportPlan, runFiles } from './plan.ts'
 import { leaseOf } from './restored-ledger.ts'
-import { conventionsIn, type Mapping, readMapping, toMapping } from './mapping/mapping.ts'
-import { type ImportPlan, runFiles, uploadPrefix } from './plan.ts'
 import { readPlan } from './run-files.ts'
-import { copyInput, fingerprintOf, type InputFiles, isCopyIntact } from './upload.ts'
-
-interface Place {
-  dataDir: string
-  workflowId: string
-}
 
 /**
- * Copies the files of an import into the run's folder, and keeps the plan there. Starting the same rows,
- * read the same way, under the same workflow id resumes that run.
+ * Plans an import and keeps the plan in the run's folder. Starting the same rows, read the same way, under the same
+ * workflow id resumes that run.
  *
  * @throws {InvalidInput} a file is outside the data folder, or does not exist
  * @throws {InvalidFile}
@@ -36,30 +32,49 @@ export async function openImport(options: {
 }): Promise<ImportPlan> {
   const { deps, input, execution, takeLeases } = options
   const { dataDir, identity } = deps
-  const { kind, columns, sendAgain, dryRun } = input
-  const place = { dataDir, workflowId: execution.workflowId }
-  const available = await withKeptCopy({ ...place, input })
-  const files = await findInput({ input: available, dataDir }).catch((error: unknown) => {
+  const { dryRun } = input
+  const { hash, ...stored } = await storeInput({ dataDir, input }).catch((error: unknown) => {
     throw toNonRetryable(error)
   })
-  await mkdir(join(dataDir, 'imports'), { recursive: true })
-  const fresh = await mkdtemp(join(dataDir, 'imports', '.incoming-'))
-  try {
-    const copied = await copyInput({ files, to: fresh })
-    const { workspace, mode } = identity
-    const reading = { kind, columns, sendAgain, workspace, mode }
-    const fingerprint = await fingerprintOf({ folder: fresh, copied, ...reading })
-    const named = await nameImport({ ...place, fingerprint, dryRun })
-    await takeLeases([leaseOf(named.run)])
-    const at = (name: string) => join(named.folder, runFiles.input, name)
-    const paths = { file: at(copied.file), mapping: at(copied.mapping) }
-    const plan = await toPlan({ ...options, ...named, ...paths, fingerprint })
-    await keepInput({ dataDir, plan, fresh })
-    await removeUpload({ dataDir, file: files.file })
-    return plan
-  } finally {
-    await rm(fresh, { recursive: true, force: true })
-  }
+  const fingerprint = fingerprintOf({ ...input, ...identity, hash })
+  const named = await nameImport({ dataDir, workflowId: execution.workflowId, fingerprint, dryRun })
+  await takeLeases([leaseOf(named.run)])
+  const plan = await toPlan({ ...options, ...named, ...stored, fingerprint })
+  const folder = join(dataDir, plan.folder)
+  for (const name of [runFiles.ended, runFiles.shown]) await rm(join(folder, name), { force: true })
+  await replaceFile(join(folder, runFiles.plan), JSON.stringify(plan))
+  return plan
+}
+
+/** The input as it is stored. One that a command has stored has its mapping, and is not copied again. */
+async function storeInput({ dataDir, input }: { dataDir: string; input: ParsedImport }) {
+  const { kind, columns, file, mapping } = input
+  const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
+  const path = await inside(file)
+  const base: Mapping = mapping === undefined ? {} : await readMapping(await inside(mapping))
+  for (const lookup of Object.values(base.lookups ?? {})) await inside(lookup)
+  const place = storedPlace(file)
+  const isWhole = mapping === `${place?.folder}/mapping.json` && Object.keys(readingOf(input)).length === 0
+  if (place !== undefined && isWhole) return { hash: place.hash, file, mapping }
+  await using prepared = await prepareInput({
+    dataDir,
+    files: { kind, columns, file: path, mapping: toMapping({ ...input, base }) },
+  })
+  return { hash: prepared.hash, ...(await prepared.keep()) }
+}
+
+/** Equal only for the same rows read the same way: such an import resumes instead of starting over. */
+export function fingerprintOf(of: {
+  hash: string
+  kind: ImportKindName
+  workspace: string
+  mode: 'live' | 'test'
+  columns?: readonly string[] | undefined
+  sendAgain?: readonly number[] | undefined
+}): string {
+  const { hash, kind, workspace, mode, columns, sendAgain = [] } = of
+  const reading = JSON.stringify({ hash, kind, workspace, mode, columns, sendAgain })
+  return createHash('sha256').update(reading).digest('hex').slice(0, 32)
 }
 
 type Copied = Pick<ImportPlan, 'run' | 'folder' | 'file' | 'mapping' | 'fingerprint'>
@@ -85,7 +100,6 @@ async function toPlan(options: Parameters<typeof openImport>[0] & Copied): Promi
     does,
     resource: `${one}s`,
     listed,
-    source: input.file,
     approval: input.approval || does === 'delete',
     confirmCanary: input.confirmCanary && does !== 'update',
     attended: input.attended || input.approval,
@@ -97,17 +111,6 @@ async function toPlan(options: Parameters<typeof openImport>[0] & Copied): Promi
       canary: decisions.some(({ about }) => about === 'canary'),
     },
   }
-}
-
-/** Resolves the files of an input, all inside the data folder, and the mapping to read them with. */
-async function findInput({ input, dataDir }: { input: ParsedImport; dataDir: string }): Promise<InputFiles> {
-  const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
-  const base: Mapping = input.mapping === undefined ? {} : await readMapping(await inside(input.mapping))
-  for (const path of Object.values(base.lookups ?? {})) await inside(path)
-  const mapping = toMapping({ ...input, base })
-  // Refuses an unknown locale before anything is copied.
-  conventionsIn(mapping)
-  return { kind: input.kind, columns: input.columns, file: await inside(input.file), mapping }
 }
 
 /**
@@ -129,48 +132,14 @@ async function nameImport(options: {
 }
 
 /** The plan that an earlier attempt to open this execution kept. */
-export async function findKeptPlan(place: Place & { runId: string }): Promise<ImportPlan | undefined> {
-  for await (const plan of plansOf(place)) if (plan.execution.runId === place.runId) return plan
+export async function findKeptPlan(of: {
+  dataDir: string
+  workflowId: string
+  runId: string
+}): Promise<ImportPlan | undefined> {
+  for await (const { folder } of namesIn({ ...of, room: 'imports' })) {
+    const plan = await readPlan(join(of.dataDir, folder))
+    if (plan === undefined || plan.execution.runId === of.runId) return plan
+  }
   return undefined
-}
-
-/** Uses the run's own copy if the upload is gone, as after a Reset or a second start with the same input. */
-async function withKeptCopy({ input, ...place }: Place & { input: ParsedImport }): Promise<ParsedImport> {
-  if (!input.file.includes(uploadPrefix)) return input
-  for await (const { source, file, mapping } of plansOf(place))
-    if (source === input.file) return { ...input, file, mapping }
-  return input
-}
-
-/** The plans under this workflow id. */
-async function* plansOf({ dataDir, workflowId }: Place): AsyncGenerator<ImportPlan> {
-  for await (const { folder } of namesIn({ dataDir, room: 'imports', workflowId })) {
-    const plan = await readPlan(join(dataDir, folder))
-    if (plan === undefined) return
-    yield plan
-  }
-}
-
-async function removeUpload({ dataDir, file }: { dataDir: string; file: string }): Promise<void> {
-  const upload = dirname(dirname(file))
-  const isOurs = basename(upload).startsWith(uploadPrefix) && basename(dirname(upload)) === 'imports'
-  if (isOurs && relative(await realpath(dataDir), upload).startsWith('imports'))
-    await rm(upload, { recursive: true, force: true })
-}
-
-/**
- * Moves the copy into the run's folder. A copy from an earlier start of the same run is kept unless damaged.
- */
-async function keepInput({ dataDir, plan, fresh }: { dataDir: string; plan: ImportPlan; fresh: string }) {
-  const folder = join(dataDir, plan.folder)
-  await mkdir(folder, { recursive: true })
-  const before = await readPlan(folder)
-  if (before === undefined || !(await isCopyIntact({ plan: before, dataDir }))) {
-    await rm(join(folder, runFiles.input), { recursive: true, force: true })
-    await rename(fresh, join(folder, runFiles.input))
-    await syncPath(dirname(folder))
-  }
-  await rm(join(folder, runFiles.ended), { force: true })
-  await rm(join(folder, runFiles.shown), { force: true })
-  await replaceFile(join(folder, runFiles.plan), JSON.stringify(plan))
 }

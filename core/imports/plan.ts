@@ -16,8 +16,6 @@ export interface ImportPlan extends ChangeRun, ImportSettings {
   does: ImportKind['does']
   resource: string
   listed: boolean
-  /** The file as the input names it; an upload is removed once the run has its copy. */
-  source: string
   file: string
   mapping: string
   /** Equal for the same rows read the same way: such a run resumes; any other is new. */
@@ -28,19 +26,9 @@ export interface ImportPlan extends ChangeRun, ImportSettings {
   decided: { approval: boolean; canary: boolean }
 }
 
-/**
- * The prefix of the folder into which a command copies an input; the run that takes it over removes the
- * folder.
- */
-export const uploadPrefix = '.upload-'
-
-/** The folder of an upload, relative to the data folder; undefined for a file that is none. */
-export const uploadOf = (file: string): string | undefined => /^imports\/\.upload-[^/]+(?=\/)/.exec(file)?.[0]
-
 /** The names in a run's folder. */
 export const runFiles = {
   ...changeRunFiles,
-  input: 'input',
   check: 'check.json',
   staged: 'staged.json',
   audit: 'audit.json',

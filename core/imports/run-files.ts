@@ -5,6 +5,7 @@ import { runFolder } from '../runs/known-run.ts'
 import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
 import { resolveInside } from '../storage/inside.ts'
 import type { FileCheck } from './check.ts'
+import { inputsFolder } from './input-files.ts'
 import type { ControlTotals } from './control-totals.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import type { ImportFile } from './open-file.ts'
@@ -35,7 +36,7 @@ export interface AuditNote extends RetentionAudit {
   first: { row: number; message: string }[]
 }
 
-/** The file of a run as a person gave it to a command, so that the next command names it and not the run's copy. */
+/** The file of a run as a person gave it to a command, so that the next command names it and not the stored copy. */
 export interface Origin {
   /** An absolute path. */
   file: string
@@ -83,8 +84,9 @@ export async function findImport(
   const folder = await runFolder({ dataDir, room: 'imports', run })
   const plan = folder === undefined ? undefined : await readPlan(folder)
   if (folder === undefined || plan?.run !== run || plan.folder !== relative(dataDir, folder)) return undefined
+  const root = join(dataDir, inputsFolder)
   for (const path of [plan.file, plan.mapping])
-    if ((await resolveInside({ root: folder, path: join(dataDir, path) })) === undefined) return undefined
+    if ((await resolveInside({ root, path: join(dataDir, path) })) === undefined) return undefined
   refuseOther({ run: plan.identity, worker: identity })
   return plan
 }

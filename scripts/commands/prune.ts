@@ -5,7 +5,6 @@ import { openFiles, openPublications } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
-import { findUnusedUploads, type UnusedUpload } from '../runs/unused-uploads.ts'
 import { addExamples } from './options.ts'
 
 const dayMs = 86_400_000
@@ -30,23 +29,15 @@ export function configure(command: Command, terminal: Terminal): void {
       const where = { dataDir: places.dataDir, files, publications }
       const before = Date.now() - keepDays * dayMs
       const old = await findOldExports({ ...where, before })
-      const unused = await findUnusedUploads({
-        places: { ...places, state },
-        before,
-        onUnknown: (count, error) => terminal.note(toUnknown(count, error)),
-      })
-      const uploads = unused.map(toRow)
-      const all = [...old, ...uploads]
-      if (!dryRun && all.length > 0) {
-        if (!yes) await confirm({ terminal, text: toTable(all) })
+      if (!dryRun && old.length > 0) {
+        if (!yes) await confirm({ terminal, text: toTable(old) })
         for (const one of old) await removeOldExport({ ...where, old: one })
-        for (const upload of unused) await upload.remove()
       }
-      const megabytes = (all.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
-      const counts = `${count(old.length, 'export')} and ${count(uploads.length, 'upload')}, ${megabytes} MB.`
+      const megabytes = (old.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
+      const counts = `${old.length} ${old.length === 1 ? 'export' : 'exports'}, ${megabytes} MB.`
       const summary = `${dryRun ? 'Would remove' : 'Removed'} ${counts}`
-      const text = all.length === 0 ? 'Nothing to remove.' : `${toTable(all)}\n${summary}`
-      terminal.result({ document: { dryRun, removed: old, uploads }, text })
+      const text = old.length === 0 ? 'Nothing to remove.' : `${toTable(old)}\n${summary}`
+      terminal.result({ document: { dryRun, removed: old }, text })
     })
   addExamples(command, 'inspect', {
     'prune --keep-days 30 --dry-run': 'list what is older and what nothing needs',
@@ -63,20 +54,7 @@ async function confirm({ terminal, text }: { terminal: Terminal; text: string })
   if (!isYes(await terminal.ask('Remove these? [y/N] '))) throw new RefusedError('Nothing was removed.')
 }
 
-const toRow = ({ where, at, files }: UnusedUpload) => ({
-  resource: 'upload',
-  folder: where,
-  startedAt: new Date(at).toISOString(),
-  bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-})
-
-const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`
-
-const toUnknown = (number: number, error: unknown) =>
-  `Not removed: ${count(number, 'upload')} of imports. Only Temporal knows which of them a run still needs. ` +
-  (error instanceof Error ? error.message : String(error))
-
-const toTable = (all: readonly ReturnType<typeof toRow>[]): string =>
+const toTable = (all: Awaited<ReturnType<typeof findOldExports>>): string =>
   formatTable({
     head: ['resource', 'started', 'MB', 'folder'],
     rows: all.map(({ resource, startedAt, bytes, folder }) => [

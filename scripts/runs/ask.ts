@@ -8,6 +8,7 @@ import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
+import { fetchInput } from './fetch-run.ts'
 import { personHere } from './person.ts'
 import { toQuestion } from './question.ts'
 import { planOf } from './saved-plan.ts'
@@ -107,8 +108,10 @@ async function describeSent({
   const state = await openState({ ...place, readOnly: true })
   try {
     const { ledger } = state
-    if (show !== 'json')
+    if (show !== 'json') {
+      await fetchInput(settings, plan)
       return describeSentRows(await readSentRows({ ledger, plan, dataDir, most: mostShown }))
+    }
     const rows: string[] = []
     for await (const { row, state: at, sentAt, body, answer } of ledger.rows({ run })) {
       if (sentAt !== null)

@@ -1,6 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { reportFile } from '../../core/exports/report-files.ts'
+import { filesOf, type StoredInput } from '../../core/imports/input-files.ts'
 import { runFiles } from '../../core/imports/plan.ts'
 import { runRooms } from '../../core/runs/step-folder.ts'
 import type { StatePlace } from '../../core/state/open.ts'
@@ -41,6 +42,16 @@ const isForPeople = (name: string) => name !== runFiles.stagedChanges && name !=
 
 /** What this machine notes for itself. */
 const ofThisMachine: ReadonlySet<string> = new Set([runFiles.shown, runFiles.origin])
+
+/** Makes the data folder have the input of an import that is kept for workers on other machines. */
+export async function fetchInput(places: RunPlaces, input: StoredInput): Promise<void> {
+  const store = sharedFiles(places)
+  if (store === undefined) return
+  const { dataDir } = places
+  const fetch = (path: string) => fetchFile({ store, path, to: join(dataDir, path) })
+  await fetch(input.mapping)
+  for (const path of await filesOf({ dataDir, ...input })) await fetch(path)
+}
 
 /** Makes the data folder have the files of a run that workers on other machines have kept: of an export, its report. */
 export async function fetchRun(places: RunPlaces, run: string): Promise<void> {

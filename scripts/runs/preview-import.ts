@@ -30,7 +30,7 @@ export async function previewImport({
   uploaded: UploadedImport
   terminal: Terminal
 }): Promise<FileCheck> {
-  const file = await fileOf({ plan: { ...input, ...uploaded.input }, dataDir })
+  const file = await fileOf({ plan: { ...input, ...uploaded.prepared }, dataDir })
   // First, because what is wrong with this sheet may be that the data is in another one.
   for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
   const { expectRows, expectTotals, onInvalid } = input

@@ -8,7 +8,6 @@ import type { importFile } from '../../workflows/import-file.ts'
 import type { Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { attach, type Attached } from './attach.ts'
-import { sharedFiles } from './fetch-run.ts'
 import { followImport } from './follow-changes.ts'
 import type { ImportOrder } from './import-request.ts'
 import { previewImport } from './preview-import.ts'
@@ -16,7 +15,7 @@ import { reportImport } from './report-changes.ts'
 import { importFolder } from './run-folders.ts'
 import { awaitAnyEnd, isResolving } from './resolving-run.ts'
 import { type Call, runToEnd } from './run-to-end.ts'
-import { uploadImport, type UploadedImport } from './upload-import.ts'
+import { storeUpload, uploadImport, type UploadedImport } from './upload-import.ts'
 
 interface Importing extends Pick<Call, 'settings' | 'terminal'> {
   order: ImportOrder
@@ -26,31 +25,22 @@ interface Importing extends Pick<Call, 'settings' | 'terminal'> {
 export async function runImport(importing: Importing): Promise<void> {
   const { settings, terminal, order } = importing
   const uploaded = await uploadImport(importing)
-  let mayHaveStarted = false
-  try {
-    await previewImport({ ...importing, uploaded })
-    if (uploaded.before === 'finished') return await reportFinished({ ...importing, run: uploaded.run })
-    await runToEnd<typeof importFile>({
-      settings,
-      terminal,
-      local: order.local,
-      detach: order.detach,
-      writes: uploaded.run,
-      async start(session) {
-        await noteOrigin({ settings, order, run: uploaded.run })
-        await uploaded.handOver()
-        // Also if the reply to the start is lost. What no run takes over, `prune` removes.
-        mayHaveStarted = true
-        return await startImport({ ...importing, session, uploaded })
-      },
-      follow: (following) => followImport({ ...following, show: order.show }),
-      stopNote: 'everything that was sent is on record; run the same command again to resume',
-    })
-  } finally {
-    // A worker of this data folder takes the copy over.
-    if (!mayHaveStarted || sharedFiles(settings) !== undefined)
-      await uploaded.remove({ isHandedOver: mayHaveStarted })
-  }
+  await using _ = uploaded.prepared
+  await previewImport({ ...importing, uploaded })
+  if (uploaded.before === 'finished') return await reportFinished({ ...importing, run: uploaded.run })
+  await runToEnd<typeof importFile>({
+    settings,
+    terminal,
+    local: order.local,
+    detach: order.detach,
+    writes: uploaded.run,
+    async start(session) {
+      await noteOrigin({ settings, order, run: uploaded.run })
+      return await startImport({ ...importing, session, uploaded })
+    },
+    follow: (following) => followImport({ ...following, show: order.show }),
+    stopNote: 'everything that was sent is on record; run the same command again to resume',
+  })
 }
 
 /** Notes the person's own file for the next steps of the run's report. */
@@ -70,13 +60,17 @@ export async function startImport({
   uploaded,
 }: Importing & { session: Session; uploaded: UploadedImport }): Promise<Attached<typeof importFile>> {
   const { run } = uploaded
+  const input = {
+    ...toInput({ order, session, isInteractive: terminal.isInteractive }),
+    ...(await storeUpload(uploaded, settings)),
+  }
   const start = () =>
     attach<typeof importFile>({
       client: session.client,
       taskQueue: settings.taskQueue,
       workflow: 'importFile',
       workflowId: run,
-      input: toInput({ order, session, uploaded, isInteractive: terminal.isInteractive }),
+      input,
       summary: `${order.input.kind} from a file`,
     })
   let { handle, attached } = await start()
@@ -85,24 +79,20 @@ export async function startImport({
     await awaitAnyEnd(handle)
     ;({ handle, attached } = await start())
   }
-  if (attached) await uploaded.remove()
   return { handle, attached: attached || uploaded.before === 'unfinished' }
 }
 
 function toInput({
   order: { input, yes, detach },
   session: { identity },
-  uploaded,
   isInteractive,
 }: {
   order: ImportOrder
   session: Session
-  uploaded: UploadedImport
   isInteractive: boolean
-}): ImportInput {
+}): Omit<ImportInput, 'file'> {
   return {
     ...input,
-    ...uploaded.input,
     confirmCanary: isInteractive && !yes && identity.mode === 'live' && !detach,
     attended: isInteractive && !detach,
     identity,

@@ -1,79 +1,57 @@
-import { mkdir, rm } from 'node:fs/promises'
-import { basename, join, relative, sep } from 'node:path'
-import { randomUUID } from 'node:crypto'
+import { basename, join } from 'node:path'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { copyInput, fingerprintOf } from '../../core/imports/upload.ts'
-import { uploadPrefix } from '../../core/imports/plan.ts'
+import {
+  filesOf,
+  type PreparedInput,
+  prepareInput,
+  type StoredInput,
+} from '../../core/imports/input-files.ts'
+import { fingerprintOf } from '../../core/imports/open.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
-import { removeIfPermitted } from '../../core/storage/file-store.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { ImportOrder } from './import-request.ts'
 import { sharedFiles } from './fetch-run.ts'
 import { planOf } from './saved-plan.ts'
 import { importFolder } from './run-folders.ts'
 
+/** An import whose files were copied, which are not stored before it starts. */
 export interface UploadedImport {
   /** The name and state of the run that the request belongs to. */
   run: string
   before: 'nothing' | 'unfinished' | 'finished'
-  /** The input; its paths are relative to the data folder. */
-  input: { file: string; mapping: string }
-  /** Makes the files be there for workers on other machines. */
-  handOver(): Promise<void>
-  /** Removes the copy, and unless the run has it by now, what was handed over. */
-  remove(options?: { isHandedOver?: boolean }): Promise<void>
+  prepared: PreparedInput
 }
 
 /**
  * Copies the requested files into the data folder and finds their run: the same rows read in the same way always
  * have the same run, so the same command resumes it.
  */
-export async function uploadImport({
-  settings,
-  order,
-}: {
+export async function uploadImport(call: {
   settings: Settings
   order: ImportOrder
 }): Promise<UploadedImport> {
+  const { settings, order } = call
   const { dataDir, billing } = settings
-  const path = `imports/${uploadPrefix}${randomUUID()}`
-  const folder = join(dataDir, path)
+  const { file, mapping, input } = order
+  const files = { file, mapping, kind: input.kind, columns: input.columns }
+  const prepared = await prepareInput({ dataDir, files }).catch((error: unknown) => {
+    throw toRefusal(error)
+  })
+  const mode = billing.testMode ? 'test' : 'live'
+  const { workspace } = billing
+  const fingerprint = fingerprintOf({ ...input, workspace, mode, hash: prepared.hash })
+  return { ...(await findRun({ settings, order, fingerprint, mode })), prepared }
+}
+
+/** Stores the input where workers find it, also those on other machines. */
+export async function storeUpload({ prepared }: UploadedImport, settings: Settings): Promise<StoredInput> {
+  const { dataDir } = settings
+  const stored = await prepared.keep()
   const store = sharedFiles(settings)
-  await mkdir(folder, { recursive: true })
-  const remove = () => rm(folder, { recursive: true, force: true })
-  try {
-    const { kind, columns, sendAgain = [] } = order.input
-    const copied = await copyInput({ files: { ...order, kind, columns }, to: folder }).catch(
-      (error: unknown) => {
-        throw toRefusal(error)
-      },
-    )
-    const mode = billing.testMode ? 'test' : 'live'
-    const reading = { kind, columns, sendAgain, workspace: billing.workspace, mode } as const
-    const fingerprint = await fingerprintOf({ folder, copied, ...reading })
-    const at = (name: string) => relative(dataDir, join(folder, name))
-    return {
-      ...(await findRun({ settings, order, fingerprint, mode })),
-      input: {
-        file: at(copied.file),
-        mapping: at(copied.mapping),
-      },
-      async handOver() {
-        if (store === undefined) return
-        for (const name of copied.all)
-          await store.put(`${path}/${name.split(sep).join('/')}`, join(folder, name))
-      },
-      async remove({ isHandedOver = false } = {}) {
-        await remove()
-        if (store === undefined || isHandedOver) return
-        for (const stored of await store.list(path)) await removeIfPermitted(store, stored.path)
-      },
-    }
-  } catch (error) {
-    await remove()
-    throw error
-  }
+  if (store !== undefined)
+    for (const path of await filesOf({ dataDir, ...stored })) await store.put(path, join(dataDir, path))
+  return stored
 }
 
 /** What a person does about a file that cannot be opened. */

@@ -208,19 +208,16 @@ test('the audit starts before the search for existing retentions, so that one of
   expect(staged).toMatchObject({ newestBefore: created })
 })
 
-/** Files that a command has handed over. */
-const upload = 'imports/.upload-1'
-
-test('of two attempts that open an import at once, the later one finds the upload, which is removed with all leftovers when the import ends', async () => {
+test('of two attempts that open an import at once, one is tried again, and the end of the import removes all leftovers', async () => {
   const store = createFolderStore(await newFolder())
-  await store.create(`${upload}/file/rows.csv`, retentionsCsv(5))
+  await store.create('inbox/rows.csv', retentionsCsv(5))
   let opens = 0
   const attempts: Attempt[] = []
   const ended = Promise.withResolvers<void>()
   const files: FileStore = {
     ...store,
     async open(path) {
-      if (path.startsWith(upload)) {
+      if (path.startsWith('inbox')) {
         opens += 1
         // The other attempt is frozen until the first one has done everything.
         if (opens === 2) await ended.promise
@@ -229,7 +226,7 @@ test('of two attempts that open an import at once, the later one finds the uploa
     },
   }
   const steps = await openSteps({ files })
-  const input = { kind: 'retentions', file: `${upload}/file/rows.csv`, dryRun: true }
+  const input = { kind: 'retentions', file: 'inbox/rows.csv', dryRun: true }
   for (let count = 0; count < 2; count += 1) attempts.push(steps.start('openImport', input))
   const results = attempts.map(({ result }) => result)
   const plan = (await Promise.race(results)) as ImportPlan
@@ -240,12 +237,13 @@ test('of two attempts that open an import at once, the later one finds the uploa
   // Temporal tries it again.
   expect(failures).toMatchObject([{ type: 'SupersededFolderError', nonRetryable: false }])
   expect(await steps.start('openImport', input).result).toEqual(plan)
-  expect(await store.list(upload)).toHaveLength(1)
+  expect((await store.list('imports/input')).map(({ path }) => path).toSorted()).toEqual(
+    [plan.file, plan.mapping].toSorted(),
+  )
   // A step was killed while it kept a file.
   await store.create('imports/import-1/kept/1/check.json', '{}')
   await steps.start('stageImport', refOf(plan)).result
   await steps.start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
-  expect(await store.list(upload)).toEqual([])
   const { files: named } = JSON.parse((await store.read('imports/import-1/folder.json'))!.text) as {
     files: Record<string, { object: string }>
   }

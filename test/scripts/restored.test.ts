@@ -31,9 +31,8 @@ test('restored can be repeated after the bucket was away: an import that the led
     kind: 'addons',
     startedAt: '2026-01-01T00:00:00Z',
     dryRun: false,
-    source: 'addons.csv',
-    file: `${path}/input/addons.csv`,
-    mapping: `${path}/input/mapping.json`,
+    file: 'imports/input/hash/file/addons.csv',
+    mapping: 'imports/input/hash/mapping.json',
     sendAgain: [],
     limits: {},
   }

@@ -15,7 +15,7 @@ import { importKinds } from '../kinds.ts'
 import { closeImportGap, type ImportGapDeps } from '../restored-ledger.ts'
 import { RowsTaken, toNonRetryable } from '../errors.ts'
 import { type ImportPlan, runFiles } from '../plan.ts'
-import { refuseDamagedCopy } from '../upload.ts'
+import { refuseDamaged } from '../input-files.ts'
 import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
 import { changesOf, type LedgerMatches, matchLedger } from './match-ledger.ts'
@@ -62,7 +62,7 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
     await closeImportGap({ deps, plan, staged, signal })
     return await withOpen({ ledger, plan, staged })
   }
-  await refuseDamagedCopy({ plan, dataDir })
+  await refuseDamaged({ dataDir, ...plan })
   const file = await fileOf({ plan, dataDir })
   const { expectRows, expectTotals } = plan
   await using checked = await createSpool<CheckedChange>(folder)

@@ -6,8 +6,7 @@ import { placeholderMessage } from '../../../core/imports/cells/placeholders.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toMapping } from '../../../core/imports/mapping/mapping.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
-import { copyInput } from '../../../core/imports/upload.ts'
-import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
+import { bodiesOf, fileOf, problemsOf, storeInput } from './csv-file.ts'
 import { xlsxOf } from './xlsx-file.ts'
 
 const folder = join(import.meta.dirname, 'files')
@@ -18,9 +17,8 @@ async function problemsOfWorkbook(
   bytes: Uint8Array,
   { name = 'planilla.xlsx', ...file }: Omit<ImportFile, 'path'> & { name?: string },
 ) {
-  const to = await temporaryFolder()
   const files = { file: await fileOf(bytes, name), mapping: file.mapping ?? {} }
-  const check = await checkFile({ ...file, path: join(to, (await copyInput({ files, to })).file) })
+  const check = await checkFile({ ...file, path: (await storeInput(files)).path })
   return { name: check.file, problems: check.problems.map(toSentence), valid: check.valid }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type CheckOptions, checkFile } from '../../../core/imports/check.ts'
 import type { CheckedChange } from '../../../core/imports/checked-changes.ts'
+import { type InputFiles, prepareInput } from '../../../core/imports/input-files.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { type StagedRow, stageFile } from '../../../core/imports/staging/stage.ts'
@@ -37,3 +38,11 @@ export async function stage(options: ImportFile, onInvalid: 'stop' | 'skip' = 's
 /** The bodies of a file's changes, as JSON text: numbers digit for digit. */
 export const bodiesOf = async (options: ImportFile): Promise<string[]> =>
   (await stage(options)).map(({ body }) => body)
+
+/** Stores the files of an import as it does; gives the paths that it reads. */
+export async function storeInput(files: InputFiles): Promise<{ path: string; mapping: string }> {
+  const dataDir = await temporaryFolder()
+  await using prepared = await prepareInput({ files, dataDir })
+  const { file, mapping } = await prepared.keep()
+  return { path: join(dataDir, file), mapping: join(dataDir, mapping) }
+}

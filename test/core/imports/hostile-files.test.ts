@@ -2,10 +2,9 @@ import { truncate, writeFile } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
-import { copyInput } from '../../../core/imports/upload.ts'
 import { parseMapping, readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
-import { fileOf, temporaryFolder } from './csv-file.ts'
+import { fileOf, storeInput } from './csv-file.ts'
 
 /** A worker answers Temporal from the same event loop: nothing in a file may hold it for longer, in ms. */
 const mostHeld = 200
@@ -67,8 +66,7 @@ test('a file of 10 GB is refused with a sentence, before it is copied or read', 
   const path = await fileOf(`${header}\n`)
   await truncate(path, 10 * 1024 ** 3)
   const sentence = /^file\.csv is 10\.0 GB; the limit is 1 GB\./
-  const to = await temporaryFolder()
-  await expect(copyInput({ files: { file: path, mapping: {} }, to })).rejects.toThrow(sentence)
+  await expect(storeInput({ file: path, mapping: {} })).rejects.toThrow(sentence)
   // Its first 64 KB are text: zeros are refused for what they are.
   await truncate(path, 0)
   await writeFile(path, `${header}\n`.repeat(2_000))

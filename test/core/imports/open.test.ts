@@ -1,11 +1,9 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parseImportInput } from '../../../core/imports/input.ts'
 import { openImport } from '../../../core/imports/open.ts'
-import { uploadPrefix } from '../../../core/imports/plan.ts'
 import { openIdColumn } from '../../../core/imports/read-ids.ts'
-import { copyInput } from '../../../core/imports/upload.ts'
 import { openFile } from '../../../core/imports/open-file.ts'
 import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import { temporaryFolder } from './csv-file.ts'
@@ -17,15 +15,6 @@ const identity = {
   store: 's',
 } as const
 
-async function upload(dataDir: string, text: string) {
-  const file = join(dataDir, 'rows.csv')
-  await writeFile(file, text)
-  const folder = join('imports', `${uploadPrefix}1`)
-  await mkdir(join(dataDir, folder), { recursive: true })
-  const copied = await copyInput({ files: { file, mapping: {} }, to: join(dataDir, folder) })
-  return { file: join(folder, copied.file), mapping: join(folder, copied.mapping) }
-}
-
 const open = (dataDir: string, input: object, runId: string) =>
   openImport({
     deps: { dataDir, identity, settleMs: 0 },
@@ -35,13 +24,23 @@ const open = (dataDir: string, input: object, runId: string) =>
     takeLeases: async () => {},
   })
 
-test('an upload is removed once the run has its copy, and a second start with the same input finds that copy', async () => {
+test('a stored input is not copied again: every run of it refers to it', async () => {
   const dataDir = await temporaryFolder()
-  const input = await upload(dataDir, 'name;unit_label\na;b\n')
-  const plan = await open(dataDir, input, 'r1')
-  expect(await readFile(join(dataDir, plan.file), 'utf8')).toBe('name;unit_label\na;b\n')
-  expect(await readdir(join(dataDir, 'imports'))).toEqual(['import-1'])
-  expect(await open(dataDir, input, 'r2')).toMatchObject({ run: 'import-1', fingerprint: plan.fingerprint })
+  const text = 'name;unit_label\na;b\n'
+  await writeFile(join(dataDir, 'rows.csv'), text)
+  const first = await open(dataDir, { file: 'rows.csv' }, 'r1')
+  expect(first.file).toMatch(/^imports\/input\/[0-9a-f]{64}\/file\/rows\.csv$/)
+  expect(await readFile(join(dataDir, first.file), 'utf8')).toBe(text)
+  const { file, mapping, fingerprint } = first
+  const { ino } = await stat(join(dataDir, file))
+  expect(await open(dataDir, { file, mapping }, 'r2')).toMatchObject({
+    run: 'import-1',
+    file,
+    mapping,
+    fingerprint,
+  })
+  expect((await stat(join(dataDir, file))).ino).toBe(ino)
+  expect((await open(dataDir, { file, mapping, locale: 'es-CL' }, 'r3')).run).toBe('import-1.2')
 })
 
 test('a run keeps the encoding and the form of tax ids that its input names, and reads its copy in them', async () => {

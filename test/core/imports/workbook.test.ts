@@ -6,13 +6,13 @@ import { describe, expect, test } from 'vitest'
 import { readDate } from '../../../core/imports/cells/dates.ts'
 import { readNumber } from '../../../core/imports/cells/numbers.ts'
 import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
+import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
-import { copyInput } from '../../../core/imports/upload.ts'
 import { formatOf, parseFormat } from '../../../core/imports/workbook/number-format.ts'
 import { renderNumber } from '../../../core/imports/workbook/render.ts'
-import { bodiesOf, fileOf, temporaryFolder } from './csv-file.ts'
+import { bodiesOf, fileOf, storeInput, temporaryFolder } from './csv-file.ts'
 import { type Cell, copied, dayNumber, xlsxOf } from './xlsx-file.ts'
 
 const seed = 20261122
@@ -346,13 +346,12 @@ test('a lookup in a workbook is read like one in CSV', async () => {
   const path = await fileOf('RUT;document;number;date;lines.1.name\n76123456-7;7;1;2026-03-25;x\n')
   const suppliers = await fileOf(xlsxOf([{ rows: [['76.123.456-7', 'sup_1']], hidden: [1] }]), 'rut.xlsx')
   const mapping = { columns: { RUT: 'supplier' }, lookups: { supplier: suppliers } }
-  const to = await temporaryFolder()
-  const input = await copyInput({ files: { file: path, mapping }, to })
-  const { lookups } = JSON.parse(await readFile(join(to, input.mapping), 'utf8')) as typeof mapping
+  const input = await storeInput({ file: path, mapping })
+  const { lookups } = await readMapping(input.mapping)
   const file = {
     kind: 'retentions',
-    path: join(to, input.file),
-    mapping: { ...mapping, lookups: { supplier: join(to, lookups.supplier) } },
+    path: input.path,
+    mapping: { ...mapping, lookups },
   } as const
   expect((await bodiesOf(file))[0]).toContain('"supplier":"sup_1"')
 })

@@ -1,9 +1,7 @@
-import { join } from 'node:path'
 import { type Zippable, strToU8, zipSync } from 'fflate'
 import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
-import { copyInput } from '../../../core/imports/upload.ts'
-import { fileOf, temporaryFolder } from './csv-file.ts'
+import { fileOf, storeInput } from './csv-file.ts'
 
 /** Copies a workbook as an import does; gives the file that is read. */
 export async function copied(
@@ -11,9 +9,8 @@ export async function copied(
   { kind, mapping = {}, ...file }: Partial<ImportFile> & Pick<ImportFile, 'kind'>,
 ): Promise<ImportFile> {
   const path = await fileOf(bytes, 'planilla.xlsx')
-  const to = await temporaryFolder()
-  const input = await copyInput({ files: { ...file, kind, file: path, mapping }, to })
-  return { ...file, kind, path: join(to, input.file), mapping: await readMapping(join(to, input.mapping)) }
+  const input = await storeInput({ ...file, kind, file: path, mapping })
+  return { ...file, kind, path: input.path, mapping: await readMapping(input.mapping) }
 }
 
 /** A text, a number, a truth, or XML of a cell's own: `<c r="A1" ...>` is completed with its place. */

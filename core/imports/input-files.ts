@@ -1,0 +1,188 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, posix, relative } from 'node:path'
+import { syncPath } from '../storage/durable.ts'
+import { isSystemError } from '../storage/system-errors.ts'
+import { UnreadableFileError } from './errors.ts'
+import { createColumnUses, type UsesOptions } from './column-uses.ts'
+import { copyName, workbookRows } from './file-name.ts'
+import { refuseLarge } from './file-size.ts'
+import { conventionsIn, type Mapping } from './mapping/mapping.ts'
+import { convertWorkbook, isWorkbook, type SheetChoice } from './workbook/convert.ts'
+
+/**
+ * Where the data folder has the files of imports. Each input has a folder that is named after its hash, so it never
+ * changes, any number of runs refer to it, and nothing copies it again.
+ */
+export const inputsFolder = 'imports/input'
+const mappingName = 'mapping.json'
+
+/** The files of an input; their paths are relative to the data folder. */
+export interface StoredInput {
+  file: string
+  mapping: string
+}
+
+/** The files that an import reads, with absolute paths, also to the lookup files of the mapping. */
+export interface InputFiles extends UsesOptions {
+  file: string
+  mapping: Mapping
+}
+
+/** A copy of an input that has no name yet: a file that is refused leaves nothing behind. */
+export interface PreparedInput extends StoredInput, AsyncDisposable {
+  hash: string
+  /** Gives it its name, and returns its files there. */
+  keep(): Promise<StoredInput>
+}
+
+const temporaryPrefix = '.new-'
+const dayMs = 86_400_000
+
+/**
+ * Copies the files of an import durably to where nobody changes them; of a workbook, the rows of its sheet. Each file
+ * keeps its name, which messages show, in a folder of its own: no outside name decides where anything is written.
+ *
+ * @throws {UnreadableFileError} a file is too large, or a damaged workbook
+ * @throws {MappingError} a workbook has no such sheet
+ */
+export async function prepareInput({
+  files,
+  dataDir,
+}: {
+  files: InputFiles
+  dataDir: string
+}): Promise<PreparedInput> {
+  const inputs = join(dataDir, inputsFolder)
+  await mkdir(inputs, { recursive: true })
+  await removeLeftovers(inputs)
+  const folder = await mkdtemp(join(inputs, temporaryPrefix))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    const { file, all } = await copyFiles(files, folder)
+    const hash = await hashOf(folder, all)
+    const at = (name: string) => ({ file: posix.join(name, file), mapping: posix.join(name, mappingName) })
+    return {
+      ...at(relative(dataDir, folder)),
+      hash,
+      async keep() {
+        const stored = at(posix.join(inputsFolder, hash))
+        if (!(await isIntact({ dataDir, ...stored }))) {
+          await rm(join(inputs, hash), { recursive: true, force: true })
+          await rename(folder, join(inputs, hash)).catch((error: unknown) => {
+            // Another command has just stored the same input.
+            if (!isSystemError(error, 'ENOTEMPTY')) throw error
+          })
+          await syncPath(inputs)
+        }
+        await remove()
+        return stored
+      },
+      [Symbol.asyncDispose]: remove,
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+/** Removes the copies of commands that were killed. */
+async function removeLeftovers(inputs: string): Promise<void> {
+  for (const name of await readdir(inputs)) {
+    const path = join(inputs, name)
+    if (name.startsWith(temporaryPrefix) && (await stat(path)).mtimeMs < Date.now() - dayMs)
+      await rm(path, { recursive: true, force: true })
+  }
+}
+
+async function copyFiles(files: InputFiles, to: string): Promise<{ file: string; all: string[] }> {
+  const { lookups, ...mapping } = files.mapping
+  const { sheet, headerRow, skipRows = [], dateCells } = mapping
+  const conventions = conventionsIn(mapping)
+  const hiddenRows = skipRows.includes('hidden') ? ('skip' as const) : ('refuse' as const)
+  const uses = createColumnUses(files)
+  const readingOf = {
+    file: { sheet, headerRow, skipRows, hiddenRows, dateCells, usesOf: uses.file },
+    lookup: { headerRow: 0, hiddenRows: 'read', usesOf: uses.lookup },
+  } as const
+  const sheets: SheetChoice[] = []
+  const copy = async (path: string, role: keyof typeof readingOf, folder: string = role) => {
+    await refuseLarge(path, role === 'lookup' ? 'lookup' : 'table')
+    await mkdir(join(to, folder), { recursive: true })
+    const name = join(folder, copyName(path))
+    if (await isWorkbook(path)) {
+      const rows = name + workbookRows
+      sheets.push(await convertWorkbook(path, join(to, rows), { role, conventions, ...readingOf[role] }))
+      return rows
+    }
+    await copyFile(path, join(to, name))
+    return name
+  }
+  const file = await copy(files.file, 'file')
+  const copiedLookups: Record<string, string> = {}
+  for (const [index, [field, path]] of Object.entries(lookups ?? {}).entries())
+    copiedLookups[field] = await copy(path, 'lookup', join('lookups', String(index + 1)))
+  const stored: Mapping = {
+    ...mapping,
+    ...(lookups !== undefined && { lookups: copiedLookups }),
+    ...(sheets.length > 0 && { sheets }),
+  }
+  await writeFile(join(to, mappingName), JSON.stringify(stored))
+  const all = namesOf(file, stored)
+  // Fsynced, because the durable plan must not name a copy that a power failure truncated.
+  const folders = all.flatMap((name) => [dirname(name), dirname(dirname(name))])
+  for (const name of new Set([...all, ...folders, '.'])) await syncPath(join(to, name))
+  return { file, all }
+}
+
+/** Every file of an input, in a fixed order. */
+const namesOf = (file: string, { lookups = {} }: Mapping) => [file, mappingName, ...Object.values(lookups)]
+
+async function hashOf(folder: string, names: readonly string[]): Promise<string> {
+  const hash = createHash('sha256')
+  for (const name of names) {
+    hash.update(`\n${name}\n`)
+    for await (const chunk of createReadStream(join(folder, name)) as AsyncIterable<Buffer>)
+      hash.update(chunk)
+  }
+  return hash.digest('hex')
+}
+
+/** The hash and the folder of a file that is part of a stored input; undefined for any other file. */
+export function storedPlace(file: string): { hash: string; folder: string } | undefined {
+  const [, folder, hash] = /^(imports\/input\/([0-9a-f]{64}))\/./.exec(file) ?? []
+  return folder === undefined || hash === undefined ? undefined : { folder, hash }
+}
+
+/** The paths of all files of a stored input, relative to the data folder. The mapping must be there. */
+export async function filesOf({
+  dataDir,
+  file,
+  mapping,
+}: StoredInput & { dataDir: string }): Promise<string[]> {
+  const folder = posix.dirname(mapping)
+  const stored = JSON.parse(await readFile(join(dataDir, mapping), 'utf8')) as Mapping
+  return namesOf(posix.relative(folder, file), stored).map((name) => posix.join(folder, name))
+}
+
+async function isIntact(input: StoredInput & { dataDir: string }): Promise<boolean> {
+  const place = storedPlace(input.file)
+  if (place === undefined) return false
+  try {
+    const names = (await filesOf(input)).map((path) => posix.relative(place.folder, path))
+    return (await hashOf(join(input.dataDir, place.folder), names)) === place.hash
+  } catch (error) {
+    if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return false
+    throw error
+  }
+}
+
+/** @throws {UnreadableFileError} the input no longer has the content that its name says */
+export async function refuseDamaged(input: StoredInput & { dataDir: string }): Promise<void> {
+  if (await isIntact(input)) return
+  throw new UnreadableFileError(
+    `The stored copy of the file, ${join(input.dataDir, input.file)}, is damaged: it was truncated or changed after the ` +
+      'run started. Nothing was sent. Start the same import again with the original file.',
+  )
+}
