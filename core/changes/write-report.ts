@@ -10,16 +10,15 @@ import type { View } from '../runs/view/view.ts'
  */
 export async function writeReport(options: {
   folder: string
-  report: object
-  view: View
   /** The names of the sheets. */
   sheets: readonly string[]
-  writeSheets: (folder: string) => Promise<void>
+  /** Writes the sheets into a folder and returns the report, so that one pass over the rows does for both. */
+  write: (folder: string) => Promise<{ report: object; view: View }>
 }): Promise<void> {
-  const { folder, report, view, sheets, writeSheets } = options
+  const { folder, sheets, write } = options
   const fresh = await mkdtemp(join(folder, '.report-'))
   try {
-    await writeSheets(fresh)
+    const { report, view } = await write(fresh)
     await writeFile(join(fresh, changeRunFiles.page), toReportPage(view))
     await writeFile(join(fresh, changeRunFiles.report), `${JSON.stringify(report, null, 2)}\n`)
     for (const name of [...sheets, changeRunFiles.page, changeRunFiles.report])

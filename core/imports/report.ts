@@ -5,13 +5,13 @@ import { type ChangesVerdict, verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
 import type { EndedNote } from '../runs/run-files.ts'
 import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/counts.ts'
-import type { View } from '../runs/view/view.ts'
+import type { NextStep, View } from '../runs/view/view.ts'
 import { importKinds } from './kinds.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import { importNextSteps } from './next-steps.ts'
 import { type ImportPlan, runFiles } from './plan.ts'
 import { columnNames, createReceipt, withoutNames } from './receipt.ts'
-import { type RowResult, writeResults } from './result-sheets.ts'
+import { type RowResult, type Sheet, sheetNames, writeResults } from './result-sheets.ts'
 import { fileOf, type Origin, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
 import { type FullReport, type ImportReport, isProblem, problems, toImportView } from './view.ts'
 
@@ -37,21 +37,52 @@ export async function writeImportReport(options: ReportOptions): Promise<{
   /** The view for Temporal: without what rows and the person's command contain. */
   outward: View
 }> {
-  const { ledger, plan, dataDir, isShared = false } = options
+  const { plan, dataDir } = options
   const folder = join(dataDir, plan.folder)
-  const shownIn = isShared ? '' : dataDir
   const notes = await readRunNotes(folder)
   // If nothing was sent, there are no results.
-  const sheets = plan.dryRun || notes.staged === undefined ? [] : (['results', 'rejected', 'parked'] as const)
-  const { rows, first, receipt } = await readRows({ ledger, plan })
+  const sheets = plan.dryRun || notes.staged === undefined ? [] : sheetNames
+  let report: FullReport | undefined
+  await writeReport({
+    folder,
+    sheets: sheets.map((sheet) => runFiles[sheet]),
+    async write(fresh) {
+      const tally = createTally(plan)
+      const results = tally.read(options.ledger)
+      if (sheets.length === 0) for await (const _ of results);
+      else
+        await writeResults({
+          ...(await fileOf({ plan, dataDir, check: notes.check })),
+          results,
+          folder: fresh,
+        })
+      report = await toFullReport({ ...options, notes, sheets, tally })
+      // What the service said may repeat what was sent. Where it is why a run ended, nobody should have to look for it.
+      const kept = report.ended?.canary === true ? report : { ...report, first: [] }
+      return { report: kept, view: toImportView(kept) }
+    },
+  })
+  const written = report!
+  const totals = written.totals && withoutNames(written.totals)
+  const next = nextSteps({ ...options, report: written })
+  const outward = toImportView({ ...written, totals, first: [], next })
+  return { report: written, view: toImportView(written), outward }
+}
+
+type Tally = ReturnType<typeof createTally>
+
+async function toFullReport(
+  options: ReportOptions & { notes: RunNotes; sheets: readonly Sheet[]; tally: Tally },
+): Promise<FullReport> {
+  const { plan, dataDir, isShared = false, notes, sheets, tally } = options
+  const folder = join(isShared ? '' : dataDir, plan.folder)
   const fileTotals = notes.staged?.totals ?? notes.check?.totals
-  const paths = [...sheets, 'report' as const].map((name) => [
-    name,
-    join(shownIn, plan.folder, runFiles[name]),
-  ])
   const { kind, file, startedAt, identity } = plan
+  const { rows, receipt } = tally
+  const first = tally.first.toSorted((a, b) => problems.indexOf(a.state) - problems.indexOf(b.state))
+  const paths = [...sheets, 'report' as const].map((name) => [name, join(folder, runFiles[name])])
   const report: FullReport = {
-    ...(await toReport({ ...options, notes })),
+    ...(await toReport(options)),
     files: Object.fromEntries(paths) as ImportReport['files'],
     rows,
     kind,
@@ -65,34 +96,27 @@ export async function writeImportReport(options: ReportOptions): Promise<{
         ? null
         : receipt.receipt(fileTotals, plan.sendAgain.length, columnNames(notes.check)),
     decisions: notes.decisions,
-    folder: join(shownIn, plan.folder),
+    folder,
     next: [],
   }
-  const { ended, counts } = report
-  const nextSteps = (own: { origin?: Origin | undefined; message?: string | undefined }) => [
+  const own = { origin: notes.origin, message: first[0]?.message }
+  return { ...report, next: nextSteps({ ...options, report, ...own }) }
+}
+
+function nextSteps(
+  options: ReportOptions & {
+    report: FullReport
+    origin?: Origin | undefined
+    message?: string | undefined
+  },
+): NextStep[] {
+  const { plan, dataDir, isShared = false, report, origin, message } = options
+  const { ended, counts, rows } = report
+  const place = { plan, dataDir: isShared ? '' : dataDir, origin, message }
+  return [
     ...(isShared ? [toFetch(plan.run)] : []),
-    ...importNextSteps({ plan, dataDir: shownIn, ended, counts, parkedRow: rows.parked?.[0], ...own }),
+    ...importNextSteps({ ...place, ended, counts, parkedRow: rows.parked?.[0] }),
   ]
-  report.next = nextSteps({ origin: notes.origin, message: first[0]?.message })
-  const view = toImportView(report)
-  const totals = report.totals && withoutNames(report.totals)
-  const outward = toImportView({ ...report, totals, first: [], next: nextSteps({}) })
-  // What the service said may repeat what was sent. Where it is why a run ended, nobody should have to look for it.
-  const kept = ended?.canary === true ? report : { ...report, first: [] }
-  await writeReport({
-    folder,
-    report: kept,
-    view: toImportView(kept),
-    sheets: sheets.map((sheet) => runFiles[sheet]),
-    async writeSheets(fresh) {
-      const input = await fileOf({ plan, dataDir, check: notes.check })
-      for (const sheet of sheets) {
-        const results = resultsOf({ ledger, run: plan.run })
-        await writeResults({ ...input, sheet, results, to: join(fresh, runFiles[sheet]) })
-      }
-    },
-  })
-  return { report, view, outward }
 }
 
 async function toReport({
@@ -139,35 +163,32 @@ export function shouldBeStaged({
   return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
 }
 
-async function* resultsOf({ ledger, run }: { ledger: Ledger; run: string }): AsyncGenerator<RowResult> {
-  for await (const row of ledger.rows({ run }))
-    yield {
-      row: row.row,
-      status: placeOf(row),
-      id: row.answerId,
-      error: explain(row),
-      sentAt: row.sentAt,
-      body: row.body,
-    }
-}
-
 /** Enough to see what is wrong; the sheets have all of them. */
 const mostFirst = 5
 
-async function readRows({ ledger, plan }: { ledger: Ledger; plan: ImportPlan }) {
+/** What the report has of the rows, collected while the sheets are written. */
+function createTally(plan: ImportPlan) {
   const first: FullReport['first'] = []
   const receipt = createReceipt(importKinds[plan.kind])
   const rows: ImportReport['rows'] = {}
-  for await (const row of ledger.rows({ run: plan.run })) {
-    receipt.add(row)
-    const place = placeOf(row)
-    if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
-      (rows[place] ??= []).push(row.row)
-    if (isProblem(place) && first.filter((one) => one.state === place).length < mostFirst)
-      first.push({ row: row.row, state: place, message: explain(row) ?? '' })
+  return {
+    first,
+    receipt,
+    rows,
+    async *read(ledger: Ledger): AsyncGenerator<RowResult> {
+      for await (const change of ledger.rows({ run: plan.run })) {
+        receipt.add(change)
+        const { row, answerId, sentAt, body } = change
+        const place = placeOf(change)
+        const error = explain(change)
+        if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
+          (rows[place] ??= []).push(row)
+        if (isProblem(place) && first.filter((one) => one.state === place).length < mostFirst)
+          first.push({ row, state: place, message: error ?? '' })
+        yield { row, status: place, id: answerId, error, sentAt, body }
+      }
+    },
   }
-  first.sort((a, b) => problems.indexOf(a.state) - problems.indexOf(b.state))
-  return { rows, first, receipt }
 }
 
 function toDrySummary({ plan, notes: { check } }: { plan: ImportPlan; notes: RunNotes }): string {

@@ -1,20 +1,19 @@
-import { stringify } from 'csv-stringify'
-import { createWriteStream } from 'node:fs'
-import { rename } from 'node:fs/promises'
-import { pipeline } from 'node:stream/promises'
+import { stringify } from 'csv-stringify/sync'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { parseLossless } from '../billing/lossless-json.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { outcomeLabel } from '../runs/view/counts.ts'
-import { createEncoder, type Encoding } from './csv/encoding.ts'
+import { createEncoder } from './csv/encoding.ts'
 import type { Unit } from './group-rows.ts'
 import { type ImportKind, importKinds } from './kinds.ts'
-import { resultColumns } from './csv/table.ts'
+import { resultColumns, type Table } from './csv/table.ts'
 import { type ImportFile, openUnits } from './open-file.ts'
 
 /** The outcome of one change of a file. Times are milliseconds since 1970. */
 export interface RowResult {
-  /** The first row of the change, as yielded by `stageFile`. */
+  /** The first row of the change. */
   row: number
   status: string
   id: string | null
@@ -41,58 +40,81 @@ const sheets = {
   },
 } as const satisfies Record<string, { status: string | undefined; columns: readonly ResultColumn[] }>
 export type Sheet = keyof typeof sheets
+export const sheetNames = Object.keys(sheets) as Sheet[]
 
 export interface WriteResultsOptions extends ImportFile {
-  sheet: Sheet
   /** In row order. A row of the file without a result has empty cells in results.csv. */
   results: AsyncIterable<RowResult> | Iterable<RowResult>
-  to: string
+  /** An existing folder, which gets a file for each sheet. */
+  folder: string
 }
 
+/** Rows that are encoded and written together, and the letters that end a batch sooner. */
+const batchRows = 1_000
+const batchLetters = 4_000_000
+
 /**
- * Writes the rows of an imported file with their outcome, in the file's own delimiter, encoding and line
- * ends. Cells are unchanged, except for a `'` before anything a spreadsheet would run, which an import
- * removes. The file appears under its name once complete. Returns the number of rows.
+ * Writes the rows of an imported file with their outcome, in the file's own delimiter, encoding and line ends: all
+ * sheets in one pass. Cells are unchanged, except for a `'` before anything a spreadsheet would run, which an import
+ * removes.
  */
-export async function writeResults({ sheet, results, to, ...file }: WriteResultsOptions): Promise<number> {
-  const {
-    table: { dialect, header },
-    units,
-  } = await openUnits(file)
-  const { status, columns } = sheets[sheet]
+export async function writeResults({ results, folder, ...file }: WriteResultsOptions): Promise<void> {
+  const { table, units } = await openUnits(file)
+  await using opened = new AsyncDisposableStack()
+  const writers = []
+  for (const name of sheetNames)
+    writers.push(opened.use(await openSheet({ name, folder, table, kind: importKinds[file.kind] })))
+  for await (const { unit, result } of merge({ units, results }))
+    for (const writer of writers) if (writer.takes(result)) await writer.add(unit, result)
+  for (const writer of writers) await writer.flush()
+}
+
+async function openSheet({
+  name,
+  folder,
+  table: { dialect, header },
+  kind,
+}: {
+  name: Sheet
+  folder: string
+  table: Table
+  kind: ImportKind
+}) {
+  const { status, columns } = sheets[name]
+  const { delimiter, bom, lineEnd, encoding } = dialect
+  const format = { delimiter, record_delimiter: lineEnd, quoted_match: /[\r\n]/ }
+  const toBytes = createEncoder(encoding)
   // If the file was a results file itself, our columns are replaced.
   const own = header.flatMap((column, index) =>
     (resultColumns as readonly string[]).includes(column.trim()) ? [] : [index],
   )
-  let rows = 0
-  async function* lines() {
-    yield [...own.map((index) => header[index] ?? ''), ...columns].map(guardFormula)
-    for await (const { unit, result } of merge({ units, results })) {
-      if (status !== undefined && result?.status !== status) continue
-      const extra = toCells({ kind: importKinds[file.kind], columns, result })
+  const output = await open(join(folder, `${name}.csv`), 'wx')
+  let pending: string[][] = [[...own.map((index) => header[index] ?? ''), ...columns].map(guardFormula)]
+  let isFirst = true
+  let letters = 0
+  const flush = async () => {
+    if (pending.length === 0) return
+    await output.appendFile(toBytes(stringify(pending, { ...format, bom: bom && isFirst })))
+    isFirst = false
+    pending = []
+    letters = 0
+  }
+  return {
+    takes: (result: RowResult | undefined) => status === undefined || result?.status === status,
+    async add(unit: Unit, result: RowResult | undefined) {
+      const extra = toCells({ kind, columns, result })
       for (const { row, cells } of unit) {
-        rows += 1
         const beyond = cells.slice(header.length)
         const added = extra.map((cell, index) => (columns[index] === '_row' ? String(row) : cell))
-        yield [...own.map((index) => cells[index] ?? ''), ...beyond, ...added].map(guardFormula)
+        const line = [...own.map((index) => cells[index] ?? ''), ...beyond, ...added].map(guardFormula)
+        pending.push(line)
+        letters += line.reduce((sum, { length }) => sum + length, 0)
+        if (pending.length >= batchRows || letters >= batchLetters) await flush()
       }
-    }
+    },
+    flush,
+    [Symbol.asyncDispose]: () => output.close(),
   }
-  const { delimiter, bom, lineEnd, encoding } = dialect
-  await pipeline(
-    lines,
-    stringify({ delimiter, bom, record_delimiter: lineEnd, quoted_match: /[\r\n]/ }),
-    (chunks: AsyncIterable<Buffer>) => encode({ chunks, encoding }),
-    createWriteStream(`${to}.partial`),
-  )
-  await rename(`${to}.partial`, to)
-  return rows
-}
-
-async function* encode({ chunks, encoding }: { chunks: AsyncIterable<Buffer>; encoding: Encoding }) {
-  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  const toBytes = createEncoder(encoding)
-  for await (const chunk of chunks) yield toBytes(decoder.decode(chunk, { stream: true }))
 }
 
 /** Joins two sides in row order; a unit without a result was never staged. */
@@ -103,23 +125,18 @@ async function* merge({
   units: AsyncIterable<Unit>
   results: AsyncIterable<RowResult> | Iterable<RowResult>
 }): AsyncGenerator<{ unit: Unit; result: RowResult | undefined }> {
-  const next = createNext(results)
+  const all = (async function* () {
+    yield* results
+  })()
+  const next = async () => (await all.next()).value ?? undefined
   let result = await next()
   for await (const unit of units) {
     const { row } = unit[0]
     while (result !== undefined && result.row < row) result = await next()
     yield { unit, result: result?.row === row ? result : undefined }
   }
-}
-
-function createNext<T>(items: AsyncIterable<T> | Iterable<T>): () => Promise<T | undefined> {
-  const all = (async function* () {
-    yield* items
-  })()
-  return async () => {
-    const { value, done } = await all.next()
-    return done === true ? undefined : value
-  }
+  // Whoever reads the results along with this sees all of them.
+  while (result !== undefined) result = await next()
 }
 
 function toCells({

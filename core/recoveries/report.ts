@@ -67,12 +67,12 @@ export async function writeRecoveryReport(options: ReportOptions): Promise<{
   const kept = report.failedCanaries.length > 0 ? report : { ...report, first: [] }
   await writeReport({
     folder,
-    report: kept,
-    view: toRecoveryView(kept),
     sheets: notes.snapshot === undefined ? [] : [recoveryFiles.results],
-    async writeSheets(fresh) {
-      if (notes.snapshot === undefined) return
-      await writeRecoveryCsv({ rows: rowsOf({ ...options, folder }), to: join(fresh, recoveryFiles.results) })
+    async write(fresh) {
+      const rows = rowsOf({ ...options, folder })
+      if (notes.snapshot !== undefined)
+        await writeRecoveryCsv({ rows, to: join(fresh, recoveryFiles.results) })
+      return { report: kept, view: toRecoveryView(kept) }
     },
   })
   return { result, report, view, outward }

@@ -12,6 +12,7 @@ import { openState } from '../../core/state/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { fetchInput } from './fetch-run.ts'
 import { planOf, savedRecovery } from './saved-plan.ts'
 
 interface RunToReport {
@@ -30,6 +31,7 @@ export async function reportImport(options: RunToReport): Promise<FullImportRepo
   const { dataDir } = settings
   const plan = await planOf(settings, run)
   if (plan === undefined) throw new RangeError(`${run} has no plan`)
+  await fetchInput(settings, plan)
   const state = await openState({ ...settings.state, readOnly: true })
   try {
     const { report, view } = await writeImportReport({ ledger: state.ledger, plan, dataDir })

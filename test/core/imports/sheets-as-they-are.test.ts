@@ -57,9 +57,10 @@ describe('a title above the header', () => {
   test('is not in a result file, which the same mapping reads', async () => {
     const path = await fileOf(text)
     const file = { ...products, path, mapping: { ...mapping, headerRow: 3, skipRows: [2, 5] } }
-    const to = join(await temporaryFolder(), 'rejected.csv')
+    const folder = await temporaryFolder()
     const results = [{ row: 4, status: 'rejected', id: null, error: 'no', sentAt: null, body: '{}' }]
-    await writeResults({ ...file, sheet: 'rejected', results, to })
+    await writeResults({ ...file, results, folder })
+    const to = join(folder, 'rejected.csv')
     expect(await bodiesOf({ ...file, path: to })).toEqual(await bodiesOf(file))
   })
 

@@ -218,7 +218,7 @@ describe('a workbook', () => {
     ]
     for (const mapping of [{}, { locale: 'es-CL' }, { locale: 'en-US' }]) {
       const file = await copied(xlsxOf([{ rows }]), { kind: 'retentions', mapping })
-      const to = join(await temporaryFolder(), 'rejected.csv')
+      const folder = await temporaryFolder()
       const results = [2, 3, 4].map((row) => ({
         row,
         status: 'rejected',
@@ -227,7 +227,8 @@ describe('a workbook', () => {
         sentAt: null,
         body: '{}',
       }))
-      await writeResults({ ...file, sheet: 'rejected', results, to })
+      await writeResults({ ...file, results, folder })
+      const to = join(folder, 'rejected.csv')
       const again = { ...file, path: to }
       expect(await bodiesOf(again)).toEqual(await bodiesOf(file))
       expect(await readFile(to, 'utf8')).toMatch(/^\ufeffsupplier[,;]document/)
