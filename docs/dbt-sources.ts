@@ -1,5 +1,4 @@
-import { allResources } from '../core/billing/resources/all-resources.ts'
-import { listResources } from '../core/billing/resources/lists.ts'
+import { allResources, listResources } from '../core/billing/resources/lists.ts'
 import {
   aboutTable,
   liveColumns,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { allResources } from '../core/billing/resources/all-resources.ts'
-import { describeTables } from '../core/tables/describe-tables.ts'
+import { allResources } from '../core/billing/resources/lists.ts'
+import { toTables } from '../core/tables/privacy.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
 import { evidenceBlocks } from './evidence.ts'
@@ -39,12 +39,11 @@ function filledPage(path: string): { path: string; text: string } {
 }
 
 function tablesPage(): string {
-  const lines = describeTables(Object.values(allResources))
-  const names = [...new Set(lines.map(({ table }) => table))]
-  const sections = names.map((name) => {
-    const rows = lines
-      .filter(({ table }) => table === name)
-      .map(({ column, type, comesFrom, note }) => `| \`${column}\` | ${type} | \`${comesFrom}\` | ${note} |`)
+  const tables = Object.values(allResources).flatMap((resource) => toTables(resource))
+  const sections = tables.map(({ name, columns }) => {
+    const rows = columns.map(
+      ({ name, kind, source, note = '' }) => `| \`${name}\` | ${kind} | \`${source}\` | ${note} |`,
+    )
     return [`## ${name}`, '', '| column | type | comes from | |', '|---|---|---|---|', ...rows].join('\n')
   })
   return `# Tables

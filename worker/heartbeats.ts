@@ -1,4 +1,4 @@
-import { isLoopback } from '../core/billing/loopback.ts'
+import { isLoopback } from '../core/billing/connections.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
-import { documentResources } from '../../core/billing/resources/documents.ts'
+import { documentResources } from '../../core/billing/resources/lists.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'

@@ -1,5 +1,5 @@
 import type { Billing } from '../../core/billing/client.ts'
-import { isDocumentName } from '../../core/billing/resources/documents.ts'
+import { isDocumentName } from '../../core/billing/resources/lists.ts'
 import { leasesOf } from '../../core/exports/leases.ts'
 import { type Checkpoint, type SegmentResult, toResult } from '../../core/exports/parts/checkpoint.ts'
 import { lookFirst } from '../../core/exports/parts/list-source.ts'

@@ -1,6 +1,6 @@
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { isLoopback } from './loopback.ts'
+import { isIPv4 } from 'node:net'
 
 export interface Connections {
   http: HttpAgent
@@ -26,4 +26,10 @@ export function connectionOptions(options: { url: string; maxConnections: number
   const { url, maxConnections, keepAlive } = options
   const proxyEnv = isLoopback(url) ? {} : process.env
   return { keepAlive, maxSockets: maxConnections, maxFreeSockets: maxConnections, proxyEnv }
+}
+
+/** Whether the address is this machine, so that requests cross no network. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url)
+  return isIPv4(hostname) ? hostname.startsWith('127.') : ['localhost', '[::1]'].includes(hostname)
 }

@@ -1,3 +1,4 @@
+import { isRecord } from './lossless-json.ts'
 /** Keys that Django REST framework writes with `detail`. A gateway's problem document has `title`, `type` or `status`. */
 const detailKeys: ReadonlySet<string> = new Set(['detail', 'code', 'messages', 'status_code'])
 
@@ -9,7 +10,7 @@ const detailKeys: ReadonlySet<string> = new Set(['detail', 'code', 'messages', '
  * nested like the body: `{"lines": [{}, {"amount": ["..."]}]}`, or a single list of sentences.
  */
 export function isServiceError({ status, body }: { status: number; body: unknown }): boolean {
-  if (isObject(body) && typeof body['detail'] === 'string')
+  if (isRecord(body) && typeof body['detail'] === 'string')
     return Object.keys(body).every((key) => detailKeys.has(key))
   return (status === 400 || status === 409 || status === 422) && hasSentences(body)
 }
@@ -24,19 +25,16 @@ function hasSentences(value: unknown, depth = 0): boolean {
     if (value.length > 0 && value.every((item) => typeof item === 'string')) return true
     return hasSentencesInItems(value, depth)
   }
-  return isObject(value) && hasSentencesInFields(value, depth)
+  return isRecord(value) && hasSentencesInFields(value, depth)
 }
 
 /** One object per item, empty if the item is valid. */
 function hasSentencesInItems(items: readonly unknown[], depth: number): boolean {
-  const faulty = items.filter((item) => !isObject(item) || Object.keys(item).length > 0)
-  return faulty.length > 0 && faulty.every((item) => isObject(item) && hasSentencesInFields(item, depth + 1))
+  const faulty = items.filter((item) => !isRecord(item) || Object.keys(item).length > 0)
+  return faulty.length > 0 && faulty.every((item) => isRecord(item) && hasSentencesInFields(item, depth + 1))
 }
 
 function hasSentencesInFields(fields: Record<string, unknown>, depth: number): boolean {
   const values = Object.values(fields)
   return values.length > 0 && values.every((value) => hasSentences(value, depth + 1))
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)

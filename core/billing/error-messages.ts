@@ -1,3 +1,4 @@
+import { isRecord } from './lossless-json.ts'
 /** Limits on the messages kept from an error reply, because people read them. */
 const maxSentences = 20
 const maxSentenceLength = 300
@@ -5,9 +6,6 @@ const maxSentenceLength = 300
 const maxNameLength = 100
 /** Deeper than any error body of the API, including lists; a hostile body must not exhaust the stack. */
 const maxDepth = 20
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Keys that are not fields: their messages concern the whole request. */
 const fieldless = new Set(['detail', 'non_field_errors'])
@@ -40,8 +38,8 @@ function collect({ value, path, depth, messages, token }: Place): void {
     collect({ value: item, path: within, depth: depth + 1, messages, token })
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries())
-      descend(item, isObject(item) ? [...path, String(index + 1)] : path)
-  } else if (isObject(value)) {
+      descend(item, isRecord(item) ? [...path, String(index + 1)] : path)
+  } else if (isRecord(value)) {
     for (const [key, item] of Object.entries(value)) descend(item, pathInto(path, hide(key)))
   } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
     const sentence = toSentence(hide(String(value)))

@@ -12,6 +12,7 @@
  * if and only if it is valid after. The walk finds numbers elsewhere (in arrays, at the top, after keys that end in
  * another character). If one of them might have changed, or the text contains the marker itself, the reviver is used.
  */
+import { Big } from 'big.js'
 import type { RawNumber } from './resources/fields.ts'
 
 const marker = '\u007f'
@@ -37,6 +38,29 @@ export function parseLossless(text: string): unknown {
   // Here, because a pattern that also matches at the ends of the text takes twice as long.
   if (typeof value === 'number') return parseSlowly(text)
   return restore(value) || !elsewhere.test(quoted) ? value : parseSlowly(text)
+}
+
+/** Whether a value is a number whose digits plain parsing would have changed. */
+export const isRawNumber = (value: unknown): value is RawNumber => JSON.isRawJSON(value)
+
+/** Whether a value is a JSON object; a number kept as raw JSON is not. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value)
+
+/** The text of a JSON scalar: a string itself, a number's digits as sent, `true` or `false`. */
+export function toScalarText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (typeof value === 'number' || typeof value === 'boolean') return `${value}`
+  return isRawNumber(value) ? value.rawJSON : undefined
+}
+
+/** A number of any length, digit for digit: money never becomes a float. Undefined for a text that is not a number. */
+export function toDecimal(text: string): Big | undefined {
+  try {
+    return new Big(text.trim().replace(/^\+(?=[\d.])/, ''))
+  } catch {
+    return undefined
+  }
 }
 
 /** The text of a number as the service wrote it. */

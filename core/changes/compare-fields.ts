@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { numberText } from '../billing/lossless-json.ts'
+import { isRecord, numberText } from '../billing/lossless-json.ts'
 import { type FieldMeta, fieldOf } from '../billing/resources/fields.ts'
 import { sameDecimal } from './decimals.ts'
 
@@ -30,7 +30,7 @@ interface Compared {
 }
 
 function inObject({ schema, sent, stored, path }: Compared & { schema: z.ZodObject }): Difference[] {
-  if (!isObject(sent) || !isObject(stored)) return inJson({ sent, stored, path })
+  if (!isRecord(sent) || !isRecord(stored)) return inJson({ sent, stored, path })
   return Object.entries(sent).flatMap(([name, value]) => {
     const meta = fieldOf(schema, name)
     const compared = { sent: value, stored: stored[name], path: path === '' ? name : `${path}.${name}` }
@@ -72,7 +72,7 @@ function sameScalar({ kind, sent, stored }: Compared & { kind: FieldMeta['kind']
 
 function inJson(compared: Compared): Difference[] {
   const { sent, stored } = compared
-  if (isObject(sent) && isObject(stored))
+  if (isRecord(sent) && isRecord(stored))
     return Object.entries(sent).flatMap(([name, value]) =>
       inJson({ sent: value, stored: stored[name], path: `${compared.path}.${name}` }),
     )
@@ -88,8 +88,6 @@ const difference = ({ sent, stored, path }: Compared): Difference => ({
 })
 
 const isNumber = (value: unknown) => typeof value === 'number' || JSON.isRawJSON(value)
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
 /** The value as text: numbers with all their digits, null and undefined as ''. */
 export function textOf(value: unknown): string {

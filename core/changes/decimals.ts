@@ -1,4 +1,4 @@
-import { toDecimal } from '../billing/decimal.ts'
+import { toDecimal } from '../billing/lossless-json.ts'
 
 /** The same text for equal numbers, regardless of zeros; text that is not a number is returned unchanged. */
 export function canonicalDecimal(text: string): string {

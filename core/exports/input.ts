@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { documentNames } from '../billing/resources/documents.ts'
-import { listNames } from '../billing/resources/lists.ts'
+import { documentNames, listNames } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
 import { mostParallel } from './plan.ts'
 import { identityInput } from '../runs/identity-input.ts'

@@ -1,4 +1,4 @@
-import type { ResourceName } from '../billing/resources/all-resources.ts'
+import type { ResourceName } from '../billing/resources/lists.ts'
 import type { Identity } from '../runs/identity.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'

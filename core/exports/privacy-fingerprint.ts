@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { allResources, type ResourceName } from '../billing/resources/all-resources.ts'
+import { allResources, type ResourceName } from '../billing/resources/lists.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
 import { ForeignWarehouseError } from '../destinations/errors.ts'
 import { toFields } from '../tables/privacy.ts'

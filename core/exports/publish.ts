@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { isDocumentName } from '../billing/resources/documents.ts'
+import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
 import type { Manifest } from '../destinations/manifest/manifest.ts'
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'

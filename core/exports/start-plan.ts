@@ -1,4 +1,4 @@
-import type { ResourceName } from '../billing/resources/all-resources.ts'
+import type { ResourceName } from '../billing/resources/lists.ts'
 import { allowedRoot } from '../destinations/allowed-root.ts'
 import type { Destination } from '../destinations/destination.ts'
 import { InvalidInput } from '../runs/errors.ts'

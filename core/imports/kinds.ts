@@ -1,8 +1,7 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Body } from '../billing/client.ts'
 import { addon } from '../billing/resources/addons.ts'
 import { contact } from '../billing/resources/contacts.ts'
-import { order } from '../billing/resources/orders.ts'
 import { product } from '../billing/resources/products.ts'
 import { retention } from '../billing/resources/retentions.ts'
 import { subscription } from '../billing/resources/subscriptions.ts'
@@ -10,7 +9,7 @@ import type { ChangeKind } from '../changes/change-kind.ts'
 import { changeKinds } from '../changes/kinds.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { compareDecimals } from '../changes/decimals.ts'
-import { fieldsOf } from '../billing/resources/fields.ts'
+import { fieldsOf, text } from '../billing/resources/fields.ts'
 import type { Fault } from './problems.ts'
 
 export const importKindNames = [
@@ -22,6 +21,9 @@ export const importKindNames = [
   'delete-orders',
 ] as const
 export type ImportKindName = (typeof importKindNames)[number]
+
+/** Of an order, the interface shows only the identifier in its path (section 2.10). */
+const order = z.looseObject({ id: text({ write: 'readOnly' }) })
 
 /** What files of a kind contain, beyond the schema of its records. */
 export interface ImportKind {

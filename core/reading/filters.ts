@@ -1,6 +1,5 @@
 import type { FilterCheck, ListResource } from '../billing/resources/resource.ts'
-import { toDecimal } from '../billing/decimal.ts'
-import { numberText } from '../billing/lossless-json.ts'
+import { numberText, toDecimal } from '../billing/lossless-json.ts'
 import { toInstant } from './instant.ts'
 import { isRecord, type SourceRecord } from './record.ts'
 

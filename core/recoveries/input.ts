@@ -1,3 +1,4 @@
+import { isDate } from '../billing/instants.ts'
 import { z } from 'zod'
 import { identityInput } from '../runs/identity-input.ts'
 import { nearestName } from '../tables/nearest-name.ts'
@@ -17,11 +18,9 @@ const reason = z.enum(reasonNames, {
 })
 
 const nextBilling = z.string().check(({ value, issues }) => {
-  const at = new Date(`${value}T00:00:00Z`)
-  const isWritten = /^\d{4}-\d\d-\d\d$/.test(value)
   const add = (message: string) => issues.push({ code: 'custom', input: value, message })
-  if (!isWritten) add(`${JSON.stringify(value)} is not a date such as 2026-12-01`)
-  else if (Number.isNaN(at.getTime()) || !at.toISOString().startsWith(value)) add(`${value} does not exist`)
+  if (!/^\d{4}-\d\d-\d\d$/.test(value)) add(`${JSON.stringify(value)} is not a date such as 2026-12-01`)
+  else if (!isDate(value)) add(`${value} does not exist`)
   else if (hasPassed(value, Date.now())) add(`${value} is in the past; give today or later, or leave it out`)
 })
 

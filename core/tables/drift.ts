@@ -1,4 +1,4 @@
-import { isRawNumber } from './json-value.ts'
+import { isRawNumber } from '../billing/lossless-json.ts'
 
 /** Where the records differ from their schema, by path: `customers.aggregations.sales`. */
 export interface Drift {

@@ -20,40 +20,33 @@ export function createNearestName(known: () => Iterable<string>): (name: string)
   let left = mostCompared
   return (name) => {
     if (found.has(name)) return found.get(name)
-    if (name.length > longest || left <= 0) return undefined
+    if (name.length > longest) return undefined
     const wanted = name.toLowerCase()
+    let nearest: string | undefined
     // With up to a third of the letters wrong it is a typo; beyond that it is another word.
-    let best: { name: string | undefined; distance: number } = {
-      name: undefined,
-      distance: name.length / 3 + 1,
-    }
+    let least = name.length / 3 + 1
     for (const candidate of known()) {
-      left -= 1
+      const isComparable = Math.abs(candidate.length - wanted.length) < least
+      left -= isComparable ? wanted.length * candidate.length : 1
       if (left <= 0) return undefined
-      if (Math.abs(candidate.length - wanted.length) >= best.distance) continue
-      const { distance, compared } = editDistance(wanted, candidate.toLowerCase(), best.distance)
-      left -= compared
-      if (distance < best.distance) best = { name: candidate, distance }
+      const distance = isComparable ? editDistance(wanted, candidate.toLowerCase()) : least
+      if (distance < least) [nearest, least] = [candidate, distance]
     }
-    found.set(name, best.name)
-    return best.name
+    found.set(name, nearest)
+    return nearest
   }
 }
 
-/** The number of letters to insert, delete or replace to turn `from` into `to`; stops counting at `most`. */
-function editDistance(from: string, to: string, most: number): { distance: number; compared: number } {
-  let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
+/** How many letters to insert, delete or replace to turn one text into the other. */
+function editDistance(from: string, to: string): number {
+  let above = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let row = 1; row <= from.length; row++) {
     const current = [row]
-    let least = row
     for (let column = 1; column <= to.length; column++) {
-      const replaced = previous[column - 1]! + (from[row - 1] === to[column - 1] ? 0 : 1)
-      const distance = Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1)
-      current.push(distance)
-      least = Math.min(least, distance)
+      const replaced = above[column - 1]! + (from[row - 1] === to[column - 1] ? 0 : 1)
+      current.push(Math.min(replaced, above[column]! + 1, current[column - 1]! + 1))
     }
-    if (least >= most) return { distance: least, compared: row * to.length }
-    previous = current
+    above = current
   }
-  return { distance: previous[to.length]!, compared: from.length * to.length }
+  return above[to.length]!
 }

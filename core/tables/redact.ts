@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { fieldOf, fieldsOf, type FieldMeta } from '../billing/resources/fields.ts'
 import { toForm } from './drift.ts'
-import { isRecord, toScalarText } from './json-value.ts'
+import { isRecord, toScalarText } from '../billing/lossless-json.ts'
 import { extraColumn } from './table.ts'
 
 /** How to treat the value at one path of a record, and the values below it. */

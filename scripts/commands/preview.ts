@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Returned } from '../../core/billing/client.ts'
 import { listNames, listResources } from '../../core/billing/resources/lists.ts'
-import { isRawNumber } from '../../core/tables/json-value.ts'
+import { isRawNumber } from '../../core/billing/lossless-json.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import { createCommandService } from '../../worker/service.ts'
 import { processSettings } from '../session/settings.ts'

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/client'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { join } from 'node:path'
-import { isLoopback } from '../../core/billing/loopback.ts'
+import { isLoopback } from '../../core/billing/connections.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
 import { readApiKey } from '../../worker/api-key.ts'
 import { toDataConverter } from '../../worker/codec/data-converter.ts'

@@ -1,6 +1,6 @@
 import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
-import { isLoopback } from '../../core/billing/loopback.ts'
+import { isLoopback } from '../../core/billing/connections.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
 import { codePointOf, invisible } from './env-file.ts'
 import type { Given } from './environment.ts'

@@ -1,3 +1,4 @@
+import { isDate, isTimestamp } from '../instants.ts'
 import type { FilterCheck, ListResource } from './resource.ts'
 
 /** A filter that the list does not have, or an invalid value. */
@@ -36,14 +37,6 @@ function problemWith(check: FilterCheck, value: string): string | undefined {
   if (check.kind === 'decimal' && !/^-?\d+(\.\d+)?$/.test(value)) return 'must be a number'
   if (check.kind === 'date' && !isDate(value)) return 'must be a valid date such as 2026-11-21'
   const isInstant = check.kind === 'from' || check.kind === 'to' || check.kind === 'timestamp'
-  if (isInstant && !instant.test(value)) return 'must be a time with offset such as 2026-11-21T00:00:00-03:00'
+  if (isInstant && !isTimestamp(value)) return 'must be a time with offset such as 2026-11-21T00:00:00-03:00'
   return undefined
-}
-
-const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/
-
-function isDate(value: string): boolean {
-  if (!/^\d{4}-\d\d-\d\d$/.test(value)) return false
-  const at = new Date(`${value}T00:00:00Z`)
-  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(value)
 }

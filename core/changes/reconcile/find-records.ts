@@ -1,3 +1,4 @@
+import { isRecord } from '../../billing/lossless-json.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { ListResource } from '../../billing/resources/resource.ts'
 
@@ -29,7 +30,7 @@ export async function findRecords({
   for (let page = 1; page <= maxPages; page++) {
     const query = { resource, page, pageSize, filters, fresh: true, ...(signal && { signal }) }
     const { records: returned, next } = await billing.list(query)
-    const objects = returned.filter(isObject)
+    const objects = returned.filter(isRecord)
     const matching = objects.filter(carries)
     records.push(...matching)
     if (matching.length < returned.length) return { records, honoured: false }
@@ -38,6 +39,3 @@ export async function findRecords({
   }
   return { records, honoured: false }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,4 +1,4 @@
-import { createKeyScanner } from '../../tables/encoder/key-scanner.ts'
+import { createKeyScanner } from '../../tables/key-scanner.ts'
 import type { DiskSet } from '../../storage/disk-set.ts'
 import type { PublishedTable } from '../manifest/manifest.ts'
 import type { RowCheck } from './check-file.ts'

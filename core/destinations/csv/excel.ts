@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse'
 import { stringify } from 'csv-stringify'
 import { pipeline, Readable } from 'node:stream'
-import { readCell } from '../../tables/csv-text.ts'
+import { readCell } from '../../tables/cell.ts'
 import { guardFormula, guardText } from '../../tables/formula-guard.ts'
 import type { Kind, Table } from '../../tables/table.ts'
 

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse'
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
-import { readCell } from '../../tables/csv-text.ts'
+import { readCell } from '../../tables/cell.ts'
 import type { DiskSet } from '../../storage/disk-set.ts'
 import type { Manifest, PublishedTable } from '../manifest/manifest.ts'
 import { createColumnSums, textIn, toComparable } from './compared-columns.ts'

@@ -1,4 +1,4 @@
-import { documentResources, type DocumentName } from '../../billing/resources/documents.ts'
+import { documentResources, type DocumentName } from '../../billing/resources/lists.ts'
 import type { IdState } from '../../reading/by-id/id-state.ts'
 import { readById } from '../../reading/by-id/read-by-id.ts'
 import { readAskedIds } from '../requested-ids.ts'

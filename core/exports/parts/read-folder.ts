@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { allResources, type ResourceName } from '../../billing/resources/all-resources.ts'
+import { allResources, type ResourceName } from '../../billing/resources/lists.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 import { toFileName } from '../../storage/file-name.ts'

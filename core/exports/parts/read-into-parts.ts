@@ -1,6 +1,5 @@
 import type { Billing } from '../../billing/client.ts'
-import { allResources } from '../../billing/resources/all-resources.ts'
-import { isDocumentName } from '../../billing/resources/documents.ts'
+import { allResources, isDocumentName } from '../../billing/resources/lists.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { Progress, RangeState } from '../../reading/range-state.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'

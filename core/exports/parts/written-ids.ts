@@ -8,7 +8,7 @@ import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/parts/read-parts.ts'
 import { toInstant } from '../../reading/instant.ts'
 import type { Identity, IdSet } from '../../reading/range-state.ts'
-import { createKeyScanner } from '../../tables/encoder/key-scanner.ts'
+import { createKeyScanner } from '../../tables/key-scanner.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 
 /** The set of what a read has written. */

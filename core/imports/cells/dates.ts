@@ -1,4 +1,4 @@
-import { isDate } from '../../tables/instants.ts'
+import { isDate } from '../../billing/instants.ts'
 import type { Unreadable } from './numbers.ts'
 
 export const dateOrders = ['dmy', 'mdy', 'ymd'] as const

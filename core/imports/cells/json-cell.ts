@@ -1,6 +1,6 @@
-import { numberText, parseLossless } from '../../billing/lossless-json.ts'
+import { isRecord, numberText, parseLossless } from '../../billing/lossless-json.ts'
 import { type FieldMeta, fieldsOf, type Numeric } from '../../billing/resources/fields.ts'
-import { isDate } from '../../tables/instants.ts'
+import { isDate } from '../../billing/instants.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import { placeholderMessage } from './placeholders.ts'
 import { type CellReading, faultOf, hiddenFault, toJsonNumber } from './field-value.ts'
@@ -56,8 +56,7 @@ function readValue(value: unknown, meta: FieldMeta, path: Path): unknown {
 }
 
 function readObject(value: unknown, fields: readonly [string, FieldMeta][], path: Path): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || JSON.isRawJSON(value))
-    throw new Misfit(path, { rule: 'json', message: 'is not an object: {...}' })
+  if (!isRecord(value)) throw new Misfit(path, { rule: 'json', message: 'is not an object: {...}' })
   const known = new Map(fields)
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, inner]: [string, unknown]) => {

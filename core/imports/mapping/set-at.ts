@@ -1,3 +1,4 @@
+import { isRecord } from '../../billing/lossless-json.ts'
 import { eachRow, type Step } from './field-target.ts'
 
 /**
@@ -25,9 +26,6 @@ export function compactLists(body: Record<string, unknown>): void {
     // `filter` skips holes.
     const items: unknown[] = value.filter(() => true)
     body[key] = items
-    for (const item of items) if (isPlainObject(item)) compactLists(item)
+    for (const item of items) if (isRecord(item)) compactLists(item)
   }
 }
-
-const isPlainObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)

@@ -5,7 +5,7 @@ import type { Destination, Publication, PublishStep } from '../../../core/destin
 import { manifestSchema } from '../../../core/destinations/manifest/manifest.ts'
 import { parseLossless } from '../tables/csv.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
-import { toScalarText } from '../../../core/tables/json-value.ts'
+import { toScalarText } from '../../../core/billing/lossless-json.ts'
 
 /** A row as a reader of the destination sees it: texts by column, null where there is none. */
 export type SeenRow = Record<string, string | null>

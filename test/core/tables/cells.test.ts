@@ -1,11 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { quoteCell } from '../../../core/tables/csv-text.ts'
-import { decodeRow } from '../../../core/tables/decode-row.ts'
-import { isDate, isTimestamp } from '../../../core/tables/instants.ts'
-import { toJsonCell } from '../../../core/tables/json-cell.ts'
+import { quoteCell, toJsonCell } from '../../../core/tables/cell.ts'
+import { decodeRow, parseLossless } from './csv.ts'
+import { isDate, isTimestamp } from '../../../core/billing/instants.ts'
 import type { Table } from '../../../core/tables/table.ts'
-import { parseLossless } from './csv.ts'
 
 describe('dates', () => {
   test.each(['2024-02-29', '2000-02-29', '0001-01-01', '9999-12-31', '2023-01-31'])('%s exists', (text) => {

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { describeTables } from '../../../core/tables/describe-tables.ts'
 import { toTables } from '../../../core/tables/privacy.ts'
 
 const { customers, subscriptions, plans, retentions } = listResources
 const names = (resource: (typeof listResources)['customers']) => toTables(resource).map((table) => table.name)
 const columns = (table: string) =>
-  describeTables(Object.values(listResources))
-    .filter((line) => line.table === table)
-    .map((line) => line.column)
+  Object.values(listResources)
+    .flatMap((resource) => toTables(resource))
+    .find(({ name }) => name === table)!
+    .columns.map(({ name }) => name)
 
 describe('the tables of the lists', () => {
   test('are one for each list and one for each array of objects, under the names of the docs', () => {
@@ -39,17 +39,11 @@ describe('the tables of the lists', () => {
   })
 
   test('have nested objects as columns of their own and objects of no known shape as JSON', () => {
-    const lines = describeTables([customers])
-    expect(lines).toContainEqual({
-      table: 'customers',
-      column: 'country_id',
-      type: 'text',
-      comesFrom: 'customers.country.id',
-      note: '',
-    })
-    expect(lines.find((line) => line.column === 'state_id')?.type).toBe('integer')
-    expect(lines.find((line) => line.column === 'metadata')?.type).toBe('json')
-    expect(lines.map((line) => line.column)).not.toContain('country')
+    const columns = toTables(customers)[0]!.columns
+    expect(columns).toContainEqual({ name: 'country_id', kind: 'text', source: 'customers.country.id' })
+    expect(columns.find(({ name }) => name === 'state_id')?.kind).toBe('integer')
+    expect(columns.find(({ name }) => name === 'metadata')?.kind).toBe('json')
+    expect(columns.map(({ name }) => name)).not.toContain('country')
   })
 
   test('carry the id of their record in the kind that the record has it in', () => {

@@ -11,7 +11,7 @@ import { createPostgresDestination } from '../../../core/destinations/postgres/p
 import { toPlainJson, toPlainNumber } from '../../../core/destinations/warehouse/plain-value.ts'
 import { textColumnOf } from '../../../core/destinations/layout.ts'
 import { literal } from '../../../core/destinations/sql.ts'
-import { readCell } from '../../../core/tables/csv-text.ts'
+import { readCell } from '../../../core/tables/cell.ts'
 import type { Column, Table } from '../../../core/tables/table.ts'
 import type { SeenRow } from '../../core/destinations/contract.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'

@@ -1,4 +1,4 @@
-import { isDocumentName } from '../../../billing/resources/documents.ts'
+import { isDocumentName } from '../../../billing/resources/lists.ts'
 import { planRanges } from '../../../reading/plan-read.ts'
 import { type FirstLook, toReadOptions } from '../list-source.ts'
 import type { SegmentSetup } from '../read-into-parts.ts'
