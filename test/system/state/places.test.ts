@@ -450,8 +450,10 @@ test('a server that is killed in the middle of claims and comes back is away, an
   // Their transaction has begun.
   await new Promise((resolve) => setImmediate(resolve))
   postgres.killAll()
-  const failed = (await interrupted).filter((one) => one.status === 'rejected')
-  expect(failed.length).toBe(300)
+  const answers = await interrupted
+  const failed = answers.filter((one) => one.status === 'rejected')
+  expect(failed.length).toBeGreaterThan(0)
+  for (const one of answers) if (one.status === 'fulfilled') confirmed.push(one.value)
   for (const { reason } of failed) expect(reason).toMatchObject({ name: 'StateAwayError', retryable: true })
   await postgres.restart()
   const claimed = (await ledger.claimsByRow({ run: 'r' })).filter(({ claims }) => claims > 0)

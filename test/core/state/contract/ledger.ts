@@ -169,7 +169,7 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.byId({ id })).toMatchObject({ state: 'done', answerId: '17', sends: 1 })
   })
 
-  test('of moves that are made at once, each writes its own columns, and one of the same change finds what was written', async () => {
+  test('moves that are made at once each write their own columns, and a later move finds what was written', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [{ ...change(1), notBefore: 9 }, change(2), change(3)]))
     const ids = await Promise.all(
@@ -185,10 +185,12 @@ export function describeLedger(newPlace: NewPlace): void {
       }),
       ledger.move({ id: two, from, outcome: 'other', patch: { state: 'done' } }),
       ledger.move({ id: three, from, claims: 0, patch: { holdsKey: 0, closedAt: 1_790_000_000_123 } }),
-      ledger.move({ id: one, from, patch: { state: 'done' } }),
-      ledger.move({ id: one, from: ['unknown'], patch: { state: 'parked', answer: null } }),
     ])
-    expect(moved).toEqual([true, false, true, false, true])
+    expect(moved).toEqual([true, false, true])
+    expect(await ledger.move({ id: one, from, patch: { state: 'done' } })).toBe(false)
+    expect(await ledger.move({ id: one, from: ['unknown'], patch: { state: 'parked', answer: null } })).toBe(
+      true,
+    )
     expect(await ledger.byId({ id: one })).toMatchObject({
       state: 'parked',
       error: 'cut \uFFFD',
