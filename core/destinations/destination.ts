@@ -11,6 +11,8 @@ export interface PartFile {
   path: string
   bytes: number
   rows: number
+  /** No row has more bytes. */
+  longest: number
   sha256: string
 }
 

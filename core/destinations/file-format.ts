@@ -10,7 +10,10 @@ import { isSameRead, type Manifest } from './manifest/manifest.ts'
 import { rowsOf } from './parts/check-parts.ts'
 import { isSameParts } from './parts/read-parts.ts'
 
-export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'>
+export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'> & {
+  /** With the values that only this destination cannot hold. */
+  drift?: Manifest['drift']
+}
 
 /** What differs between destinations that keep files. */
 export interface FileFormat {

@@ -5,7 +5,7 @@ import type { Manifest } from './manifest.ts'
 type Arrived = Pick<
   Manifest,
   'tables' | 'rejected' | 'missing' | 'dialect' | 'changes' | 'deletes' | 'lost' | 'warnings'
->
+> & { drift?: Manifest['drift'] }
 
 /** Builds the manifest from the publication and from what arrived. */
 export function toManifest(options: {
@@ -30,11 +30,12 @@ export function toManifest(options: {
     hashed: [...hashed],
     ...(hashedWith !== undefined && { hashedWith }),
   }
-  const warnings = [...toDriftWarnings(publication.facts), ...(arrived.warnings ?? [])]
+  const facts = { ...publication.facts, drift: arrived.drift ?? publication.facts.drift }
+  const warnings = [...toDriftWarnings(facts), ...(arrived.warnings ?? [])]
   return {
     ...asked,
     // The facts of the read come after the request and never override it.
-    ...publication.facts,
+    ...facts,
     ...asked,
     // Only a proven read guarantees anything, whatever facts it kept of an older read.
     ...(publication.facts.verdict !== 'proven' && { completeThrough: null }),

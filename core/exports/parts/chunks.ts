@@ -16,6 +16,8 @@ interface OpenChunk {
   pending: number
   bytes: number
   rows: number
+  /** The bytes of the longest text that was appended at once. */
+  longest: number
   sum: Hash
 }
 
@@ -59,7 +61,7 @@ export function openChunks({ folder, name }: { folder: string; name: string }): 
     const file = await open(path, 'w')
     const buffer = buffers.get(table) ?? Buffer.allocUnsafeSlow(bufferBytes)
     buffers.set(table, buffer)
-    const chunk = { file, path, buffer, pending: 0, bytes: 0, rows: 0, sum: createHash('sha256') }
+    const chunk = { file, path, buffer, pending: 0, bytes: 0, rows: 0, longest: 0, sum: createHash('sha256') }
     chunks.set(table, chunk)
     return chunk
   }
@@ -93,6 +95,7 @@ export function openChunks({ folder, name }: { folder: string; name: string }): 
         if (chunk.pending + most > bufferBytes) await flush(chunk)
         if (most > bufferBytes) await write(chunk, Buffer.from(text))
         else chunk.pending += chunk.buffer.write(text, chunk.pending)
+        chunk.longest = Math.max(chunk.longest, Buffer.byteLength(text))
       }),
     close: () =>
       unlessFailed(async () => {
@@ -100,8 +103,8 @@ export function openChunks({ folder, name }: { folder: string; name: string }): 
           await flush(chunk)
           await chunk.file.datasync()
         }
-        const parts = [...chunks].map(([table, { path, bytes, rows, sum }]) => {
-          return { table, path, bytes, rows, sha256: sum.digest('hex') }
+        const parts = [...chunks].map(([table, { path, bytes, rows, longest, sum }]) => {
+          return { table, path, bytes, rows, longest, sha256: sum.digest('hex') }
         })
         await abandon()
         number += 1

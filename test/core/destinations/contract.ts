@@ -1,4 +1,4 @@
-import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
+import { toPlainJson } from './plain-value.ts'
 import { appendFile, readFile, truncate, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'

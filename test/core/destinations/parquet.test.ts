@@ -1,10 +1,11 @@
-import { mkdir, readdir, readlink, rm, truncate } from 'node:fs/promises'
+import { mkdir, readdir, readFile, readlink, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
 import { literal } from '../../../core/destinations/sql.ts'
+import { writePart } from '../exports/write-part.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
 import { createWorkplace, noise, type Workplace } from './publication.ts'
@@ -93,7 +94,7 @@ describe('an export in Parquet files', () => {
     ).toEqual([
       {
         created: 'TIMESTAMP WITH TIME ZONE',
-        sales: 'DECIMAL(26,6)',
+        sales: 'DECIMAL(30,8)',
         send: 'BOOLEAN',
         instant: `${Date.parse('2020-10-15T16:26:15Z') * 1000 + 356_289}`,
         text: '2020-10-15T13:26:15.356289-03:00',
@@ -109,36 +110,52 @@ describe('an export in Parquet files', () => {
   })
 
   test.each([
-    ['1e3', '1000.000000', 'DECIMAL(26,6)'],
-    ['12.5000000000000000000', '12.500000', 'DECIMAL(26,6)'],
-    ['99999999999999999999.9999', '99999999999999999999.999900', 'DECIMAL(26,6)'],
-    ['-0.0000015', '-0.000001500000000000', 'DECIMAL(38,18)'],
-    ['1.5e-7', '0.000000150000000000', 'DECIMAL(38,18)'],
-    ['99999999999999999999.999999999999999999', '99999999999999999999.999999999999999999', 'DECIMAL(38,18)'],
-    ['100000000000000000000', '100000000000000000000', 'VARCHAR'],
-    ['0.0000000000000000001', '0.0000000000000000001', 'VARCHAR'],
-    ['1e-19', '1e-19', 'VARCHAR'],
-    ['12e-18', '0.000000000000000012', 'DECIMAL(38,18)'],
-    ['1e400', '1e400', 'VARCHAR'],
-  ])('never rounds a number: %s is %s, as %s', async (sent, value, type) => {
+    ['1e3', '1000.00000000'],
+    ['12.5000000000000000000', '12.50000000'],
+    ['-0.0000015', '-0.00000150'],
+    ['1.5e-7', '0.00000015'],
+    ['9999999999.99999999', '9999999999.99999999'],
+    ['-9999999999999999999999.99999999', '-9999999999999999999999.99999999'],
+    ['99999999999999999999999.9', null],
+    ['0.000000001', null],
+    ['1e-9', null],
+    ['12e-18', null],
+    ['1e400', null],
+  ])('never rounds a number, and never changes a type: %s is %s', async (sent, value) => {
     const publication = await customers([`{"id":"1","aggregations":{"sales":${sent}}}`, '{"id":"2"}'])
     await createParquetDestination().publish(publication)
     const rows = await ask(
       publication,
-      'cast(aggregations_sales as varchar) as value, typeof(aggregations_sales) as type',
+      `cast(aggregations_sales as varchar) as value, typeof(aggregations_sales) as type,
+        _extra -> '_misfits' ->> 'aggregations_sales' as misfit`,
     )
+    const type = 'DECIMAL(30,8)'
     expect(rows).toEqual([
-      { value, type },
-      { value: null, type },
+      { value, type, misfit: value === null ? sent : null },
+      { value: null, type, misfit: null },
     ])
   })
 
-  test('takes half a pair of surrogates, which DuckDB takes for no JSON', async () => {
-    const publication = await customers(['{"id":"1","name":"a\\ud800"}'])
-    await createParquetDestination().publish(publication)
-    expect(await ask(publication, 'name, cast(_extra as varchar) as extra')).toEqual([
-      { name: null, extra: '{"name":"a\\ud800"}' },
-    ])
+  test('counts a number that does not fit also where `_extra`, which would have it, is excluded', async () => {
+    const publication = await customers(['{"id":"1","aggregations":{"sales":1e400}}', '{"id":"2"}'])
+    const [main, ...children] = publication.tables
+    const { path, table, rows } = publication.parts[0]!
+    const text = (await readFile(path, 'utf8')).replaceAll(',\n', '\n')
+    const { manifest } = await createParquetDestination().publish({
+      ...publication,
+      tables: [{ ...main!, columns: main!.columns.slice(0, -1) }, ...children],
+      parts: [await writePart({ table, path, text, rows }), ...publication.parts.slice(1)],
+    })
+    expect(manifest.drift).toEqual({ 'customers.aggregations.sales': { count: 1, example: 'a number' } })
+  })
+
+  test('keeps a document that DuckDB takes for no JSON as a text: it has half a pair of surrogates', async () => {
+    const publication = await customers(['{"id":"1","name":"a\\ud800","aggregations":{"sales":1e400}}'])
+    const { manifest } = await createParquetDestination().publish(publication)
+    const [row] = (await ask(publication, 'name, typeof(_extra) as type, _extra')) ?? []
+    expect(row).toMatchObject({ name: null, type: 'JSON' })
+    expect(JSON.parse(row!['_extra']!)).toBe('{"_misfits":{"aggregations_sales":"1e400"},"name":"a\\ud800"}')
+    expect(manifest.drift).toMatchObject({ 'customers.aggregations.sales': { count: 1 } })
   })
 
   test('takes rows of some kilobytes each, more of them than fit in DuckDB’s memory', async () => {

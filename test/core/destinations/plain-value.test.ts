@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { toPlainJson, toPlainNumber } from '../../../core/destinations/warehouse/plain-value.ts'
+import { toPlainJson, toPlainNumber } from './plain-value.ts'
 
 test.each([
   ['0.10', '1e-1'],

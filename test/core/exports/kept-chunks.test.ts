@@ -160,7 +160,14 @@ test('too little room for a publication is an error that another machine may not
   const store = createFolderStore(await newFolder())
   const machine = await newMachine(store)
   const parts = [
-    { table: 'customers', path: join(machine.folder, 'a.part'), bytes: 1e18, rows: 1, sha256: '' },
+    {
+      table: 'customers',
+      path: join(machine.folder, 'a.part'),
+      bytes: 1e18,
+      rows: 1,
+      longest: 1,
+      sha256: '',
+    },
   ]
   await expect(fetchParts({ ...machine, parts })).rejects.toMatchObject({
     name: 'ScratchFullError',

@@ -11,5 +11,6 @@ export async function writePart(part: {
 }): Promise<PartFile> {
   const { text, ...file } = part
   await writeFile(file.path, text)
-  return { ...file, bytes: Buffer.byteLength(text), sha256: createHash('sha256').update(text).digest('hex') }
+  const bytes = Buffer.byteLength(text)
+  return { ...file, bytes, longest: bytes, sha256: createHash('sha256').update(text).digest('hex') }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Publication, PublishStep } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
-import { openDuckDb } from '../../../core/destinations/duckdb/open-duckdb.ts'
+import { leastMemory, withDuckDb } from '../../../core/destinations/duckdb/open.ts'
 import { publishInChild } from './children.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { createWorkplace, facts, noise, type Workplace } from '../../core/destinations/publication.ts'
@@ -111,27 +111,20 @@ describe('a DuckDB file', () => {
     'that needs more than its memory keeps the rest on disk in the meantime, and leaves nothing there',
     { tags: ['long'] },
     async () => {
-      const database = await openDuckDb({
-        path: join(workplace.folder, 'large.duckdb'),
-        memoryLimit: '128MB',
-      })
-      const { connection } = database
-      try {
-        const spill = join(workplace.folder, 'not yet', 'spill')
-        await database.spillTo(spill)
+      const beside = join(workplace.folder, 'not yet', 'beside')
+      const opening = { path: join(workplace.folder, 'large.duckdb'), memory: leastMemory, beside }
+      await withDuckDb(opening, async (db) => {
         // 400 MB that no packing makes less, in a table of the session, as what is staged.
-        await connection.run(`create temporary table large as
-        select range as id, md5(range::varchar) || sha256(range::varchar) as noise from range(4_000_000)`)
-        expect((await readdir(spill)).length).toBeGreaterThan(0)
-        const reader = await connection.runAndReadAll('select count(distinct id) as n from large')
-        expect(reader.getRowObjectsJson()).toEqual([{ n: '4000000' }])
-      } finally {
-        database.close()
-      }
+        await db.run(`create temporary table large as
+          select range as id, md5(range::varchar) || sha256(range::varchar) as noise from range(4_000_000)`)
+        expect((await readdir(join(beside, 'spill'))).length).toBeGreaterThan(0)
+        expect(await db.all('select count(distinct id) as n from large')).toEqual([{ n: '4000000' }])
+      })
+      expect(await readdir(join(workplace.folder, 'not yet'))).toEqual([])
     },
   )
 
-  test('takes rows that its memory does not suffice for with more memory', { tags: ['long'] }, async () => {
+  test('takes many rows of 100 kB', { tags: ['long'] }, async () => {
     await publish(await before())
     const text = noise(60_000_000).flat()
     const records = Array.from({ length: 600 }, (_, at) =>

@@ -12,7 +12,7 @@ import {
 import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
-import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
+import { toPlainJson } from '../../core/destinations/plain-value.ts'
 import { createWorkplace, type Workplace } from '../../core/destinations/publication.ts'
 import { describeDestination } from '../../core/destinations/contract.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'

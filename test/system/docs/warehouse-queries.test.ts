@@ -117,7 +117,7 @@ describe('docs/warehouse.md', () => {
     expect(await inDuckDb(percents)).toEqual(await inPostgres(percents))
     const types = `select distinct data_type from information_schema.columns
       where table_name in ('live_retentions', 'live_retention_lines', 'live_plans') and data_type like 'DECIMAL%'`
-    expect(await inDuckDb(types)).toEqual([{ data_type: 'DECIMAL(26,6)' }])
+    expect(await inDuckDb(types)).toEqual([{ data_type: 'DECIMAL(30,8)' }])
   })
 
   test('counts what the service holds: subscriptions that need attention, by reason', async () => {

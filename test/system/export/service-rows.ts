@@ -1,4 +1,4 @@
-import { toPlainJson } from '../../../core/destinations/warehouse/plain-value.ts'
+import { toPlainJson } from '../../core/destinations/plain-value.ts'
 import type { Column, Table } from '../../../core/tables/table.ts'
 import type { World } from './world.ts'
 

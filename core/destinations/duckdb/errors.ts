@@ -1,5 +1,4 @@
 import { isSystemError } from '../../storage/system-errors.ts'
-import { isOutOfMemory } from './open-duckdb.ts'
 import { BusyWarehouseError, ChangedTableError, UnwritableError, WarehouseRefusedError } from '../errors.ts'
 
 /** Maps a DuckDB error to a publication error; returns other errors unchanged. */
@@ -25,7 +24,7 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
       `${path} is no database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,
       { cause: error },
     )
-  if (isOutOfMemory(error))
+  if (said.startsWith('Out of Memory Error'))
     return new WarehouseRefusedError(
       `${path} can't take these rows in the memory that DuckDB has: one of them may be too long. Leave the field out` +
         ' (--exclude), and run the export again.',
