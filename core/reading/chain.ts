@@ -121,7 +121,7 @@ async function* join(
   if (!isNew || (isOneGroupAtTop(window) && !reading.isBelow(oldestOf(window)))) {
     const group = yield* takeGroup(reading, window)
     if (group.kind === 'broken' || group.kind === 'capped' || group.kind === 'moved') return group
-    if (group.kind === 'held') {
+    if (group.kind === 'enclosed') {
       last = group.window
       yield await reading.take(last)
     }

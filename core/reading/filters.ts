@@ -11,10 +11,10 @@ export interface Filters {
 }
 
 /** Checks records against the filters of the request: a service may silently ignore a filter. */
-export function createFilters(resource: ListResource, asked: Readonly<Record<string, string>>): Filters {
+export function createFilters(resource: ListResource, wanted: Readonly<Record<string, string>>): Filters {
   const checks: { name: string; agrees: (record: SourceRecord) => boolean }[] = []
   const uncheckable: string[] = []
-  for (const [name, value] of Object.entries(asked)) {
+  for (const [name, value] of Object.entries(wanted)) {
     const agrees = toCheck(resource.filters[name] ?? { kind: 'uncheckable' }, value)
     if (agrees === undefined) uncheckable.push(name)
     else checks.push({ name, agrees })
@@ -22,47 +22,47 @@ export function createFilters(resource: ListResource, asked: Readonly<Record<str
   return { broken: (record) => checks.find(({ agrees }) => !agrees(record))?.name, uncheckable }
 }
 
-function toCheck(check: FilterCheck, asked: string): ((record: SourceRecord) => boolean) | undefined {
+function toCheck(check: FilterCheck, wanted: string): ((record: SourceRecord) => boolean) | undefined {
   if (check.kind === 'uncheckable') return undefined
   const { field } = check
   if (check.kind === 'listItem')
     return (record) => {
       const items = record[check.list]
-      return !Array.isArray(items) || items.some((item) => isRecord(item) && item[field] === asked)
+      return !Array.isArray(items) || items.some((item) => isRecord(item) && item[field] === wanted)
     }
-  const agrees = comparison(check.kind, asked)
+  const agrees = comparison(check.kind, wanted)
   return agrees && ((record) => record[field] === undefined || agrees(record[field]))
 }
 
 /** A predicate for the field's value; undefined if the requested value cannot be compared. */
 function comparison(
   kind: Exclude<FilterCheck['kind'], 'uncheckable' | 'listItem'>,
-  asked: string,
+  wanted: string,
 ): ((value: unknown) => boolean) | undefined {
   switch (kind) {
     case 'contains': {
-      const part = asked.toLowerCase()
+      const part = wanted.toLowerCase()
       return (value) => typeof value === 'string' && value.toLowerCase().includes(part)
     }
     case 'integer':
     case 'decimal': {
-      const number = toDecimal(asked)
+      const number = toDecimal(wanted)
       return number === undefined ? undefined : (value) => decimalOf(value)?.eq(number) ?? false
     }
     case 'timestamp':
     case 'from':
     case 'to': {
-      const instant = toInstant(asked)
+      const instant = toInstant(wanted)
       return instant === undefined ? undefined : (value) => inRange(kind, toInstant(value), instant)
     }
     default:
-      return (value) => value === asked
+      return (value) => value === wanted
   }
 }
 
-function inRange(kind: 'timestamp' | 'from' | 'to', value: number | undefined, asked: number): boolean {
+function inRange(kind: 'timestamp' | 'from' | 'to', value: number | undefined, wanted: number): boolean {
   if (value === undefined) return false
-  return kind === 'from' ? value >= asked : kind === 'to' ? value <= asked : value === asked
+  return kind === 'from' ? value >= wanted : kind === 'to' ? value <= wanted : value === wanted
 }
 
 /** `0.10`, `0.1` and `+00.1` are the same number. */

@@ -53,9 +53,9 @@ export class TestModeMismatch extends Error {
   override readonly name = 'TestModeMismatch'
   readonly retryable = false
   constructor({ resource, id, testMode }: { resource: string; id: string; testMode: boolean }) {
-    const [asked, got] = testMode ? ['test', 'live'] : ['live', 'test']
+    const [wanted, got] = testMode ? ['test', 'live'] : ['live', 'test']
     super(
-      `${resource} ${id} is ${got} data, but ${asked} data was requested; check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER`,
+      `${resource} ${id} is ${got} data, but ${wanted} data was requested; check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER`,
     )
   }
 }

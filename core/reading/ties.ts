@@ -20,11 +20,11 @@ interface TieExtent {
 }
 
 /**
- * How the work on a group ends. `held`: a window holds all of it and links. `moved`: no record is newer than the group
+ * How the work on a group ends. `enclosed`: one window holds all of it and links. `moved`: no record is newer than the group
  * any more, so the chain must restart at the top. `broken`: neither could be established.
  */
 type Decided =
-  | { kind: 'held'; window: Window }
+  | { kind: 'enclosed'; window: Window }
   | { kind: 'moved' }
   | { kind: 'capped' }
   | { kind: 'broken'; reason: string }
@@ -41,12 +41,12 @@ type WindowLookup =
  */
 const timesSearched = 40
 
-/** Requests a window near a group; returns `held` if it contains the whole group. */
+/** Requests a window near a group; returns `enclosed` if it contains the whole group. */
 async function lookUpWindow(reading: Reading, group: TieGroup, choice: PageChoice): Promise<WindowLookup> {
   const answer = await reading.fetcher.ask(choice, group)
   if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
   if (answer.kind === 'window' && toLink(answer.window, reading.frontier) === 'links')
-    return { kind: 'held', window: answer.window }
+    return { kind: 'enclosed', window: answer.window }
   return answer
 }
 
@@ -195,7 +195,9 @@ function takeTied(
 }
 
 function isDecided(found: WindowLookup): found is Decided {
-  return found.kind === 'held' || found.kind === 'moved' || found.kind === 'capped' || found.kind === 'broken'
+  return (
+    found.kind === 'enclosed' || found.kind === 'moved' || found.kind === 'capped' || found.kind === 'broken'
+  )
 }
 
 function numberOf({ first, end }: TieExtent): number {
