@@ -1,6 +1,5 @@
-import { createWriteStream } from 'node:fs'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
 import type { Billing } from '../billing/client.ts'
 import { auditRetentions } from '../changes/audit/audit-retentions.ts'
 import type { RetentionAudit } from '../changes/audit/finding.ts'
@@ -27,7 +26,8 @@ export async function auditImport(options: {
   const { workspace, mode } = plan.identity
   const folder = join(deps.dataDir, plan.folder)
   const { staged } = await readRunNotes(folder)
-  const findings = createWriteStream(join(folder, runFiles.findings))
+  // Findings are few. The error of a stream would reach no caller, and end the process.
+  const findings = openSync(join(folder, runFiles.findings), 'w')
   const first: AuditNote['first'] = []
   try {
     const audit = await auditRetentions({
@@ -43,12 +43,12 @@ export async function auditImport(options: {
       onFinding(finding) {
         onFinding()
         if (first.length < mostNamed) first.push({ row: finding.row, message: finding.message })
-        findings.write(`${JSON.stringify(finding)}\n`)
+        writeSync(findings, `${JSON.stringify(finding)}\n`)
       },
     })
     await replaceFile(join(folder, runFiles.audit), JSON.stringify({ ...audit, first }, null, 2))
     return audit
   } finally {
-    await finished(findings.end())
+    closeSync(findings)
   }
 }
