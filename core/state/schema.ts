@@ -113,6 +113,8 @@ export interface ChangeTable {
   notBefore: number
   sentAt: number | null
   answeredAt: number | null
+  /** When a reply came to its last request that is not the service's: the service or a gateway is failing. */
+  faultAt: number | null
   /** When it last got an outcome. */
   closedAt: number | null
   /** The id that the service returned or a lookup found. */
@@ -194,7 +196,7 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       body ${text} not null,
       state ${text} not null check (state in (${changeStates.map((state) => `'${state}'`).join(', ')})),
       claims ${number} not null, sends ${number} not null, attempts_before ${number} not null,
-      not_before ${number} not null, sent_at ${number}, answered_at ${number}, closed_at ${number},
+      not_before ${number} not null, sent_at ${number}, answered_at ${number}, fault_at ${number}, closed_at ${number},
       answer_id ${text}, other_ids ${text}, answer ${text}, outcome ${text}, error ${text}, unknown_since ${number},
       lookups ${number} not null, checked_at ${number}, before ${text}, resolved_by ${text}, resolved_why ${text}
     ) ${end}`,

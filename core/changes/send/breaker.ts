@@ -32,25 +32,29 @@ export class Breaker {
   #state: BreakerState
   /** Newest last; true is a failure. */
   #window: boolean[]
-  #faults = 0
+  #faults: number
   #onTrial = false
 
   constructor({
     maxFailureShare,
     state = { clearedAt: 0, trials: 0 },
     failures = [],
+    faults = 0,
     trialWaitsMs = defaultTrialWaitsMs,
   }: {
     maxFailureShare: () => number
     state?: BreakerState
     /** The outcomes since it was closed, newest last; true is a failure. */
     failures?: readonly boolean[]
+    /** How many faults in a row came since then. */
+    faults?: number
     trialWaitsMs?: readonly number[]
   }) {
     this.#maxFailureShare = maxFailureShare
     this.#trialWaitsMs = trialWaitsMs
     this.#state = { ...state }
     this.#window = failures.slice(-windowSize)
+    this.#faults = faults
   }
 
   get state(): BreakerState {

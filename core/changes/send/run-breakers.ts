@@ -71,7 +71,14 @@ async function loadOne(options: LoadOptions & { key: string; state: BreakerState
   const { ledger, run, key, state, maxFailureShare, trialWaitsMs } = options
   const closed = await ledger.lastClosed({ run, breakerKey: key, since: state.clearedAt, limit: windowSize })
   const failures = closed.map((row) => row.state !== 'done').toReversed()
-  const breaker = new Breaker({ maxFailureShare, state, failures, ...(trialWaitsMs && { trialWaitsMs }) })
+  const faults = await ledger.faultsInARow({ run, breakerKey: key, since: state.clearedAt })
+  const breaker = new Breaker({
+    maxFailureShare,
+    state,
+    failures,
+    faults,
+    ...(trialWaitsMs && { trialWaitsMs }),
+  })
   // The last change sent since the breaker opened was its trial; the ledger has the outcome.
   const last = await ledger.lastSent({ run, breakerKey: key })
   if (state.openedAt !== undefined && last !== undefined && (last.sentAt ?? 0) > state.openedAt) {
@@ -81,8 +88,9 @@ async function loadOne(options: LoadOptions & { key: string; state: BreakerState
   return breaker
 }
 
-function eventOf({ state, outcome }: LedgerRow): BreakerEvent {
+function eventOf({ state, outcome, faultAt }: LedgerRow): BreakerEvent {
   if (state === 'done') return 'success'
+  if (faultAt !== null) return 'fault'
   if (state === 'unknown' || state === 'sending') return 'pending'
   return hasFailed({ state, outcome }) ? 'failure' : 'notSent'
 }

@@ -211,14 +211,15 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SendR
     return await closeNotSent({ ...options, error })
   if (error instanceof BillingError && error.effect === 'refused')
     return await closeRefused({ ...options, error })
-  const patch = { error: messageOf(error), unknownSince: now() }
+  const at = now()
+  // A complete reply that is not the service's: the service or a gateway in front of it is failing.
+  const isFault = error instanceof BillingError && !(error instanceof LostReply)
+  const patch = { error: messageOf(error), unknownSince: at, ...(isFault && { faultAt: at }) }
   await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
   if (!(error instanceof BillingError)) return { event: 'pending', claimed: true, error }
-  // A complete reply that is not the service's: the service or a gateway in front of it is failing.
-  const event = error instanceof LostReply ? 'pending' : 'fault'
   // If nothing gets through, stop, rather than put every row in doubt.
   const isShutOut = error instanceof Unauthorized || error instanceof Forbidden
-  return { event, claimed: true, ...(isShutOut && { error }) }
+  return { event: isFault ? 'fault' : 'pending', claimed: true, ...(isShutOut && { error }) }
 }
 
 /**

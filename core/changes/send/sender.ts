@@ -236,10 +236,15 @@ class Sender {
     return this.#feed.shift()
   }
 
-  async #whyNothingIsDue(): Promise<SendEnd> {
+  async #whyNothingIsDue(): Promise<SendEnd | undefined> {
     const { ledger, run, rows } = this.#options
-    const left = await ledger.due({ run, at: this.#now(), ...(rows && { rows }), limit: 1 })
-    return left.length === 0 ? 'finished' : 'breaker'
+    const [left] = await ledger.due({ run, at: this.#now(), ...(rows && { rows }), limit: 1 })
+    if (left === undefined) return 'finished'
+    // The last change in flight may have closed a breaker since `#next` asked.
+    const row = await this.#next()
+    if (row === undefined) return 'breaker'
+    this.#feed.unshift(row)
+    return undefined
   }
 
   #begin(row: LedgerRow) {

@@ -11,6 +11,8 @@ export interface RunReads {
   due(options: DueOptions): Promise<LedgerRow[]>
   /** The last changes of a breaker that were sent and got an outcome after `since`, newest first. */
   lastClosed(options: { run: string; breakerKey: string; since: number; limit: number }): Promise<LedgerRow[]>
+  /** How many changes of a breaker were answered by something else since `since` and since the service's last answer. */
+  faultsInARow(options: { run: string; breakerKey: string; since: number }): Promise<number>
   /** The change of a breaker that was sent last. */
   lastSent(options: { run: string; breakerKey: string }): Promise<LedgerRow | undefined>
   /** The change of a run that is known to be done and was answered last: a lookup must find it. A person may be wrong. */
@@ -109,6 +111,15 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         .orderBy('id', 'desc')
         .limit(limit)
         .execute(),
+    faultsInARow: async ({ run, breakerKey, since }) => {
+      const ofBreaker = db.selectFrom('changes').where('run', '=', run).where('breakerKey', '=', breakerKey)
+      const answered = ofBreaker.select(({ fn }) => fn.max<number | null>('answeredAt').as('at'))
+      const after = Math.max(since, (await answered.executeTakeFirst())?.at ?? 0)
+      const faults = ofBreaker
+        .select(({ fn }) => fn.countAll<number>().as('number'))
+        .where('faultAt', '>', after)
+      return (await faults.executeTakeFirstOrThrow()).number
+    },
     lastSent: ({ run, breakerKey }) =>
       db
         .selectFrom('changes')

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { BreakerStates } from '../../../core/changes/send/run-breakers.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
@@ -107,4 +108,48 @@ test('a crash forgets no outcome: what the ledger holds opens it again', async (
   forget()
   // One more failure after the start is enough, where a breaker without memory would need ten.
   expect(await send()).toMatchObject({ ended: 'breaker', begun: 1 })
+})
+
+test('ten replies in a row that are not the service’s open it, in however many rounds they come', async () => {
+  const gateway = { kind: 'error', status: 504, html: true, effect: 'none', on: 'POST /retentions/' } as const
+  const sandbox = await startSandbox({ faults: [gateway] })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(30))
+  const begun: number[] = []
+  for (let round = 0; round < 6; round += 1) {
+    const stopping = new AbortController()
+    const onProgress = ({ begun }: { begun: number }) => begun === 4 && stopping.abort()
+    begun.push((await engine.send({ signal: stopping.signal, onProgress })).begun)
+  }
+  expect(begun).toEqual([4, 4, 2, 0, 0, 0])
+})
+
+test('an answer of the service ends a row of replies that are not its own, also of an earlier round', async () => {
+  const gateway = { kind: 'error', status: 504, html: true, effect: 'none', on: 'POST /retentions/' } as const
+  const sandbox = await startSandbox({ faults: [{ ...gateway, requests: [1, 2, 3, 4, 5, 6, 8, 9, 10, 11] }] })
+  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  await engine.stage(retentionRows(13))
+  for (const ended of ['stopped', 'finished']) {
+    const stopping = new AbortController()
+    const onProgress = ({ begun }: { begun: number }) => begun === 6 && stopping.abort()
+    const { signal } = stopping
+    expect(await engine.send(ended === 'stopped' ? { signal, onProgress } : {})).toMatchObject({ ended })
+  }
+})
+
+test('a trial that closes the breaker while the next change is asked for does not end the round', async () => {
+  const { engine, clock, send } = await startSends()
+  await engine.stage([...refusedFrom(1, retentionRows(10)), ...retentionRows(14).slice(10)])
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 10 })
+  clock.now += 61_000
+  const due = engine.ledger.due.bind(engine.ledger)
+  engine.ledger.due = async (options) => {
+    const rows = await due(options)
+    const isTrialInFlight = (options.exceptBreakerKeys?.length ?? 0) > 0
+    while (isTrialInFlight && (await engine.rows()).some(({ state }) => state === 'sending'))
+      await setImmediate()
+    if (isTrialInFlight) for (let turn = 0; turn < 5; turn += 1) await setImmediate()
+    return rows
+  }
+  expect(await send()).toMatchObject({ ended: 'finished', done: 4 })
 })

@@ -9,26 +9,23 @@ import { clientOf, retentionRows, startEngine, startSandbox, temporaryFolder } f
 test.for([
   ['cannot be opened', 'EISDIR', (file: string) => mkdir(file)],
   ['are on a full disk', 'ENOSPC', (file: string) => symlink('/dev/full', file)],
-] as const)(
-  'findings of an audit that %s fail its step, and not the worker',
-  async ([, code, spoil]) => {
-    const sandbox = await startSandbox()
-    const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox })
-    await engine.stage(retentionRows(3))
-    await engine.finish()
-    for (const id of sandbox.control.ids({ resource: 'retentions' }))
-      sandbox.control.delete({ resource: 'retentions', id })
-    const dataDir = await temporaryFolder()
-    await mkdir(join(dataDir, 'run'))
-    await spoil(join(dataDir, 'run', runFiles.findings))
-    const plan = { run: engine.run, folder: 'run', identity: { workspace: 'acc_sandbox', mode: 'live' } }
-    const auditing = auditImport({
-      deps: { ledger: engine.ledger, dataDir, readLagMs: 0, concurrency: 1 },
-      plan: plan as ImportPlan,
-      billing: clientOf(sandbox),
-      signal: new AbortController().signal,
-      onFinding: () => {},
-    })
-    await expect(auditing).rejects.toMatchObject({ code })
-  },
-)
+] as const)('findings of an audit that %s fail its step, and not the worker', async ([, code, spoil]) => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox })
+  await engine.stage(retentionRows(3))
+  await engine.finish()
+  for (const id of sandbox.control.ids({ resource: 'retentions' }))
+    sandbox.control.delete({ resource: 'retentions', id })
+  const dataDir = await temporaryFolder()
+  await mkdir(join(dataDir, 'run'))
+  await spoil(join(dataDir, 'run', runFiles.findings))
+  const plan = { run: engine.run, folder: 'run', identity: { workspace: 'acc_sandbox', mode: 'live' } }
+  const auditing = auditImport({
+    deps: { ledger: engine.ledger, dataDir, readLagMs: 0, concurrency: 1 },
+    plan: plan as ImportPlan,
+    billing: clientOf(sandbox),
+    signal: new AbortController().signal,
+    onFinding: () => {},
+  })
+  await expect(auditing).rejects.toMatchObject({ code })
+})
