@@ -31,6 +31,8 @@ export interface StepContext {
   owner: LeaseOwner
   /** When the step was scheduled (ISO 8601); the same for every attempt. */
   scheduledAt: string
+  /** When Temporal scheduled this attempt of the step, in milliseconds since 1970. */
+  attempt: number
   taskQueue: string
   workflowType: string
   /** Aborted when the step must stop. */
@@ -185,6 +187,7 @@ async function withHeartbeat<T>(
       folder,
       owner,
       scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),
+      attempt: info.currentAttemptScheduledTimestampMs,
       taskQueue: info.taskQueue,
       workflowType: info.workflowType ?? '',
       signal,

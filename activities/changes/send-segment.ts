@@ -10,6 +10,7 @@ import { sendFor, type SendInput, type SendStep, type SendWork } from '../../cor
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
+import type { SendLease } from '../../core/state/ledger/senders.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
@@ -40,6 +41,8 @@ export async function sendSegment(
     plan: ChangeRun
     work: SendWork
     input: SendInput
+    /** The lease under which the run sends. */
+    lease: Omit<SendLease, 'attempt'>
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
     /** The data that the ledger is compared with. */
@@ -49,6 +52,7 @@ export async function sendSegment(
   },
 ): Promise<SendStep> {
   const { deps, rates, attempts, context, plan, work, input, requestsPerSecond, gap, beforeSending } = options
+  const lease = { ...options.lease, attempt: context.attempt }
   const { ledger } = deps.state
   const { run, identity } = plan
   if (input.lookupsOnly !== true && !deps.mayWrite(context.owner.workflowId)) throw new ReservedWorker(plan)
@@ -56,7 +60,7 @@ export async function sendSegment(
   context.report(() => ({ claims: reportedClaims }))
   const billing = context.watch(rates.forRun({ run, requestsPerSecond }))
   const folder = join(context.folder.dataDir, plan.folder)
-  const right = createSendRight({ ledger, run })
+  const right = createSendRight({ ledger, run, lease })
   const send = async (signal: AbortSignal) => {
     // Lookups write nothing: without any, a run that was stopped ends also while the service is down.
     if (identity.mode === 'test' && input.lookupsOnly !== true) await showTestMode({ billing, signal })

@@ -22,13 +22,14 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     await fetchInput(folder, plan)
     const { dataDir } = folder
     const isShared = deps.shared.isShared
+    const lease = { name: leaseOf(plan.run), owner: context.owner, attempt: context.attempt }
     const closed = await context.outlast(async () => {
-      await endSending({ ledger: state.ledger, attempts, run: plan.run })
+      await endSending({ state, attempts, run: plan.run, lease })
       return await closeImport({ ...input, ledger: state.ledger, dataDir, isShared })
     })
     await folder.keep()
     await folder.prune()
-    await context.outlast(() => state.leases.release({ name: leaseOf(plan.run), owner: context.owner }))
+    await context.outlast(() => state.leases.release(lease))
     rates.end(plan)
     observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })
     return closed

@@ -9,7 +9,7 @@ import { toMs } from '../../core/runs/duration.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { StepContext } from '../step.ts'
-import { gapOf } from '../../core/imports/restored-ledger.ts'
+import { gapOf, leaseOf } from '../../core/imports/restored-ledger.ts'
 import { gapDeps } from './gap-deps.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
@@ -46,6 +46,7 @@ export function createSendImport(options: ImportDeps) {
       plan,
       work,
       input,
+      lease: { name: leaseOf(run), owner: context.owner },
       requestsPerSecond,
       gap,
       beforeSending: (calls) => checkList({ ...options, ...calls, plan, newestBefore }),

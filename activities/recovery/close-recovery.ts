@@ -19,13 +19,14 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     context.report(() => ({ phase: 'writing the report' }))
     const { dataDir } = folder
     const isShared = deps.shared.isShared
+    const lease = { name: leaseOf(plan), owner: plan.execution, attempt: context.attempt }
     const closed = await context.outlast(async () => {
-      await endSending({ ledger: state.ledger, attempts, run: plan.run })
+      await endSending({ state, attempts, run: plan.run, lease })
       return await closeRecovery({ ...input, ledger: state.ledger, dataDir, isShared })
     })
     await folder.keep()
     await folder.prune()
-    await context.outlast(() => state.leases.release({ name: leaseOf(plan), owner: plan.execution }))
+    await context.outlast(() => state.leases.release(lease))
     rates.end(plan)
     return closed
   }

@@ -2,7 +2,7 @@ import { createResumeKind } from '../../core/changes/kinds/resume-subscription.t
 import { limitsOf } from '../../core/changes/send/limits.ts'
 import { toMs } from '../../core/runs/duration.ts'
 import type { RecoveryLimits } from '../../core/recoveries/input.ts'
-import { leasesOf, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
+import { leaseOf, leasesOf, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
 import type { StepContext } from '../step.ts'
@@ -43,6 +43,7 @@ export function createSendRecovery(options: SendDeps) {
       breakerWaitsMs: breakerWaits?.map(toMs),
     }
     const { requestsPerSecond } = limits
-    return await sendSegment({ ...options, context, plan, work, input, requestsPerSecond, gap })
+    const lease = { name: leaseOf(plan), owner: plan.execution }
+    return await sendSegment({ ...options, context, plan, work, input, lease, requestsPerSecond, gap })
   }
 }

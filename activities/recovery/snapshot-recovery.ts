@@ -39,6 +39,7 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
           fetchRun: (of) => folder.fetchRun(of),
           keep: () => folder.keep(),
           holdLease,
+          attempt: context.attempt,
           isCopy: deps.shared.isShared,
           ledger: deps.state.ledger,
         },

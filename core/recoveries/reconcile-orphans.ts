@@ -8,7 +8,7 @@ import { createSendRight } from '../changes/send/send-right.ts'
 import { markClaimed } from '../changes/restored-ledger.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { toFileName } from '../storage/file-name.ts'
-import { type RecoveryPlan, recoveryFiles, waitsOf } from './plan.ts'
+import { type RecoveryPlan, leaseOf, recoveryFiles, waitsOf } from './plan.ts'
 import type { StepFolder } from '../runs/step-folder.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
@@ -33,6 +33,8 @@ export async function reconcileOrphans({
     isCopy: boolean
     fetchRun: StepFolder['fetchRun']
     holdLease: () => Promise<void>
+    /** When Temporal scheduled this attempt. */
+    attempt: number
   }
   plan: RecoveryPlan
   billing: Billing
@@ -41,6 +43,7 @@ export async function reconcileOrphans({
   const { ledger } = deps
   const { workspace, mode } = plan.identity
   const { settleMs } = plan
+  const lease = { name: leaseOf(plan), owner: plan.execution, attempt: deps.attempt }
   let lookedUp = 0
   const unfinished = await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })
   // If another recovery has begun since this step was given up, it may be among them.
@@ -50,7 +53,7 @@ export async function reconcileOrphans({
     await deps.fetchRun({ room: 'recoveries', run, only: (name) => name === recoveryFiles.claims })
     const folder = join(deps.dataDir, 'recoveries', toFileName(run))
     await markClaimed({ ledger, run, folder, isCopy: deps.isCopy })
-    await createSendRight({ ledger, run }).hold()
+    await createSendRight({ ledger, run, lease }).hold()
     for (;;) {
       const { reconciled, nextLookupAt } = await reconcileChanges({
         ledger,

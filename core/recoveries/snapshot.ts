@@ -31,6 +31,7 @@ interface Work {
     keep: StepFolder['keep']
     /** @throws {Busy} if another recovery has begun meanwhile */
     holdLease: () => Promise<void>
+    attempt: number
     /** Orphans that are looked up at once. */
     concurrency: number
     /** How long a record may stay invisible after its `created`, in ms. */

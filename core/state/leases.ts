@@ -41,7 +41,7 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
       .execute()
 
   const insert = async ({ name, owner }: { name: string; owner: LeaseOwner }) => {
-    const values = { name, workflowId: owner.workflowId, runId: owner.runId, takenAt: now() }
+    const values = { name, workflowId: owner.workflowId, runId: owner.runId, takenAt: now(), attempt: 0 }
     await db
       .insertInto('leases')
       .values(values)

@@ -78,7 +78,7 @@ async function copyAll({ from, to, files }: { from: Db; to: Store; files: FilesI
   await refuseOtherWorker({ store: to, id: files })
   const watermark = await db.selectFrom('watermarks').select('at').limit(1).executeTakeFirst()
   if (watermark !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
-  for (const table of ['leases', 'watermarks', 'senders'] as const) {
+  for (const table of ['leases', 'watermarks'] as const) {
     const rows = await from.selectFrom(table).selectAll().execute()
     // A worker may have started on the empty schema.
     await db.deleteFrom(table).execute()

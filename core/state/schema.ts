@@ -10,7 +10,6 @@ export interface StateTables {
   leases: LeaseTable
   watermarks: WatermarkTable
   changes: ChangeTable
-  senders: SenderTable
   workers: WorkerTable
   publications: PublicationTable
   rates: RateTable
@@ -58,6 +57,10 @@ export interface LeaseTable {
   workflowId: string
   runId: string
   takenAt: number
+  /** The fencing token of the attempt that may claim changes under this lease; null until one does. */
+  token: string | null
+  /** When Temporal scheduled that attempt, by its clock. */
+  attempt: number
 }
 
 export interface WatermarkTable {
@@ -70,13 +73,6 @@ export interface WatermarkTable {
   run: string
   movedAt: number
   seenClaims: number
-}
-
-/** Who may claim changes of a run: see ledger/senders.ts. */
-export interface SenderTable {
-  run: string
-  token: string
-  since: number
 }
 
 export type Mode = 'live' | 'test'
@@ -181,14 +177,14 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       name ${text} primary key, shares ${text} not null, paused_until ${number} not null, used_at ${number} not null
     ) ${end}`,
     `create table leases (
-      name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null
+      name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null,
+      token ${text}, attempt ${number} not null
     ) ${end}`,
     `create table watermarks (
       workspace ${text} not null, mode ${text} not null, resource ${text} not null, filter ${text} not null,
       destination ${text} not null, at ${number} not null, run ${text} not null, moved_at ${number} not null,
       seen_claims ${number} not null, primary key (workspace, mode, resource, filter, destination)
     ) ${end}`,
-    `create table senders (run ${text} primary key, token ${text} not null, since ${number} not null) ${end}`,
     `create table changes (
       id ${id}, run ${text} not null, "row" ${number} not null,
       workspace ${text} not null, mode ${text} not null check (mode in ('live', 'test')), kind ${text} not null,

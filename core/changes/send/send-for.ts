@@ -8,7 +8,6 @@ import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.
 import { summarize } from '../report.ts'
 import type { BreakerStates } from './run-breakers.ts'
 import { failedCanaries, nextCanary } from './canary.ts'
-import type { SendRight } from './send-right.ts'
 import { earliest, type RoundOptions, type RoundResult, type SendEnd, sendRound } from './sender.ts'
 
 /** What a run sends and how, from its plan and its limits. */
@@ -55,8 +54,7 @@ export interface SendStep {
 }
 
 type SendForOptions = SendWork &
-  Pick<RoundOptions, 'ledger' | 'billing' | 'breakers' | 'rows' | 'signal' | 'onDoubled'> & {
-    right: SendRight
+  Pick<RoundOptions, 'ledger' | 'billing' | 'right' | 'breakers' | 'rows' | 'signal' | 'onDoubled'> & {
     /** Sends nothing more and only looks up what was sent. */
     lookupsOnly?: boolean | undefined
     journal: ClaimJournal

@@ -1,6 +1,6 @@
 import { sendWithinMs } from '../../billing/claimed-request.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import type { FencingToken } from '../../state/ledger/senders.ts'
+import type { FencingToken, SendLease } from '../../state/ledger/senders.ts'
 
 /** The right of one attempt to send a run's changes. It is taken once: lost to another attempt, it is lost for good. */
 export interface SendRight {
@@ -20,10 +20,12 @@ export interface SendRight {
 export function createSendRight({
   ledger,
   run,
+  lease,
   now = ledger.now,
 }: {
   ledger: Ledger
   run: string
+  lease: SendLease
   now?: () => number
 }): SendRight {
   let held: FencingToken | undefined
@@ -32,7 +34,7 @@ export function createSendRight({
       const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
       const interrupted = (at: number) =>
         ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
-      held = await ledger.becomeSender({ run, now, interrupted, held })
+      held = await ledger.becomeSender({ run, lease, now, interrupted, held })
       return held
     },
   }

@@ -10,7 +10,7 @@ import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import { Breakers, type BreakerStates } from './run-breakers.ts'
 import type { Limits } from './limits.ts'
 import { type SendResult, sendOne } from './send-one.ts'
-import { createSendRight, type SendRight } from './send-right.ts'
+import type { SendRight } from './send-right.ts'
 
 /** Why a round, or a whole segment, of sending ended. */
 export type SendEnd =
@@ -33,8 +33,8 @@ export interface RoundOptions {
   billing: Billing
   /** The run's journal; each claim is written to it before its request leaves. */
   journal: Pick<ClaimJournal, 'record' | 'claimsOf'>
-  /** The attempt's right to send; default: taken for this round. */
-  right?: SendRight | undefined
+  /** The attempt's right to send. */
+  right: SendRight
   /** Read before every request, so a change to the object applies from then on. */
   limits: Readonly<Limits>
   /** As the last round of this run returned them; `{}` at the start. */
@@ -88,8 +88,7 @@ export interface RoundResult extends RoundProgress {
  */
 export async function sendRound(options: RoundOptions): Promise<RoundResult> {
   const { ledger, run, limits, breakerWaitsMs, rows, now = ledger.now } = options
-  const { right = createSendRight({ ledger, run, now }) } = options
-  const token = await right.hold()
+  const token = await options.right.hold()
   const breakers = await Breakers.load({
     ledger,
     run,

@@ -33,27 +33,32 @@ export interface MoveOptions {
  */
 export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'isShared'>) {
   /**
-   * The lock of the sender's row orders claims and take-overs: a take-over waits for a claim, and a claim that waited for
+   * The lock of the lease's row orders claims and take-overs: a take-over waits for a claim, and a claim that waited for
    * a take-over finds another token. SQLite has one writer and needs no lock. Behind pgbouncer a session has no settings
    * of its own, so the statement brings them.
    */
   const hasRight =
-    ({ run, token }: FencingToken) =>
+    ({ lease, token }: FencingToken) =>
     (change: ExpressionBuilder<StateTables, 'changes'>) =>
       change.exists(
         change
-          .selectFrom('senders')
-          .select('run')
-          .where('run', '=', run)
+          .selectFrom('leases')
+          .select('name')
+          .where('name', '=', lease)
           .where('token', '=', token)
           .$if(isShared, (query) => query.select(settings).forShare()),
       )
   const settings =
     sql`set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true)`.as('settings')
 
-  const refuseSuperseded = async ({ run, token }: FencingToken) => {
-    const right = writes.selectFrom('senders').select('run').where('run', '=', run).where('token', '=', token)
-    if ((await right.executeTakeFirst()) === undefined) throw new SupersededError({ run })
+  const refuseSuperseded = async (sender: FencingToken) => {
+    const { lease, token } = sender
+    const right = writes
+      .selectFrom('leases')
+      .select('name')
+      .where('name', '=', lease)
+      .where('token', '=', token)
+    if ((await right.executeTakeFirst()) === undefined) throw new SupersededError(sender)
   }
 
   return {

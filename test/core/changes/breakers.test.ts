@@ -6,6 +6,8 @@ import { defaultLimits } from '../../../core/changes/send/limits.ts'
 import { sendRound } from '../../../core/changes/send/sender.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
+import { leaseOf } from '../state/sender-of.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { attempts, noJournal, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
@@ -26,6 +28,7 @@ async function startSends(faults: Fault[] = []) {
       journal: noJournal,
       limits: { ...defaultLimits, inFlight: 1 },
       breakers,
+      right: createSendRight({ ledger: engine.ledger, run: engine.run, lease: leaseOf(engine.run) }),
       ms: 60_000,
       signal: new AbortController().signal,
     })

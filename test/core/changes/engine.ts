@@ -21,6 +21,7 @@ import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { Mode } from '../../../core/state/schema.ts'
+import { leaseOf } from '../state/sender-of.ts'
 
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'connector-changes-'))
@@ -103,7 +104,7 @@ export async function startEngine({
 }) {
   const state = await openState({ folder: folder ?? (await temporaryFolder()), ...(isHeld && { isHeld }) })
   onTestFinished(() => state.close())
-  const { ledger } = state
+  const { ledger, leases } = state
   const runFolder = beside ?? (await temporaryFolder())
   await createClaimJournal(runFolder)
   let breakers: BreakerStates = {}
@@ -124,6 +125,7 @@ export async function startEngine({
       billing,
       limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
       breakers,
+      right: createSendRight({ ledger, run, lease: leaseOf(run) }),
       ms: 60_000,
       signal: new AbortController().signal,
       ...options,
@@ -145,7 +147,7 @@ export async function startEngine({
       attempts,
       limits: { ...defaultLimits, inFlight: 1 },
       breakers: {},
-      right: createSendRight({ ledger, run }),
+      right: createSendRight({ ledger, run, lease: leaseOf(run) }),
       signal: new AbortController().signal,
       ...options,
     })
@@ -180,7 +182,7 @@ export async function startEngine({
     for await (const row of ledger.rows({ run })) all.push(row)
     return all
   }
-  return { ledger, run, kind, billing, runFolder, stage, send, sendSegment, settle, finish, rows }
+  return { ledger, leases, run, kind, billing, runFolder, stage, send, sendSegment, settle, finish, rows }
 }
 
 /** For tests that put no ledger back. */

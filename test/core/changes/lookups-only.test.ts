@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { leaseOf } from '../state/sender-of.ts'
 
 const settleMs = 20
 
@@ -18,7 +19,7 @@ test.each([
     const { ledger, run } = engine
     await engine.stage(retentionRows(2))
     const [row] = await engine.rows()
-    const before = createSendRight({ ledger, run })
+    const before = createSendRight({ ledger, run, lease: leaseOf(run) })
     await ledger.claim({ sender: await before.hold(), id: row?.id ?? 0, sends: 0, at: ledger.now() })
     const fields = JSON.parse(row?.body ?? '{}') as Record<string, unknown>
     if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })

@@ -29,7 +29,8 @@ import {
   temporaryFolder,
   workspace,
 } from './engine.ts'
-import { senderOf } from '../state/sender-of.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { leaseOf, senderOf } from '../state/sender-of.ts'
 
 type Engine = Awaited<ReturnType<typeof startEngine>>
 const space = { workspace, mode: 'live' } as const
@@ -252,6 +253,7 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     billing: engine.billing,
     limits: { inFlight: 4, maxFailureShare: 1 },
     breakers: {},
+    right: createSendRight({ ledger: engine.ledger, run: engine.run, lease: leaseOf(engine.run) }),
     ms: 60_000,
     signal: new AbortController().signal,
     journal: {

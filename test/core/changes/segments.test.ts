@@ -7,6 +7,7 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
 import type { SendInput } from '../../../core/changes/send/send-for.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
+import { leaseOf } from '../state/sender-of.ts'
 import { addonRows, attempts, startEngine, startSandbox, workspace } from './engine.ts'
 
 /** A segment of a run of three addons. */
@@ -32,6 +33,7 @@ async function sendAddons({
     attempts: createAttempts(),
     context: {
       owner: {},
+      attempt: 0,
       folder,
       signal: new AbortController().signal,
       report: () => {},
@@ -40,6 +42,7 @@ async function sendAddons({
     plan: { run, folder: basename(runFolder), identity: { workspace, mode: 'live' } },
     work: { run, kind, settleMs: 20, attempts, limits: defaultLimits },
     input: { seconds: 0.5, breakers: {}, claims: 0, ...input },
+    lease: leaseOf(run),
     gap: { staged: 3, onHeld: async () => new Map() },
     beforeSending,
   } as unknown as Parameters<typeof sendSegment>[0])

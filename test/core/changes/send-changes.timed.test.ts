@@ -14,7 +14,7 @@ import { transition } from '../../../core/changes/transitions.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { SupersededError } from '../../../core/state/errors.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
-import { senderOf } from '../state/sender-of.ts'
+import { senderOf, takeRight } from '../state/sender-of.ts'
 import {
   addonRows,
   clientOf,
@@ -263,12 +263,7 @@ test('a sender that was superseded while it waited for a connection claims and s
         ...options,
         beforeSend: async () => {
           sends += 1
-          if (sends === 3)
-            await engine.ledger.becomeSender({
-              run: engine.run,
-              now: () => 1,
-              interrupted: () => ({ state: 'unknown' }),
-            })
+          if (sends === 3) await takeRight(engine.ledger, engine.run, 1)
           await options.beforeSend?.()
         },
       }),

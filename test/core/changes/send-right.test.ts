@@ -5,6 +5,7 @@ import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { SupersededError } from '../../../core/state/errors.ts'
 import { addonRows, startEngine, startSandbox } from './engine.ts'
+import { leaseOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-addon']
 
@@ -13,7 +14,10 @@ test('an attempt that was superseded between two rounds does not take the right 
   const engine = await startEngine({ kind, sandbox })
   const { ledger, run } = engine
   await engine.stage(addonRows(3))
-  const [first, second] = [createSendRight({ ledger, run }), createSendRight({ ledger, run })]
+  const [first, second] = [
+    createSendRight({ ledger, run, lease: leaseOf(run) }),
+    createSendRight({ ledger, run, lease: leaseOf(run) }),
+  ]
   await engine.send({ right: first, rows: [1] })
   await second.hold()
   await expect(engine.send({ right: first })).rejects.toBeInstanceOf(SupersededError)
@@ -26,7 +30,7 @@ test('an attempt that still has the right finds what it left behind itself', asy
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(1))
-  const right = createSendRight({ ledger, run })
+  const right = createSendRight({ ledger, run, lease: leaseOf(run) })
   const [row] = await engine.rows()
   await ledger.claim({ sender: await right.hold(), id: row?.id ?? 0, sends: 0, at: 1 })
   await right.hold()
@@ -37,8 +41,39 @@ test('what ends the sending of a run takes the right from an attempt on another 
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(2))
-  const right = createSendRight({ ledger, run })
+  const right = createSendRight({ ledger, run, lease: leaseOf(run) })
   await engine.send({ right, rows: [1] })
-  await endSending({ ledger: { ...ledger, isShared: true }, attempts: createAttempts(), run })
+  await endSending({
+    state: { ledger: { ...ledger, isShared: true }, leases: engine.leases },
+    attempts: createAttempts(),
+    run,
+    lease: leaseOf(run),
+  })
   await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
+})
+
+test('an attempt that slept before it took the right does not take it from a later one', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { ledger, run } = engine
+  await engine.stage(addonRows(2))
+  const [earlier, later] = [1, 2].map((attempt) =>
+    createSendRight({ ledger, run, lease: leaseOf(run, attempt) }),
+  )
+  await engine.send({ right: later!, rows: [1] })
+  await expect(engine.send({ right: earlier! })).rejects.toBeInstanceOf(SupersededError)
+  expect(await engine.send({ right: later! })).toMatchObject({ ended: 'finished', done: 1 })
+})
+
+test('a run sends nothing under a lease that another run holds, and ends its own sending without it', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { ledger, leases, run } = engine
+  await engine.stage(addonRows(1))
+  const lease = leaseOf(run)
+  const other = { workflowId: 'other', runId: 'other' }
+  await leases.take({ name: lease.name, owner: other, isClosed: async () => false })
+  const right = createSendRight({ ledger, run, lease })
+  await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
+  const state = { ledger: { ...ledger, isShared: true }, leases }
+  await endSending({ state, attempts: createAttempts(), run, lease })
+  expect(await leases.holder(lease)).toEqual(other)
 })

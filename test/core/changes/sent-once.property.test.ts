@@ -4,6 +4,7 @@
  */
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
+import { leaseOf } from '../state/sender-of.ts'
 import { type Billing, createBilling } from '../../../core/billing/client.ts'
 import { LostReply, Refused, Unreachable } from '../../../core/billing/errors.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
@@ -225,7 +226,7 @@ class World {
     const now = () => this.#now
     const interrupted = (at: number) =>
       ({ state: 'unknown', outcome: 'interrupted', unknownSince: at }) as const
-    return this.ledger.becomeSender({ run, now, interrupted })
+    return this.ledger.becomeSender({ run, lease: leaseOf(run), now, interrupted })
   }
 
   /** The process ends: nobody waits for the answers any more, and the requests end as they like. */

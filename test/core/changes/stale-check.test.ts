@@ -4,6 +4,8 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { defaultLimits } from '../../../core/changes/send/limits.ts'
 import { noJournal, startEngine, startSandbox } from './engine.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { leaseOf } from '../state/sender-of.ts'
 
 /** A resume whose turn comes a minute after its look, for as many checks as are said. */
 async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhile: object }) {
@@ -39,6 +41,7 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
     journal,
     limits: defaultLimits,
     breakers: {},
+    right: createSendRight({ ledger, run, lease: leaseOf(run) }),
     ms: 10_000,
     signal: new AbortController().signal,
   })

@@ -40,6 +40,7 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
         isCopy: true,
         fetchRun: (of) => folder.fetchRun(of),
         keep: () => folder.keep(),
+        attempt: 0,
         holdLease: () => Promise.resolve(),
         concurrency: 2,
         readLagMs: 0,

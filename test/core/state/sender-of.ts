@@ -1,5 +1,20 @@
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
-import type { FencingToken } from '../../../core/state/ledger/senders.ts'
+import type { FencingToken, SendLease } from '../../../core/state/ledger/senders.ts'
+
+/** The lease under which the tests of a run send. */
+export const leaseOf = (run: string, attempt = 0): SendLease => ({
+  name: `test ${run}`,
+  owner: { workflowId: run, runId: 'first' },
+  attempt,
+})
+
+export const takeRight = (ledger: Ledger, run: string, at = 0): Promise<FencingToken> =>
+  ledger.becomeSender({
+    run,
+    lease: leaseOf(run),
+    now: () => at,
+    interrupted: (unknownSince) => ({ state: 'unknown', unknownSince }),
+  })
 
 const tokens = new WeakMap<Ledger, Map<string, Promise<FencingToken>>>()
 
@@ -7,8 +22,7 @@ const tokens = new WeakMap<Ledger, Map<string, Promise<FencingToken>>>()
 export function senderOf(ledger: Ledger, run: string): Promise<FencingToken> {
   const ofLedger = tokens.get(ledger) ?? new Map<string, Promise<FencingToken>>()
   tokens.set(ledger, ofLedger)
-  const token =
-    ofLedger.get(run) ?? ledger.becomeSender({ run, now: () => 0, interrupted: () => ({ state: 'unknown' }) })
+  const token = ofLedger.get(run) ?? takeRight(ledger, run)
   ofLedger.set(run, token)
   return token
 }

@@ -12,7 +12,7 @@ import { joinStore } from '../../../core/state/postgres/membership.ts'
 import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
 import { transact } from '../../../core/state/transact.ts'
-import { senderOf } from '../../core/state/sender-of.ts'
+import { leaseOf, senderOf } from '../../core/state/sender-of.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 
@@ -251,13 +251,13 @@ test('a take-over that waits for a claim counts its waits from after that claim'
   const claimed = Promise.withResolvers<void>()
   const waited = Promise.withResolvers<void>()
   const claim = shared!.db.transaction().execute(async (db) => {
-    await db.updateTable('senders').set({ token: sender.token }).execute()
+    await db.updateTable('leases').set({ token: sender.token }).execute()
     await db.updateTable('changes').set({ state: 'sending', claims: 1, sends: 1 }).execute()
     claimed.resolve()
     await waited.promise
   })
   await claimed.promise
-  const takingOver = createSendRight({ ledger, run: 'r' }).hold()
+  const takingOver = createSendRight({ ledger, run: 'r', lease: leaseOf('r') }).hold()
   await sleep(1_000)
   const endedAt = state.now()
   waited.resolve()

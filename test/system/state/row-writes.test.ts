@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SupersededError, isStateAway } from '../../../core/state/errors.ts'
 import { openState, type State } from '../../../core/state/open.ts'
-import { senderOf } from '../../core/state/sender-of.ts'
+import { senderOf, takeRight } from '../../core/state/sender-of.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 
@@ -128,7 +128,7 @@ test.for(['read committed', 'repeatable read', 'serializable'])(
     const { ids, sender } = await stage(worker, 1)
     const release = await hold(
       worker.db,
-      `update ${worker.schema}.senders set token = 'another' where run = 'r'`,
+      `update ${worker.schema}.leases set token = 'another' where name = 'test r'`,
     )
     const claimed = Promise.allSettled([ledger.claim({ sender, id: ids[0] ?? 0, sends: 0, at: 1 })])
     await untilWaiting()
@@ -142,7 +142,10 @@ test('the claims of a run do not wait for another run whose right is being taken
   const worker = await open()
   const { ledger } = worker
   const [a, b] = [await stage(worker, 1, 'a'), await stage(worker, 1, 'b')]
-  const release = await hold(worker.db, `select 1 from ${worker.schema}.senders where run = 'a' for update`)
+  const release = await hold(
+    worker.db,
+    `select 1 from ${worker.schema}.leases where name = 'test a' for update`,
+  )
   const ended: string[] = []
   const claim = (run: string, { ids: [id = 0], sender }: typeof a) =>
     ledger.claim({ sender, id, sends: 0, at: 1 }).finally(() => ended.push(run))
@@ -178,11 +181,7 @@ test('an answer is recorded after another attempt has taken the right, and no cl
   const { ids, sender } = await stage(worker, 4)
   const [sent = 0, ...others] = ids
   await ledger.claim({ sender, id: sent, sends: 0, at: 1 })
-  const right = await ledger.becomeSender({
-    run: 'r',
-    now: () => 9,
-    interrupted: () => ({ state: 'unknown' }),
-  })
+  const right = await takeRight(ledger, 'r')
   const [last = 0] = others.splice(-1)
   const writes = await Promise.allSettled([
     ledger.claim({ sender, id: others[0] ?? 0, sends: 0, at: 1 }),
@@ -213,7 +212,7 @@ test('a take-over and the answers and claims of the attempt before it never end 
       ...half.map((id) => one.ledger.move({ id, from: ['sending', 'unknown'], patch: { state: 'done' } })),
       ...ids.slice(6).map((id) => one.ledger.claim({ sender, id, sends: 0, at: 1 })),
     ])
-    await second.ledger.becomeSender({ run, now: () => 9, interrupted: () => ({ state: 'unknown' }) })
+    await takeRight(second.ledger, run)
     const results = await work
     for (const result of results)
       if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(SupersededError)
@@ -241,8 +240,7 @@ test('a take-over leaves no claim of the attempt before it, however many are bei
   }
   const takeOver = async () => {
     while (ids.length > 0) {
-      const interrupted = () => ({ state: 'unknown' }) as const
-      const fresh = await ledger.becomeSender({ run: 'r', now: () => 9, interrupted })
+      const fresh = await takeRight(ledger, 'r')
       // Nobody knows the new token yet: whatever is sending was claimed under the one before.
       const sending = await db.selectFrom('changes').select('id').where('state', '=', 'sending').execute()
       tally.left += sending.length

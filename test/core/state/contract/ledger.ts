@@ -5,7 +5,7 @@ import type { Ledger } from '../../../../core/state/ledger/ledger.ts'
 import { openState } from '../../../../core/state/open.ts'
 import type { NewChange, Repeats } from '../../../../core/state/ledger/stage.ts'
 import type { NewPlace } from './place.ts'
-import { senderOf } from '../sender-of.ts'
+import { senderOf, takeRight } from '../sender-of.ts'
 
 const space = { workspace: 'acc_1', mode: 'live', kind: 'create-retention' } as const
 const change = (row: number, key = `k${row}`): NewChange => ({ row, key, body: `{"number":${row}}` })
@@ -381,16 +381,11 @@ export function describeLedger(newPlace: NewPlace): void {
     ])
   })
 
-  test('a claim under the right of an earlier sender fails, and changes nothing; one commit may hold both', async () => {
+  test('a claim under the right of an earlier sender fails, and changes nothing', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [change(1), change(2)]))
     await ledger.stage(of('other', [change(3)]))
-    const take = (run: string) =>
-      ledger.becomeSender({
-        run,
-        now: () => 5,
-        interrupted: (at) => ({ state: 'unknown', unknownSince: at }),
-      })
+    const take = (run: string) => takeRight(ledger, run, 5)
     const [first, other] = [await take('r'), await take('other')]
     const ids = await Promise.all(
       (['r', 'r', 'other'] as const).map(
@@ -418,10 +413,8 @@ export function describeLedger(newPlace: NewPlace): void {
   test('a move that needs the right to send fails once another sender has it, and changes nothing', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [change(1), change(2)]))
-    const take = () =>
-      ledger.becomeSender({ run: 'r', now: () => 5, interrupted: () => ({ state: 'unknown' }) })
-    const first = await take()
-    const second = await take()
+    const first = await takeRight(ledger, 'r')
+    const second = await takeRight(ledger, 'r')
     const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
     const move = (sender: FencingToken, id: number) =>
       ledger.move({ id, from: ['staged'], sender, patch: { state: 'parked', outcome: 'byHand' } })
@@ -437,11 +430,7 @@ export function describeLedger(newPlace: NewPlace): void {
   test('of changes claimed together, those that are no longer staged are left out', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [change(1), change(2), change(3)]))
-    const sender = await ledger.becomeSender({
-      run: 'r',
-      now: () => 5,
-      interrupted: () => ({ state: 'unknown' }),
-    })
+    const sender = await takeRight(ledger, 'r')
     const ids: number[] = []
     for (const row of [1, 2, 3]) ids.push((await ledger.row({ run: 'r', row }))?.id ?? 0)
     await ledger.move({ id: ids[1]!, from: ['staged'], patch: { state: 'dropped' } })

@@ -31,7 +31,7 @@ export function describeState(newPlace: NewPlace): void {
     await writer.ledger.stage(stageOne)
     expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
     expect(reader.storeId).toBe(writer.storeId)
-    const claim = { sender: { run: 'r', token: 't' }, id: 1, sends: 0, at: 1 }
+    const claim = { sender: { run: 'r', lease: 'l', token: 't' }, id: 1, sends: 0, at: 1 }
     await expect(reader.ledger.claim(claim)).rejects.toBeInstanceOf(StateReadOnlyError)
     const owner = { workflowId: 'w', runId: 'r' }
     const take = reader.leases.take({ name: 'n', owner, isClosed: async () => false })

@@ -2,6 +2,7 @@
 import { createBilling } from '../../../../core/billing/client.ts'
 import { createClaimJournal, openClaimJournal } from '../../../../core/changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
+import { createSendRight } from '../../../../core/changes/send/send-right.ts'
 import { sendRound } from '../../../../core/changes/send/sender.ts'
 import { reconcileChanges } from '../../../../core/changes/reconcile/reconcile.ts'
 import { openState } from '../../../../core/state/open.ts'
@@ -32,7 +33,9 @@ const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {
-  await sendRound({ ledger, run, kind, billing, journal, limits, breakers: {}, ms: 60_000, signal })
+  const lease = { name: run, owner: { workflowId: run, runId: run }, attempt: Date.now() }
+  const right = createSendRight({ ledger, run, lease })
+  await sendRound({ ledger, right, run, kind, billing, journal, limits, breakers: {}, ms: 60_000, signal })
   const { unknown, reconciled, nextLookupAt } = await reconcileChanges({
     ledger,
     run,
