@@ -49,6 +49,7 @@ export async function recoverSubscriptions(
       control: { between: 'two resumes', kept: 'every resume is on record' },
       operator: {
         limits: { requestsPerSecond: 2, concurrency: 1, maxChanges: 100, maxFailureShare: 0.2 },
+        lowerOnly: ['maxChanges'],
         report:
           'Subscriptions by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. All of them are in recovery.csv.',
       },

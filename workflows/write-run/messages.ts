@@ -100,6 +100,19 @@ export function checkLimits(input: unknown, names: readonly string[]): void {
   }
 }
 
+/** @throws a refusal: a limit that can only be lowered is above that of the plan */
+export function refuseHigher(
+  limits: Readonly<Record<string, unknown>>,
+  planned: Readonly<Record<string, unknown>>,
+  lowerOnly: readonly string[] = [],
+): void {
+  for (const name of lowerOnly)
+    if (Number(limits[name]) > Number(planned[name]))
+      throw refused(
+        `${name} can only be lowered from the run's ${String(planned[name])}: what is beyond it was left out when the list was read. The same input resumes the next ones.`,
+      )
+}
+
 /** @throws a refusal: the rows or the decision are invalid */
 export function checkResolution(input: unknown): void {
   const names = ['row', 'rows', 'exists', 'absent', 'drop', 'by', 'why']

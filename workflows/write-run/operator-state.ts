@@ -16,7 +16,7 @@ export interface WriteResult {
 /** The state that the operator interface shares with its run. */
 export interface OperatorState {
   /** Set once the run is open; earlier updates wait for it. */
-  plan: RunRef | undefined
+  plan: (RunRef & { limits: object }) | undefined
   result: WriteResult | undefined
   /** The number of times that rows were resolved, each of which may leave something to send again. */
   resolved: number
@@ -34,6 +34,8 @@ export interface OperatorState {
 export interface OperatorText {
   /** An example of each limit that can be set. */
   limits: Readonly<Record<string, number>>
+  /** Limits of the plan that can only be lowered: what is beyond them was left out when the run was staged. */
+  lowerOnly?: readonly string[]
   report: string
 }
 

@@ -80,7 +80,8 @@ function toAppeal(
   }
 }
 
-function toPage({
+/** A page of the query `report`. */
+export function toPage({
   operator,
   progress,
   question,
@@ -93,13 +94,19 @@ function toPage({
   const { result } = operator
   if (outcome === undefined) return { run: progress.run, ...(result ?? { counts: progress.counts }) }
   const rows = result?.rows[outcome] ?? []
+  const count = result?.counts[outcome] ?? progress.counts?.[outcome] ?? 0
   const from = (page - 1) * pageRows
   return {
     outcome,
-    count: result?.counts[outcome] ?? progress.counts?.[outcome] ?? 0,
+    count,
     page,
     pages: Math.max(1, Math.ceil(rows.length / pageRows)),
     rows: rows.slice(from, from + pageRows),
+    ...(rows.length < count && {
+      note: `Of ${count} rows, ${rows.length === 0 ? 'none' : `the first ${rows.length}`} can be listed here; ${
+        result === undefined ? 'the report at the end of the run lists more' : 'the files have all of them'
+      }.`,
+    }),
     files: result?.files ?? {},
   }
 }

@@ -19,6 +19,7 @@ import {
   type Approval,
   checkApproval,
   checkLimits,
+  refuseHigher,
   checkResolution,
   decisionOf,
   isOver,
@@ -106,6 +107,8 @@ function registerSetLimits({ operator, progress, show, control, text, refuseLate
   setHandler(
     setLimits,
     shielded(async ({ by = 'someone', why = '', ...limits }: LimitsChange) => {
+      await condition(() => operator.plan !== undefined)
+      refuseHigher(limits, { ...operator.plan!.limits }, text.lowerOnly)
       const changes = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
       await record(operator, {
         about: 'limits',

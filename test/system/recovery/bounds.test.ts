@@ -208,6 +208,10 @@ describe('the bounds of a run', () => {
     const { world, start } = await begin({ broken: 40, sandbox: { faults: [{ kind: 'latency', ms: 60 }] } })
     const run = await start({ ...quick, concurrency: 1, canary: 0 })
     await until(() => resumesAsked(world).length >= 3)
+    const raise = run.executeUpdate('setLimits', { args: [{ maxChanges: 1_000, ...person }] })
+    await expect(raise).rejects.toMatchObject({
+      cause: { message: expect.stringContaining("maxChanges can only be lowered from the run's 500") },
+    })
     await run.executeUpdate('setLimits', { args: [{ maxChanges: 30, ...person }] })
     const result = await run.result()
     expect(result.counts).toMatchObject({ done: 30, notTried: 10 })
