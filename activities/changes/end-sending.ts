@@ -1,6 +1,6 @@
 import { createSendRight } from '../../core/changes/send/send-right.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
-import type { SendLease } from '../../core/state/ledger/senders.ts'
+import type { SendLease } from '../../core/state/ledger/claims.ts'
 import type { State } from '../../core/state/open.ts'
 
 /**

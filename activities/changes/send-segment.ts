@@ -10,7 +10,7 @@ import { sendFor, type SendInput, type SendStep, type SendWork } from '../../cor
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
-import type { SendLease } from '../../core/state/ledger/senders.ts'
+import type { SendLease } from '../../core/state/ledger/claims.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'

@@ -1,7 +1,7 @@
 import { KeyHeldError } from '../state/errors.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
-import type { FencingToken } from '../state/ledger/senders.ts'
+import type { FencingToken } from '../state/ledger/claims.ts'
 import type { ChangeState } from '../state/schema.ts'
 import type { Outcome } from './outcomes.ts'
 

@@ -1,6 +1,6 @@
 import { sendWithinMs } from '../../billing/claimed-request.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import type { FencingToken, SendLease } from '../../state/ledger/senders.ts'
+import type { FencingToken, SendLease } from '../../state/ledger/claims.ts'
 
 /** The right of one attempt to send a run's changes. It is taken once: lost to another attempt, it is lost for good. */
 export interface SendRight {

@@ -1,9 +1,15 @@
 import type { Kysely } from 'kysely'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
 import { type LedgerRow, type RowPatch, storable } from './row.ts'
-import { type ClaimOptions, type MoveOptions, createRowWrites } from './row-writes.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
-import { type BecomeSender, type FencingToken, becomeSender } from './senders.ts'
+import {
+  type BecomeSender,
+  type ClaimOptions,
+  type FencingToken,
+  type MoveOptions,
+  becomeSender,
+  createRowWrites,
+} from './claims.ts'
 import { type Stage, createStage } from './stage.ts'
 import type { Store } from '../store.ts'
 import type { ChangeState, StateTables } from '../schema.ts'

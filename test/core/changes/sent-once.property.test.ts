@@ -12,7 +12,7 @@ import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
-import type { FencingToken } from '../../../core/state/ledger/senders.ts'
+import type { FencingToken } from '../../../core/state/ledger/claims.ts'
 import { type State, openState } from '../../../core/state/open.ts'
 import { attempts, noJournal, stageChanges, temporaryFolder, workspace } from './engine.ts'
 

@@ -1,5 +1,5 @@
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
-import type { FencingToken, SendLease } from '../../../core/state/ledger/senders.ts'
+import type { FencingToken, SendLease } from '../../../core/state/ledger/claims.ts'
 
 /** The lease under which the tests of a run send. */
 export const leaseOf = (run: string, attempt = 0): SendLease => ({

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { FencingToken } from '../../../../core/state/ledger/senders.ts'
+import type { FencingToken } from '../../../../core/state/ledger/claims.ts'
 import { KeyHeldError, RunTakenError, SupersededError } from '../../../../core/state/errors.ts'
 import type { Ledger } from '../../../../core/state/ledger/ledger.ts'
 import { openState } from '../../../../core/state/open.ts'
