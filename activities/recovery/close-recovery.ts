@@ -21,7 +21,8 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     const isShared = deps.shared.isShared
     const lease = { name: leaseOf(plan), owner: plan.execution, attempt: context.attempt }
     const closed = await context.outlast(async () => {
-      await endSending({ state, attempts, run: plan.run, lease })
+      // A dry run holds no lease, and has sent nothing.
+      if (!plan.dryRun) await endSending({ state, attempts, run: plan.run, lease })
       return await closeRecovery({ ...input, ledger: state.ledger, dataDir, isShared })
     })
     await folder.keep()
