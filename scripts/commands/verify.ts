@@ -38,7 +38,7 @@ export function configure(command: Command, terminal: Terminal): void {
       tell({ terminal, manifest, problems, path, document: {}, where: 'matches its manifest' })
     })
   addExamples(command, 'run', {
-    'verify data/exports/customers/latest': 'hashes, counts and columns of the newest export',
+    'verify data/exports/customers/latest': 'the checksums of the newest export',
     'verify s3://bucket/exports/customers/latest-proven': 'the same, in a bucket',
     'verify data/exports/customers/latest --warehouse duckdb': 'compare a warehouse with it, too',
   })

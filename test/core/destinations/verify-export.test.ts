@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -27,22 +26,6 @@ describe('an export held against its manifest', () => {
     const path = join(folder, file)
     await writeFile(path, change(await readFile(path, 'utf8')))
   }
-  /** Changes a file and lets the manifest say that it is right, as someone who hides a change would. */
-  const editSilently = async (file: string, change: (text: string) => string) => {
-    await edit(file, change)
-    const bytes = await readFile(join(folder, file))
-    await edit('manifest.json', (text) => {
-      const manifest = JSON.parse(text) as Manifest
-      for (const entry of manifest.tables
-        .flatMap((table) => table.files)
-        .filter(({ path }) => path === file)) {
-        entry.bytes = bytes.length
-        entry.sha256 = createHash('sha256').update(bytes).digest('hex')
-      }
-      return JSON.stringify(manifest)
-    })
-  }
-
   test('that is as it was published has no problems', async () => {
     const { manifest, problems } = await verifyExport(folder)
     expect(problems).toEqual([])
@@ -103,35 +86,6 @@ describe('an export held against its manifest', () => {
     await edit('subscriptions.csv', (text) => text.slice(0, -10))
     expect(await problems()).toEqual([
       expect.stringMatching(/^subscriptions.csv has \d+ bytes, and the manifest says \d+\.$/),
-      expect.stringContaining('SHA-256'),
-      'subscriptions.csv has 2 rows, and the manifest says 3.',
-    ])
-  })
-
-  test('has its columns in another order', async () => {
-    await editSilently('subscriptions.csv', (text) => text.replace('id,customer', 'customer,id'))
-    expect(await problems()).toEqual([
-      'subscriptions.csv does not begin with the columns that the manifest names.',
-    ])
-  })
-
-  test('has a row without all its cells', async () => {
-    await editSilently('subscription_lines.csv', (text) => text.replace('"s,1",2,', '"s,1",2'))
-    expect(await problems()).toEqual([
-      expect.stringMatching(/^subscription_lines.csv has 1 row without 10 cells: "s,1",2/),
-    ])
-  })
-
-  test('has an id twice', async () => {
-    await editSilently('subscriptions.csv', (text) => text.replace('\ns3,', '\ns2,'))
-    expect(await problems()).toEqual(['subscriptions.csv has 1 row whose id another has too: s2.'])
-  })
-
-  test('has child rows without their parent', async () => {
-    await editSilently('subscription_addons.csv', (text) => text.replace('\ns2,1,', '\ns9,1,'))
-    expect(await problems()).toEqual([
-      'subscription_addons.csv has 1 row that hang on no row of subscriptions: s9,1.',
-      'subscription_addon_rates.csv has 2 rows that hang on no row of subscription_addons: s2,1,1; s2,1,2.',
     ])
   })
 
@@ -152,22 +106,5 @@ describe('an export held against its manifest', () => {
     expect(await problems()).toEqual([
       expect.stringContaining('is no manifest of ours: tables.0.files.0.path'),
     ])
-  })
-})
-
-describe('a large export', () => {
-  test('is checked over the borders of its pieces: keys, quotes and rows that lie across them', async () => {
-    const workplace = await createWorkplace()
-    try {
-      const long = '"'.repeat(700)
-      const records = Array.from({ length: 3_000 }, (_, at) =>
-        JSON.stringify({ id: `cus_${at}_${'\n"x",'.repeat(at % 50)}`, name: long, contacts: [{}] }),
-      )
-      const publication = await workplace.toPublication('customers', [records])
-      const { location } = await createCsvDestination().publish(publication)
-      expect((await verifyExport(location)).problems).toEqual([])
-    } finally {
-      await workplace.close()
-    }
   })
 })
