@@ -1,9 +1,9 @@
 /** Turns an operation into requests: rate limit, token, reply, retries. */
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Authorization } from './authorization.ts'
 import { BillingError, PauseAsked, RateLimited, ServiceFault, Unauthorized } from './errors.ts'
 import type { Admission, RateLimiter, Spacing } from './rate-limit.ts'
 import { retryAfterMs, toError } from './reply.ts'
-import { retryRead } from './retry.ts'
 import type { Reply, Request, Transport } from './transport.ts'
 import type { TroubleWatch } from './trouble-watch.ts'
 
@@ -21,19 +21,22 @@ export interface Try {
 }
 export type CallObserver = (tried: Try) => void
 
-interface ReadCall {
+interface Call {
   operation: string
   path: string
-  query?: Readonly<Record<string, string>>
   signal?: AbortSignal | undefined
-  tries?: number | undefined
   /** Called before each request; for a write, once its connection is established. */
   beforeSend?: (() => void | Promise<void>) | undefined
+}
+
+interface ReadCall extends Call {
+  query?: Readonly<Record<string, string>>
+  tries?: number | undefined
   /** Called when a request has failed, before it is retried. */
   onFailure?: (() => void | Promise<void>) | undefined
 }
 
-interface WriteCall extends ReadCall {
+interface WriteCall extends Call {
   method: 'POST' | 'PATCH' | 'DELETE'
   body?: unknown
   freshConnection?: boolean
@@ -43,6 +46,10 @@ interface WriteCall extends ReadCall {
 type ParseReply<T> = (request: Request, reply: Reply) => T
 
 export interface Calls {
+  /**
+   * Retries until it succeeds, fails for good, or has used up its tries. Retry-After is handled by the rate limiter, which
+   * every try passes.
+   */
   read: <T>(call: ReadCall, parse: ParseReply<T>) => Promise<T>
   write: <T>(call: WriteCall, parse: ParseReply<T>) => Promise<T>
 }
@@ -58,11 +65,21 @@ interface CallsSettings {
   mostPauseMs: number
 }
 
-export function createCalls(settings: CallsSettings): Calls {
-  const { authorization, readWaitMs } = settings
-  const send = createSend(settings)
+/** The default number of tries before a read counts as lost. */
+const defaultTries = 8
+const firstWaitMs = 1000
+const maxWaitMs = 30_000
 
-  const withToken = async <T>(call: Omit<Sending, 'token'>, parse: ParseReply<T>): Promise<T> => {
+/** The wait after a failed try (1, 2, ...): exponential with full jitter, at most 30 s. */
+export function fullJitter(attempt: number, random: () => number = Math.random): number {
+  return random() * Math.min(maxWaitMs, firstWaitMs * 2 ** (attempt - 1))
+}
+
+export function createCalls(settings: CallsSettings): Calls {
+  const { authorization, gate, onRequest, spacings, transport, watch } = settings
+  watch?.follow(() => gate.paused)
+
+  async function withToken<T>(call: Omit<Sending, 'token'>, parse: ParseReply<T>): Promise<T> {
     const token = await authorization.token()
     try {
       return await send({ ...call, token }, parse)
@@ -80,34 +97,13 @@ export function createCalls(settings: CallsSettings): Calls {
     }
   }
 
-  return {
-    read: (call, parse) =>
-      retryRead({
-        read: (attempt) => withToken({ ...call, method: 'GET', attempt }, parse),
-        waitMs: readWaitMs,
-        tries: call.tries,
-        signal: call.signal,
-      }),
-    write: ({ body, ...call }, parse) =>
-      withToken({ ...call, attempt: 1, ...(body !== undefined && { body: JSON.stringify(body) }) }, parse),
-  }
-}
-
-interface Sending extends Request {
-  operation: string
-  attempt: number
-  onFailure?: (() => void | Promise<void>) | undefined
-}
-
-function createSend(settings: CallsSettings) {
-  const { transport, gate, spacings, authorization, onRequest, watch, mostPauseMs } = settings
-  watch?.follow(() => gate.paused)
-  return async <T>(sending: Sending, parse: ParseReply<T>): Promise<T> => {
-    const { signal } = sending
-    const turn = gate.admit({ write: sending.method !== 'GET', spacings, signal })
+  /** Sends a request once it is admitted. */
+  async function send<T>(sending: Sending, parse: ParseReply<T>): Promise<T> {
+    const { method, signal } = sending
+    const turn = gate.admit({ write: method !== 'GET', spacings, signal })
     const admission = await (watch?.queue(turn) ?? turn)
     try {
-      const reply = await exchange(sending, { ...admission, sentAt: performance.now() })
+      const reply = await exchange(sending, admission)
       const parsed = parse(sending, reply)
       watch?.answered()
       return parsed
@@ -118,34 +114,53 @@ function createSend(settings: CallsSettings) {
     }
   }
 
-  /** Sends the request and releases its slot with the reply; applies what the reply says about the rate. */
-  async function exchange(
-    sending: Sending,
-    { sentAt, waitedMs, release, departure }: Admission & { sentAt: number },
-  ): Promise<Reply> {
+  /** Frees the request's place with the reply, and applies what the reply says about the rate. */
+  async function exchange(sending: Sending, { waitedMs, release, departure }: Admission): Promise<Reply> {
+    const { operation, attempt, method, path, token } = sending
+    const sentAt = performance.now()
     let status: number | undefined
     try {
-      const isRead = sending.method === 'GET'
+      const isRead = method === 'GET'
       if (isRead) await sending.beforeSend?.()
       const reply = await transport({ ...sending, departure, ...(isRead && { beforeSend: undefined }) })
       status = reply.status
-      if (status !== 401) authorization.accepted(sending.token)
+      if (status !== 401) authorization.accepted(token)
       const error = toError(sending, reply)
       if (error instanceof RateLimited) gate.slowDown({ sentAt })
       if (error instanceof RateLimited || error instanceof ServiceFault) {
         const pauseMs = retryAfterMs(reply) ?? 0
-        if (pauseMs > mostPauseMs)
-          throw new PauseAsked({ method: sending.method, path: sending.path, status, pauseMs })
+        if (pauseMs > settings.mostPauseMs) throw new PauseAsked({ method, path, status, pauseMs })
         gate.pause(pauseMs)
       }
       if (error !== undefined) throw error
       return reply
     } finally {
       release()
-      const { operation, attempt } = sending
       const page = sending.query?.['page']
       const ms = performance.now() - sentAt
       onRequest?.({ operation, status, ms, attempt, waitedMs, ...(page !== undefined && { page: +page }) })
     }
   }
+
+  return {
+    async read({ tries = defaultTries, ...call }, parse) {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await withToken({ ...call, method: 'GET', attempt }, parse)
+        } catch (error) {
+          if (!(error instanceof BillingError) || !error.retryable || attempt >= tries) throw error
+        }
+        // Throw the signal's own reason, not the timer's error.
+        const { signal } = call
+        await wait(settings.readWaitMs(attempt), undefined, { signal }).catch(() => signal?.throwIfAborted())
+      }
+    },
+    write: ({ body, ...call }, parse) =>
+      withToken({ ...call, attempt: 1, ...(body !== undefined && { body: JSON.stringify(body) }) }, parse),
+  }
+}
+
+interface Sending extends Request, Pick<ReadCall, 'onFailure'> {
+  operation: string
+  attempt: number
 }

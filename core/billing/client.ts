@@ -1,6 +1,6 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
 import { Authorization, type TokenSource } from './authorization.ts'
-import { createCalls, type CallObserver, type Calls } from './calls.ts'
+import { createCalls, fullJitter, type CallObserver, type Calls } from './calls.ts'
 import { type Fleet, RateLimiter, type Share, type Spacing } from './rate-limit.ts'
 import {
   expectNothing,
@@ -12,7 +12,6 @@ import {
   toRecord,
 } from './reply.ts'
 import type { ListResource } from './resources/resource.ts'
-import { fullJitter } from './retry.ts'
 import type { TroubleWatch } from './trouble-watch.ts'
 import { createTransport } from './transport.ts'
 

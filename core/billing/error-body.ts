@@ -1,4 +1,5 @@
 import { isRecord } from './lossless-json.ts'
+
 /** Keys that Django REST framework writes with `detail`. A gateway's problem document has `title`, `type` or `status`. */
 const detailKeys: ReadonlySet<string> = new Set(['detail', 'code', 'messages', 'status_code'])
 
@@ -15,8 +16,8 @@ export function isServiceError({ status, body }: { status: number; body: unknown
   return (status === 400 || status === 409 || status === 422) && hasSentences(body)
 }
 
-/** Deeper than any body of the API. */
-const maxDepth = 10
+/** Deeper than any error body of the API, including lists; a hostile body must not exhaust the stack. */
+const maxDepth = 20
 
 /** Whether there are lists of sentences under the fields of an object; the service never sends a bare sentence. */
 function hasSentences(value: unknown, depth = 0): boolean {
@@ -37,4 +38,69 @@ function hasSentencesInItems(items: readonly unknown[], depth: number): boolean 
 function hasSentencesInFields(fields: Record<string, unknown>, depth: number): boolean {
   const values = Object.values(fields)
   return values.length > 0 && values.every((value) => hasSentences(value, depth + 1))
+}
+
+/** Limits on the messages kept from an error reply, because people read them. */
+const maxSentences = 20
+const maxSentenceLength = 300
+/** Longer than any field name of the API. */
+const maxNameLength = 100
+
+/** Keys that are not fields: their messages concern the whole request. */
+const fieldless = new Set(['detail', 'non_field_errors'])
+
+/**
+ * The messages of an error body, each with its field: `lines.2.amount: A valid number is required.` Positions in lists
+ * count from 1. `body` is the parsed JSON, or the text if it is not JSON.
+ *
+ * `token` is replaced before anything is shortened, so that not even a part of it remains, and after JSON is parsed, which
+ * may contain it with escapes.
+ */
+export function toMessages(body: unknown, token: string): string[] {
+  const messages: string[] = []
+  collect({ value: body, path: [], depth: 0, messages, token })
+  return messages
+}
+
+interface Place {
+  value: unknown
+  path: readonly string[]
+  depth: number
+  messages: string[]
+  token: string
+}
+
+function collect({ value, path, depth, messages, token }: Place): void {
+  if (messages.length >= maxSentences || depth > maxDepth) return
+  const hide = (text: string) => text.replaceAll(token, '***')
+  const descend = (item: unknown, within: readonly string[]) =>
+    collect({ value: item, path: within, depth: depth + 1, messages, token })
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries())
+      descend(item, isRecord(item) ? [...path, String(index + 1)] : path)
+  } else if (isRecord(value)) {
+    for (const [key, item] of Object.entries(value)) descend(item, pathInto(path, hide(key)))
+  } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+    const sentence = toSentence(hide(String(value)))
+    if (sentence !== '') messages.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
+  }
+}
+
+/** Errors in a list of scalars come as `{"0": [...]}`, counted from 0. */
+function pathInto(path: readonly string[], key: string): readonly string[] {
+  if (fieldless.has(key)) return path
+  return [...path, /^\d{1,6}$/.test(key) ? String(Number(key) + 1) : shortened(key)]
+}
+
+const shortened = (name: string) =>
+  name.length > maxNameLength ? `${name.slice(0, maxNameLength)}...` : name
+
+/** An unclosed element ends with the page or the next tag; searching further each time would take seconds. */
+const tags = /<(style|script)[^]*?(?:<\/\1>|$)|<[^<>]*>/gi
+
+function toSentence(text: string): string {
+  const markup = /^\s*<(?:!doctype|html|\?xml)/i.test(text)
+  const plain = markup ? text.slice(0, 20_000).replaceAll(tags, ' ') : text
+  const line = plain.slice(0, 5000).replaceAll(/\s+/g, ' ').trim()
+  return line.length > maxSentenceLength ? `${line.slice(0, maxSentenceLength)}...` : line
 }

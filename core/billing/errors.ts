@@ -16,7 +16,7 @@ export interface Failure {
   method: string
   path: string
   status?: number
-  /** The service's messages; see error-messages.ts. */
+  /** The service's messages; see error-body.ts. */
   messages?: readonly string[]
   cause?: unknown
 }

@@ -1,4 +1,4 @@
-import { isServiceError } from './error-body.ts'
+import { isServiceError, toMessages } from './error-body.ts'
 import {
   Forbidden,
   LostReply,
@@ -14,7 +14,6 @@ import {
 import { parseLossless } from './lossless-json.ts'
 import { decodeReply } from './reply-text.ts'
 import type { Reply, Request } from './transport.ts'
-import { toMessages } from './error-messages.ts'
 
 /** One response of a list, unchanged. */
 export interface ListPage {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { toMessages } from '../../../core/billing/error-messages.ts'
+import { toMessages } from '../../../core/billing/error-body.ts'
 
 const messagesIn = (body: unknown) => toMessages(body, 'secret-token')
 

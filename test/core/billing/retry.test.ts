@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { plans } from '../../../core/billing/resources/plans.ts'
-import { fullJitter } from '../../../core/billing/retry.ts'
+import { fullJitter } from '../../../core/billing/calls.ts'
 import { html, json, page, quickBilling, startTinyService } from './tiny-service.ts'
 
 it.each([
