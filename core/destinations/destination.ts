@@ -88,6 +88,8 @@ export interface Published {
    * held back and that this publication allows.
    */
   fresh: boolean
+  /** What `coveredThrough` would say now: the publication has just counted the rows. Warehouses may leave it to be asked. */
+  coveredThrough?: number | undefined
 }
 
 /**

@@ -65,15 +65,12 @@ export async function publishRead(
   await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
-  const { manifest, manifestPath, location, page } = await to.publish({
-    ...publication,
-    ...(store !== undefined && { store }),
-    signal,
-  })
+  const done = await to.publish({ ...publication, ...(store !== undefined && { store }), signal })
+  const { manifest, manifestPath, location, page } = done
   if (!isDocumentName(resource)) {
     const outcome = outcomeOf(checkpoint) as ReadOutcome
     const { hashedWith } = layout
-    await moveWatermark({ deps, plan, resource, destination, read: outcome, hashedWith })
+    await moveWatermark({ deps, plan, resource, destination, read: outcome, hashedWith, published: done })
   }
   const note = toNote({ plan, manifest, manifestPath, begunAt: layout.begunAt })
   await notePublished({ dataDir, publications, published: note })

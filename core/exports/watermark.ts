@@ -3,7 +3,7 @@ import { isSortedByUpdated } from '../reading/order.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
 import type { WatermarkKey } from '../state/watermarks.ts'
 import type { Billing } from '../billing/client.ts'
-import type { Destination } from '../destinations/destination.ts'
+import type { Destination, Published } from '../destinations/destination.ts'
 import { BusyWarehouseError, UnreachableWarehouseError } from '../destinations/errors.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
@@ -176,9 +176,10 @@ export async function moveWatermark(
     read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
     /** Fingerprint of the key that the published values are hashed with; undefined if none are. */
     hashedWith: string | undefined
+    published: Pick<Published, 'coveredThrough'>
   },
 ): Promise<void> {
-  const { deps, plan, resource, read, hashedWith = '' } = options
+  const { deps, plan, resource, read, published, hashedWith = '' } = options
   if (hashedWith !== (toPrivacyMark({ plan, hashKey: deps.hashKey })?.key ?? '')) return
   const { watermarks } = deps.state
   // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
@@ -191,7 +192,10 @@ export async function moveWatermark(
   const key = await keyOf(options)
   if (since !== undefined && ((await watermarks.get(key))?.at ?? -Infinity) < since) return
   // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
-  const covered = await coverageOf(options).catch(() => undefined)
+  const covered =
+    'coveredThrough' in published
+      ? published.coveredThrough
+      : await coverageOf(options).catch(() => undefined)
   if ((covered ?? -Infinity) < to) return
   // A read of the whole list has seen what was changed before it.
   const seenClaims = since === undefined ? (plan.seenClaims?.[resource] ?? 0) : undefined

@@ -33,7 +33,7 @@ export async function compareExport(
       await copyInto(session, published, createReadStream(join(folder, path)), ', header')
     const table = toWarehouseTable(published)
     const [counted] = await session.all(
-      `select count(*) filter (where "_run_id" = $1) as compared, count(*) filter (where "_run_id" <> $1) as newer
+      `select count(*) filter (where "_run_id" = $1) as compared, count(*) filter (where "_run_id" is distinct from $1) as newer
         from ${session.nameOf(published.name)}`,
       [manifest.run],
     )
@@ -100,7 +100,7 @@ async function findDifferences(
         from ${session.nameOf(name)} where "_run_id" = $1),
       e as (select ${table.columns.map((column) => comparable(column, valueOf(column))).join(', ')}
         from ${stagedName(name)} s where not exists (select from ${session.nameOf(main.table.name)} m
-          where m.${quote(main.table.key[0]!)} = ${valueOf(table.columns[0]!)} and m."_run_id" <> $1)),
+          where m.${quote(main.table.key[0]!)} = ${valueOf(table.columns[0]!)} and m."_run_id" is distinct from $1)),
       compared as (select concat_ws(',', ${ofKey('e')
         .map((column, at) => `coalesce(${column}, ${ofKey('w')[at]})`)
         .join(', ')}) as key,

@@ -25,13 +25,17 @@ export async function findDeletes(session: Session, publication: Publication): P
       from ${session.nameOf(name)} where "_deleted_at" is null`,
     bounds,
   )
+  const rows = Number(counted?.['absent'])
   const id = quote(key[0]!)
-  const first = await session.all(
-    `select ${id}::text as id from ${session.nameOf(name)} where ${absent} order by ${id} limit 10`,
-    bounds,
-  )
+  const first =
+    rows === 0
+      ? []
+      : await session.all(
+          `select ${id}::text as id from ${session.nameOf(name)} where ${absent} order by ${id} limit 10`,
+          bounds,
+        )
   return judgeAbsent(publication, {
-    rows: Number(counted?.['absent']),
+    rows,
     live: Number(counted?.['live']),
     first: first.map((row) => row['id'] ?? ''),
   })

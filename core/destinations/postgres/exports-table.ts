@@ -90,16 +90,11 @@ export async function writeExport(
   )
 }
 
-/** How far the exports of a list go, and whether the warehouse still holds what they left. */
-export async function findCoverage(
-  session: Session,
-  found: Found,
-  view: Pick<Publication, 'resource' | 'filters'>,
-): Promise<Before> {
-  if (!found.columns.has(exportsTable)) return { through: undefined, changed: [], lost: {} }
-  const { resource, filters } = view
+type View = Pick<Publication, 'resource' | 'filters'>
+
+/** Finds the exports of a list, in order, from the last whole one on; without one, the last export alone. */
+async function exportsSinceWhole(session: Session, { resource, filters }: View): Promise<Manifest[]> {
   const exports = session.nameOf(exportsTable)
-  // From the last whole export on, however many came before; without one, the last export alone.
   const rows = await session.all(
     `select manifest from ${exports} where resource = $1 and read_at >= (
       select coalesce(max(read_at) filter (
@@ -108,9 +103,19 @@ export async function findCoverage(
     order by read_at, published_at`,
     [resource, JSON.stringify(filters)],
   )
-  const manifests = toManifests(rows)
+  return toManifests(rows)
+}
+
+/** How far the exports of a list reach, if the warehouse holds what they left. */
+export const coverageOfExports = async (session: Session, view: View): Promise<number | undefined> =>
+  toCoverage(await exportsSinceWhole(session, view), view)
+
+/** How far the exports of a list reach, and whether the warehouse still holds what they left. */
+export async function findCoverage(session: Session, found: Found, view: View): Promise<Before> {
+  if (!found.columns.has(exportsTable)) return { through: undefined, changed: [], lost: {} }
+  const manifests = await exportsSinceWhole(session, view)
   const tables = manifests.flatMap((manifest) => manifest.tables.map(({ name }) => name))
-  const changed = await findChanged(session, found, { resource, tables })
+  const changed = await findChanged(session, found, { resource: view.resource, tables })
   return {
     through: changed.length > 0 ? undefined : toCoverage(manifests, view),
     changed,

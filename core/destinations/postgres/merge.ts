@@ -29,14 +29,16 @@ const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
 const columnOf = ({ columns }: WarehouseTable, name: string) =>
   columns.find((column) => column.name === name)!
 
-/** SQL for a column's value in a staged row `s`. Digits finer than a microsecond are cut, not rounded into the next day. */
-export function valueOf(column: WarehouseColumn): string {
-  const cell = `s.${quote(column.cell)}`
-  return column.kind === 'timestamp'
-    ? `regexp_replace(${cell}, '(\\.\\d{6})\\d+', '\\1')::timestamptz`
-    : column.kind === 'text'
-      ? cell
-      : `${cell}::${typeOf(column)}`
+/**
+ * SQL for a column's value in a staged row `s`. Digits finer than a microsecond, from the 27th character on, are cut, not
+ * rounded into the next day.
+ */
+export function valueOf({ cell, kind, name }: WarehouseColumn): string {
+  const text = `s.${quote(cell)}`
+  if (kind === 'timestamp')
+    return `case when substr(${text}, 27, 1) between '0' and '9'
+      then regexp_replace(${text}, '(\\.\\d{6})\\d+', '\\1') else ${text} end::timestamptz`
+  return kind === 'text' ? text : `${text}::${typeOf({ name, kind })}`
 }
 
 const idIn = (table: WarehouseTable) => valueOf(columnOf(table, table.table.key[0]!))
@@ -55,10 +57,8 @@ export async function mergeRecords(merge: Merge): Promise<Merged> {
   const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
   const target = session.nameOf(main.table.name)
   const source = `${stagedName(main.table.name)} s`
-  const [counted] = await session.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
-      count(*) filter (where ${hasUpdated(main) ? `${valueOf(columnOf(main, 'updated'))} > t."updated"` : 'false'}) as changed
-    from ${source} left join ${target} t on t.${idOf(main)} = ${idIn(main)}`)
   const rows = staged.get(main.table.name)!
+  const changes = await countChanges(merge, main)
   const written = await upsert(
     merge,
     main,
@@ -68,12 +68,12 @@ export async function mergeRecords(merge: Merge): Promise<Merged> {
   const kept = new Map([[main.table.name, rows - written]])
   if (written < rows)
     await session.run(
-      `update ${target} t set "_read_at" = $1, "_deleted_at" = null from ${source} where t.${idOf(main)} = ${idIn(main)} and t."_run_id" <> $2`,
+      `update ${target} t set "_read_at" = $1, "_deleted_at" = null from ${source} where t.${idOf(main)} = ${idIn(main)} and t."_run_id" is distinct from $2`,
       [publication.facts.startedAt, publication.run],
     )
   for (const child of children) {
     const left = written === rows ? 0 : await countKept(merge, main, child)
-    const replaced = await replaceChildren(merge, main, child)
+    const replaced = await replaceChildren(merge, main, child, written < rows)
     const read = staged.get(child.table.name)!
     if (replaced + left !== read)
       throw new RowsMissingError({
@@ -84,7 +84,21 @@ export async function mergeRecords(merge: Merge): Promise<Merged> {
       })
     kept.set(child.table.name, left)
   }
-  return { kept, changes: { new: Number(counted?.['new']), changed: Number(counted?.['changed']) } }
+  return { kept, changes }
+}
+
+/** Counts the staged records that are new, and those with a later `updated` than the stored one. */
+async function countChanges(
+  { session, found, staged }: Merge,
+  main: WarehouseTable,
+): Promise<Merged['changes']> {
+  const { name } = main.table
+  if (!found.columns.has(name)) return { new: staged.get(name)!, changed: 0 }
+  const isChanged = hasUpdated(main) ? `${valueOf(columnOf(main, 'updated'))} > t."updated"` : 'false'
+  const [counted] = await session.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
+      count(*) filter (where ${isChanged}) as changed
+    from ${stagedName(name)} s left join ${session.nameOf(name)} t on t.${idOf(main)} = ${idIn(main)}`)
+  return { new: Number(counted?.['new']), changed: Number(counted?.['changed']) }
 }
 
 /** Writes staged rows over those with the same key, also in the columns that this publication lacks. */
@@ -108,23 +122,29 @@ async function upsert(
   )
 }
 
-/** Replaces the child rows of the records that were written. */
-async function replaceChildren(merge: Merge, main: WarehouseTable, child: WarehouseTable): Promise<number> {
+/** Replaces the child rows of the records that were written: what this run has not written is no longer theirs. */
+async function replaceChildren(
+  merge: Merge,
+  main: WarehouseTable,
+  child: WarehouseTable,
+  hasKept: boolean,
+): Promise<number> {
   const { session, publication } = merge
-  const { table } = child
-  const records = session.nameOf(main.table.name)
-  const isStaged = table.key.map((name) => `${valueOf(columnOf(child, name))} = t.${quote(name)}`)
-  await session.run(
-    `delete from ${session.nameOf(table.name)} t using ${records} m, ${stagedName(main.table.name)} r
-      where m."_run_id" = $1 and m.${idOf(main)} = t.${idOf(child)} and m.${idOf(main)} = ${idIn(main).replaceAll('s.', 'r.')}
-        and not exists (select from ${stagedName(table.name)} s where ${isStaged.join(' and ')})`,
-    [publication.run],
-  )
-  return upsert(
+  const isWritten = (id: string) =>
+    hasKept
+      ? `exists (select from ${session.nameOf(main.table.name)} m where m.${idOf(main)} = ${id} and m."_run_id" = $1)`
+      : 'true'
+  const written = await upsert(
     merge,
     child,
-    `from ${stagedName(table.name)} s join ${records} m on m.${idOf(main)} = ${idIn(child)} and m."_run_id" = $1`,
+    `from ${stagedName(child.table.name)} s where ${isWritten(idIn(child))}`,
   )
+  await session.run(
+    `delete from ${session.nameOf(child.table.name)} t using ${stagedName(main.table.name)} s
+      where t.${idOf(child)} = ${idIn(main)} and t."_run_id" is distinct from $1 and ${isWritten(`t.${idOf(child)}`)}`,
+    [publication.run],
+  )
+  return written
 }
 
 /** Counts the staged rows of a child table whose records were left as they are. */
@@ -135,7 +155,7 @@ async function countKept(
 ): Promise<number> {
   const [counted] = await session.all(
     `select count(*) as rows from ${stagedName(child.table.name)} s
-      join ${session.nameOf(main.table.name)} m on m.${idOf(main)} = ${idIn(child)} and m."_run_id" <> $1`,
+      join ${session.nameOf(main.table.name)} m on m.${idOf(main)} = ${idIn(child)} and m."_run_id" is distinct from $1`,
     [publication.run],
   )
   return Number(counted?.['rows'])

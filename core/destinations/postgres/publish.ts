@@ -12,6 +12,7 @@ import { isSameParts, readParts, sumOf } from '../parts/read-parts.ts'
 import { literal, quote } from '../sql.ts'
 import { findDeletes, markChildren, markDeletes } from './deletes.ts'
 import {
+  coverageOfExports,
   createOwnTables,
   findCoverage,
   findExport,
@@ -36,6 +37,14 @@ import {
 
 /** Publishes a read in one transaction: stages its rows, excludes other publications, and merges. */
 export async function publish(
+  session: Session,
+  publication: Publication,
+): Promise<Pick<Published, 'manifest' | 'fresh' | 'coveredThrough'>> {
+  const { manifest, fresh } = await publishOnce(session, publication)
+  return { manifest, fresh, coveredThrough: await coverageOfExports(session, publication) }
+}
+
+async function publishOnce(
   session: Session,
   publication: Publication,
 ): Promise<Pick<Published, 'manifest' | 'fresh'>> {

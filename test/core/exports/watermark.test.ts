@@ -42,6 +42,7 @@ test('a worker that publishes values hashed with another key moves no watermark'
       destination: 'csv',
       read: proven,
       hashedWith: toPrivacyMark({ plan, hashKey: readWith })?.key,
+      published: {},
     })
   await publish('theirs')
   expect(await state.watermarks.all()).toEqual([])
@@ -69,7 +70,7 @@ describe('so that no change falls between two incremental exports', () => {
       const time = new Date(at(to)).toISOString()
       const read = { ...proven, completeThrough: time, newestUpdated: time, ...more }
       const place = { deps, plan, resource: 'customers', destination: 'csv' } as const
-      await moveWatermark({ ...place, read, hashedWith: undefined })
+      await moveWatermark({ ...place, read, hashedWith: undefined, published: {} })
       return (await state.watermarks.all())[0]?.at
     }
     const next = async (lookbackSeconds?: number) =>

@@ -168,6 +168,7 @@ describe('a watermark', () => {
         destination: 'csv',
         read,
         hashedWith: undefined,
+        published: {},
       })
     return { moves, publish }
   }
