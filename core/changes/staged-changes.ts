@@ -1,13 +1,14 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, writeFileSync } from 'node:fs'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { NewChange, StageResult } from '../state/ledger/stage.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { replaceInPieces } from '../storage/durable.ts'
+import { removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
 import { RunFilesLostError } from './errors.ts'
-import { changeRunFiles } from '../runs/run-files.ts'
+import { changeRunFiles, readNote } from '../runs/run-files.ts'
 import { type ChangeToStage, type KeyedChange, toNewChange } from './stage-changes.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 
@@ -32,9 +33,70 @@ export type OnKeyHeld = (
 const batchRows = 5_000
 const batchLength = 4_000_000
 
+/** What is decided on a change after its line was written: the reason why it is not sent, or ids of others like it. */
+export type Decided = Pick<NewChange, 'closed' | 'before'>
+
 /**
- * Keeps the changes of a run in its folder, durably, before any of them is staged: if the ledger loses them, they are
- * staged again from there. Returns their number.
+ * The changes of a run, in a file of its folder: they are matched from there, staged from there, and staged again from
+ * there if the ledger loses them. Until it is kept, the file has a temporary name, and is removed in the end.
+ */
+export interface ChangesFile extends AsyncDisposable {
+  /** @throws {BodyTooLargeError} */
+  add(change: KeyedChange): void
+  /** What was added so far, in batches of bounded length. */
+  batches(): AsyncGenerator<NewChange[]>
+  /** Gives the file its name, durably, before any of its changes is staged. Returns their number. */
+  keep(decided?: ReadonlyMap<number, Decided>): Promise<number>
+}
+
+/** Letters that are written together. */
+const writeLength = 1_000_000
+
+export async function createChangesFile(folder: string): Promise<ChangesFile> {
+  const path = join(folder, changeRunFiles.stagedChanges)
+  await mkdir(folder, { recursive: true })
+  await removeTemporaries(path)
+  const temporary = temporaryName(path)
+  const file = await open(temporary, 'wx')
+  let pending = ''
+  let count = 0
+  const write = (line: NewChange | End) => {
+    pending += `${JSON.stringify(line)}\n`
+    if (pending.length >= writeLength) flush()
+  }
+  const flush = () => {
+    writeFileSync(file.fd, pending)
+    pending = ''
+  }
+  return {
+    add(change) {
+      write(toNewChange(change))
+      count += 1
+    },
+    async *batches() {
+      flush()
+      yield* readBatches(temporary)
+    },
+    async keep(decided) {
+      write({ end: count })
+      flush()
+      await file.sync()
+      const decisions = join(folder, changeRunFiles.decidedChanges)
+      if (decided === undefined || decided.size === 0) await rm(decisions, { force: true })
+      else await replaceFile(decisions, JSON.stringify([...decided]))
+      await rename(temporary, path)
+      await syncPath(folder)
+      return count
+    },
+    async [Symbol.asyncDispose]() {
+      await file.close()
+      await rm(temporary, { force: true })
+    },
+  }
+}
+
+/**
+ * Keeps the changes of a run in its folder. Returns their number.
  * @throws {BodyTooLargeError}
  */
 export async function keepStagedChanges({
@@ -44,17 +106,9 @@ export async function keepStagedChanges({
   folder: string
   changes: AsyncIterable<readonly KeyedChange[]>
 }): Promise<number> {
-  const path = join(folder, changeRunFiles.stagedChanges)
-  return await replaceInPieces(path, async (file) => {
-    let kept = 0
-    for await (const batch of changes) {
-      const lines = batch.map((change) => `${JSON.stringify(toNewChange(change))}\n`)
-      await file.appendFile(lines.join(''))
-      kept += batch.length
-    }
-    await file.appendFile(`${JSON.stringify({ end: kept } satisfies End)}\n`)
-    return kept
-  })
+  await using file = await createChangesFile(folder)
+  for await (const batch of changes) for (const change of batch) file.add(change)
+  return await file.keep()
 }
 
 /**
@@ -99,34 +153,44 @@ export async function stageKeptChanges({
   }
 }
 
+/** The kept changes, with what was decided on them. */
 async function* readKeptChanges(folder: string): AsyncGenerator<NewChange[]> {
   const path = join(folder, changeRunFiles.stagedChanges)
+  const decided = new Map(await readNote<[number, Decided][]>(join(folder, changeRunFiles.decidedChanges)))
+  let read = 0
+  let end: number | undefined
+  try {
+    for await (const batch of readBatches(path, (last) => ({ end } = last))) {
+      read += batch.length
+      yield batch.map((change) => ({ ...change, ...decided.get(change.row) }))
+    }
+  } catch (cause) {
+    const isLost = cause instanceof SyntaxError || isSystemError(cause, 'ENOENT')
+    throw isLost ? new RunFilesLostError({ path, cause }) : cause
+  }
+  if (end !== read) throw new RunFilesLostError({ path })
+}
+
+async function* readBatches(path: string, onEnd?: (end: End) => void): AsyncGenerator<NewChange[]> {
   const input = createReadStream(path)
   let batch: NewChange[] = []
   let length = 0
-  let read = 0
-  let end: number | undefined
   try {
     for await (const text of createInterface({ input, crlfDelay: Infinity })) {
       const line = JSON.parse(text) as NewChange | End
       if ('end' in line) {
-        ;({ end } = line)
+        onEnd?.(line)
         continue
       }
       batch.push(line)
       length += text.length
-      read += 1
       if (batch.length < batchRows && length < batchLength) continue
       yield batch
       batch = []
       length = 0
     }
-  } catch (cause) {
-    const isLost = cause instanceof SyntaxError || isSystemError(cause, 'ENOENT')
-    throw isLost ? new RunFilesLostError({ path, cause }) : cause
   } finally {
     input.destroy()
   }
-  if (end !== read) throw new RunFilesLostError({ path })
   if (batch.length > 0) yield batch
 }

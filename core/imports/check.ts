@@ -1,15 +1,18 @@
+import type { Body } from '../billing/client.ts'
+import type { KeyedChange } from '../changes/stage-changes.ts'
+import type { ChangesFile } from '../changes/staged-changes.ts'
+import type { NewChange } from '../state/ledger/stage.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
-import { type CheckedChanges, toCheckedChange } from './checked-changes.ts'
 import { type ControlTotals, createControlTotals } from './control-totals.ts'
 import { type Expectations, findUnmet } from './expectations.ts'
 import type { Table } from './csv/table.ts'
-import type { ImportKind, ImportKindName } from './kinds.ts'
+import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import type { CellTally } from './mapping/column.ts'
 import type { IgnoredColumn } from './mapping/column-mapping.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { type ImportFile, type OpenFile, openFile } from './open-file.ts'
 import type { ParsedChange } from './parsed-changes.ts'
-import { createProblems, type Problem } from './problems.ts'
+import { createProblems, type Problem, toRowSentence, toSentence } from './problems.ts'
 
 /** The result of checking a whole file: plain data, for a preview, an approval and a report. */
 export interface FileCheck {
@@ -39,8 +42,9 @@ export interface FileCheck {
 export interface CheckOptions extends ImportFile, Partial<Expectations> {
   /** Called for every problem, including those beyond the list's limit. */
   onProblem?: (problem: Problem) => void
-  /** Gets every change, for `stageFile`. */
-  changes?: CheckedChanges
+  /** Gets every change as it is staged; of a file whose rows are sent again, only those. */
+  changes?: Pick<ChangesFile, 'add'>
+  sendAgain?: readonly number[]
 }
 
 /**
@@ -49,7 +53,7 @@ export interface CheckOptions extends ImportFile, Partial<Expectations> {
  * @throws {MappingError}
  */
 export async function checkFile(of: CheckOptions): Promise<FileCheck> {
-  const { expectRows, expectTotals, onProblem, changes, ...options } = of
+  const { expectRows, expectTotals, onProblem, changes, sendAgain = [], ...options } = of
   const file = await openFile(options)
   const duplicates = createDuplicates(file)
   try {
@@ -65,7 +69,8 @@ export async function checkFile(of: CheckOptions): Promise<FileCheck> {
     for await (const change of file.changes()) {
       count += 1
       sums.add(change)
-      changes?.add(toCheckedChange(file.kind, change))
+      const isAgain = sendAgain.includes(change.row)
+      if (sendAgain.length === 0 || isAgain) changes?.add(toStage(file.kind, change, isAgain))
       for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
       if (change.problems.length > 0) invalid.add(change.row)
     }
@@ -90,6 +95,39 @@ export async function checkFile(of: CheckOptions): Promise<FileCheck> {
   } finally {
     duplicates.close()
   }
+}
+
+/** A change as its own cells decide. That another row has its key is known only at the end of the file: `closedBy`. */
+function toStage({ does }: ImportKind, change: ParsedChange, sendAgain: boolean): KeyedChange {
+  const { row, key, body, text, problems } = change
+  // A change of several rows may have its fault in another row than its first.
+  const sentences = problems.map((problem) => (problem.row === row ? toRowSentence : toSentence)(problem))
+  const closed = sentences.length > 0 ? invalid(sentences) : nothingToSend(does, body)
+  return { row, key, body: text, ...(closed && { closed }), ...(sendAgain && { sendAgain }) }
+}
+
+type Closed = NonNullable<KeyedChange['closed']>
+
+const invalid = (reasons: readonly string[]): Closed => ({
+  state: 'rejected',
+  outcome: 'invalid',
+  error: reasons.join('; '),
+})
+
+const nothingToSend = (does: ImportKind['does'], body: Body): Closed | undefined =>
+  does === 'update' && Object.keys(body).length === 1
+    ? { state: 'dropped', outcome: 'nothingGiven', error: 'every cell that could change something is empty' }
+    : undefined
+
+/** Why a change of a checked file is not sent. */
+export function closedBy(
+  { duplicates, kind }: Pick<FileCheck, 'duplicates' | 'kind'>,
+  { row, closed }: Pick<NewChange, 'row' | 'closed'>,
+): NewChange['closed'] {
+  const other = duplicates[row]
+  if (other === undefined) return closed
+  const own = closed?.outcome === 'invalid' ? [closed.error] : []
+  return invalid([...own, sameAs(importKinds[kind], other)])
 }
 
 function describe({ kind, name, table, columnMapping, columns }: OpenFile) {
@@ -133,4 +171,4 @@ function createDuplicates({ kind, columnMapping }: OpenFile) {
   }
 }
 
-export const sameAs = ({ one }: ImportKind, other: number): string => `is the same ${one} as row ${other}`
+const sameAs = ({ one }: ImportKind, other: number): string => `is the same ${one} as row ${other}`

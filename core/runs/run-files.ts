@@ -58,6 +58,8 @@ export const changeRunFiles = {
   resolutions: 'resolutions.jsonl',
   /** The changes as they were staged. */
   stagedChanges: 'staged-changes.jsonl',
+  /** What was decided on some of them before they were staged. */
+  decidedChanges: 'decided-changes.json',
   /** The claimed rows, and how often each was claimed. */
   claims: 'claims.log',
   ended: 'ended.json',

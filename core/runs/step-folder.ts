@@ -65,9 +65,11 @@ const concurrent: ReadonlySet<string> = new Set([
   changeRunFiles.claims,
 ])
 
+const ofStaging: ReadonlySet<string> = new Set([changeRunFiles.stagedChanges, changeRunFiles.decidedChanges])
+
 /** Files that no step needs to know what was sent: the input, the rows as staged, and the sheets. */
 export const isSmall = (name: string): boolean =>
-  !name.includes('/') && !name.endsWith('.csv') && name !== changeRunFiles.stagedChanges
+  !name.includes('/') && !name.endsWith('.csv') && !ofStaging.has(name)
 
 /** The folders of steps, in the data folder; what a worker that was killed left there is of no use. */
 export const stepFolders = (dataDir: string): string => join(dataDir, 'steps')

@@ -38,7 +38,11 @@ export async function isRunKept(store: FileStore, run: string): Promise<boolean>
 }
 
 /** What only a worker needs. */
-const isForPeople = (name: string) => name !== runFiles.stagedChanges && name !== runFiles.claims
+const onlyForWorkers: ReadonlySet<string> = new Set([
+  runFiles.stagedChanges,
+  runFiles.decidedChanges,
+  runFiles.claims,
+])
 
 /** What this machine notes for itself. */
 const ofThisMachine: ReadonlySet<string> = new Set([runFiles.shown, runFiles.origin])
@@ -61,7 +65,7 @@ export async function fetchRun(places: RunPlaces, run: string): Promise<void> {
     const to = join(places.dataDir, path)
     const endOf = () => orMissing(readFile(join(to, runFiles.ended), 'utf8'))
     const before = await endOf()
-    await checkOut({ store, path, to, only: isForPeople, ignored: ofThisMachine })
+    await checkOut({ store, path, to, only: (name) => !onlyForWorkers.has(name), ignored: ofThisMachine })
     // The run has ended once more, and that report was not shown.
     if ((await endOf()) !== before) await rm(join(to, runFiles.shown), { force: true })
   }

@@ -254,3 +254,17 @@ test('of two attempts that open an import at once, one is tried again, and the e
       .toSorted(),
   )
 })
+
+test.each(['file', 'mapping'] as const)(
+  'an import stages nothing of an input whose %s was changed after it was opened',
+  async (part) => {
+    const steps = await openSteps()
+    const plan = await openRows(steps)
+    const path = join(steps.dataDir, plan[part])
+    await writeFile(path, part === 'file' ? retentionsCsv(4) : '{"set":{}}')
+    await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow(
+      `${join(steps.dataDir, plan.file)}, is damaged: it was truncated or changed`,
+    )
+    expect(await Array.fromAsync(steps.worker.state.ledger.rows({ run: plan.run }))).toEqual([])
+  },
+)

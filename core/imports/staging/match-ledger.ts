@@ -2,12 +2,13 @@ import { parseBody } from '../../changes/body.ts'
 import { differencesOf } from '../../changes/compare-fields.ts'
 import { idsKnownTo } from '../../changes/kinds/create-retention.ts'
 import type { Outcome } from '../../changes/outcomes.ts'
+import type { ChangesFile } from '../../changes/staged-changes.ts'
+import { closedBy, type FileCheck } from '../check.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import { mayRepeat } from '../../state/ledger/stage.ts'
-import { type StagedRow, type StageFileOptions, stageFile } from './stage.ts'
+import { mayRepeat, type NewChange } from '../../state/ledger/stage.ts'
 
 /** How the rows of a file relate to the ledger's rows of earlier and other runs. */
 export interface LedgerMatches {
@@ -39,22 +40,17 @@ interface HeldRows {
   active: number[]
 }
 
-/** The changes of a file in batches; only those to send again, if the plan names some. */
-export async function* changesOf(plan: ImportPlan, options: StageFileOptions): AsyncGenerator<StagedRow[]> {
-  const { sendAgain } = plan
-  for await (const batch of stageFile(options))
-    yield sendAgain.length === 0 ? batch : batch.filter(({ row }) => sendAgain.includes(row))
-}
-
 /** Looks up each change of a file in the ledger, before staging any. */
 export async function matchLedger({
   ledger,
   plan,
+  check,
   changes,
 }: {
   ledger: Ledger
   plan: ImportPlan
-  changes: AsyncIterable<StagedRow[]>
+  check: FileCheck
+  changes: ChangesFile
 }): Promise<LedgerMatches> {
   const { workspace, mode } = plan.identity
   const kind = importKinds[plan.kind].change.name
@@ -65,8 +61,8 @@ export async function matchLedger({
     doneEarlier: new Map(),
     valid: 0,
   }
-  for await (const batch of changes) {
-    const open = batch.filter(({ closed }) => closed === undefined)
+  for await (const batch of changes.batches()) {
+    const open = batch.filter((change) => closedBy(check, change) === undefined)
     matches.valid += open.length
     const holders = await ledger.holders({ workspace, mode, kind, keys: open.map(({ key }) => key) })
     const byKey = Map.groupBy(holders, ({ key }) => key)
@@ -88,13 +84,12 @@ export async function matchLedger({
 
 interface Match {
   holder: LedgerRow
-  change: StagedRow
+  change: NewChange
 }
 
 function mayBeSentAgain({ plan, holder, change }: Match & { plan: ImportPlan }): boolean {
   const { repeats } = importKinds[plan.kind].change
-  const toStage = { body: change.body, sendAgain: plan.sendAgain.includes(change.row) }
-  return mayRepeat({ by: holder, change: toStage, repeats })
+  return mayRepeat({ by: holder, change, repeats })
 }
 
 /** Outcomes of rows that are done, but that make their run unproven. */

@@ -1,9 +1,21 @@
 import type { FileCheck } from '../check.ts'
-import { InvalidFile, RowsTaken } from '../errors.ts'
+import { InvalidFile, InvalidFileError, RowsTaken } from '../errors.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
+import { toOutwardSentence, toSentence } from '../problems.ts'
 import type { Existing } from './existing-in-service.ts'
 import type { LedgerMatches } from './match-ledger.ts'
+
+/** Rejects a file with a problem that concerns all of it or, with `stop`, with any. @throws {InvalidFileError} */
+export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): void {
+  const [first] = check.problems
+  if (first === undefined || (!check.stopped && onInvalid === 'skip')) return
+  const many = check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
+  const refused = `${check.file} has ${many}, so nothing was sent`
+  throw new InvalidFileError(`${refused}: ${toSentence(first)}`, {
+    withoutValues: `${refused}: ${toOutwardSentence(first)}. The values are in check.json in the run's folder.`,
+  })
+}
 
 /** Rejects rows to send again that are not in the file. @throws {InvalidFile} */
 export function refuseMissing({

@@ -4,13 +4,16 @@ import type { ListPage } from '../../billing/reply.ts'
 import { newestCreated, newestPage } from '../../changes/audit/audit-retentions.ts'
 import { createClaimJournal } from '../../changes/claim-journal.ts'
 import { countOpen, openCanary } from '../../changes/send/canary.ts'
-import type { ChangeToStage, KeyedChange } from '../../changes/stage-changes.ts'
-import { keepStagedChanges, stageKeptChanges } from '../../changes/staged-changes.ts'
+import type { ChangeToStage } from '../../changes/stage-changes.ts'
+import {
+  type ChangesFile,
+  createChangesFile,
+  type Decided,
+  stageKeptChanges,
+} from '../../changes/staged-changes.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { replaceFile } from '../../storage/durable.ts'
-import { createSpool } from '../../storage/spool.ts'
-import { checkFile, type FileCheck } from '../check.ts'
-import type { CheckedChange } from '../checked-changes.ts'
+import { checkFile, closedBy, type FileCheck } from '../check.ts'
 import { importKinds } from '../kinds.ts'
 import { closeImportGap, type ImportGapDeps } from '../restored-ledger.ts'
 import { RowsTaken, toNonRetryable } from '../errors.ts'
@@ -18,8 +21,8 @@ import { type ImportPlan, runFiles } from '../plan.ts'
 import { refuseDamaged } from '../input-files.ts'
 import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
-import { changesOf, type LedgerMatches, matchLedger } from './match-ledger.ts'
-import { refuseMissing, refuseTaken, refuseUnseen } from './refuse.ts'
+import { type LedgerMatches, matchLedger } from './match-ledger.ts'
+import { refuseInvalid, refuseMissing, refuseTaken, refuseUnseen } from './refuse.ts'
 import { keepActiveRuns, learnSentRows, takeOverRows } from './take-over.ts'
 
 interface StageOptions {
@@ -64,17 +67,16 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   }
   await refuseDamaged({ dataDir, ...plan })
   const file = await fileOf({ plan, dataDir })
-  const { expectRows, expectTotals } = plan
-  await using checked = await createSpool<CheckedChange>(folder)
-  const check = await checkFile({ ...file, expectRows, expectTotals, changes: checked })
+  const { expectRows, expectTotals, sendAgain } = plan
+  await using changes = await createChangesFile(folder)
+  const check = await checkFile({ ...file, expectRows, expectTotals, sendAgain, changes })
   await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
   if (plan.dryRun && check.stopped) return toStaged({ check })
-  const onInvalid = plan.dryRun ? 'skip' : plan.onInvalid
-  const changes = () => changesOf(plan, { check, changes: checked, onInvalid })
+  refuseInvalid(check, plan.dryRun ? 'skip' : plan.onInvalid)
   onPhase('looking for rows of earlier runs')
-  let matches = await matchLedger({ ledger, plan, changes: changes() })
-  if (await learnSentRows({ ...deps, matches }))
-    matches = await matchLedger({ ledger, plan, changes: changes() })
+  const matching = { ledger, plan, check, changes }
+  let matches = await matchLedger(matching)
+  if (await learnSentRows({ ...deps, matches })) matches = await matchLedger(matching)
   refuseMissing({ plan, matches, check })
   await keepActiveRuns({ ...deps, matches })
   onPhase('looking for rows that the service already has')
@@ -87,7 +89,7 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   if (plan.dryRun) return toStaged({ check, matches, existing })
   onPhase('staging')
   await takeOverRows({ ...deps, plan, matches })
-  const rows = await stageAll({ ...options, matches, existing, changes: changes() })
+  const rows = await stageAll({ ...options, check, matches, existing, changes })
   const note = toStaged({ check, matches, existing, newestBefore, staged: rows })
   await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
   options.onStaged()
@@ -130,17 +132,19 @@ async function lookForExisting(
 }
 
 interface Choices {
+  plan: ImportPlan
+  check: FileCheck
   matches: LedgerMatches
   existing: Existing
-  changes: ReturnType<typeof changesOf>
+  changes: ChangesFile
 }
 
 /** Keeps the rows in the run's folder, then stages them. Returns their number. */
 async function stageAll(options: StageOptions & Choices): Promise<number> {
-  const { deps, plan, signal } = options
+  const { deps, plan, changes, signal } = options
   const folder = join(deps.dataDir, plan.folder)
   const kind = importKinds[plan.kind].change
-  const staged = await keepStagedChanges({ folder, changes: toStageable(options) })
+  const staged = await changes.keep(await decide(options))
   await createClaimJournal(folder)
   await stageKeptChanges({
     ledger: deps.state.ledger,
@@ -157,25 +161,18 @@ async function stageAll(options: StageOptions & Choices): Promise<number> {
   return staged
 }
 
-async function* toStageable(
-  options: Choices & { plan: ImportPlan; signal: AbortSignal },
-): AsyncGenerator<KeyedChange[]> {
-  const { plan, matches, existing, changes, signal } = options
-  for await (const batch of changes) {
-    signal.throwIfAborted()
-    yield batch.map(({ row, key, body, ...change }): KeyedChange => {
+/** What only the whole file, the ledger and the service decide on its rows. */
+async function decide({ plan, check, matches, existing, changes }: Choices): Promise<Map<number, Decided>> {
+  const decided = new Map<number, Decided>()
+  for await (const batch of changes.batches())
+    for (const change of batch) {
+      const { row, key } = change
       const ids = existing.ids.get(key)
-      const closed = change.closed ?? skippedReason({ row, matches, ids, plan })
-      return {
-        row,
-        key,
-        body,
-        ...(closed && { closed }),
-        ...(ids && { existing: ids }),
-        ...(plan.sendAgain.includes(row) && { sendAgain: true }),
-      }
-    })
-  }
+      const closed = closedBy(check, change) ?? skippedReason({ row, matches, ids, plan })
+      if (closed === change.closed && ids === undefined) continue
+      decided.set(row, { ...(closed && { closed }), ...(ids && { before: JSON.stringify({ ids }) }) })
+    }
+  return decided
 }
 
 function skippedReason(options: {

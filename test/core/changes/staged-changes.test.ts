@@ -1,7 +1,12 @@
+import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { withKey } from '../../../core/changes/stage-changes.ts'
-import { keepStagedChanges, stageKeptChanges } from '../../../core/changes/staged-changes.ts'
+import {
+  createChangesFile,
+  keepStagedChanges,
+  stageKeptChanges,
+} from '../../../core/changes/staged-changes.ts'
 import { retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
 
 test('all changes that a run keeps are staged, however many and however long they are', async () => {
@@ -37,4 +42,40 @@ test('all changes that a run keeps are staged, however many and however long the
   expect(rows.map(({ body }) => body)).toEqual(kept.flat().map(({ body }) => body))
   // One write for the short ones; then 4 MB end the next.
   expect(written).toEqual([5_000, 67, 33])
+})
+
+test('what was decided on a change after it was written is staged with it, also again after the ledger lost it', async () => {
+  const kind = changeKinds['create-retention']
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { ledger, runFolder: folder } = engine
+  await using file = await createChangesFile(folder)
+  for (const change of retentionRows(3)) file.add(withKey({ kind, change }))
+  const closed = { state: 'dropped', outcome: 'existed', error: 'it already exists' } as const
+  expect(await file.keep(new Map([[2, { closed, before: '{"ids":["ret_1"]}' }]]))).toBe(3)
+  const staging = { ledger, run: 'run-1', space: { workspace, mode: 'live' }, kind, folder } as const
+  for (let time = 1; time <= 2; time += 1) {
+    await stageKeptChanges({ ...staging, onHeld: () => Promise.reject(new Error('no key is held')) })
+    expect((await engine.rows()).map(({ state, outcome, before }) => ({ state, outcome, before }))).toEqual([
+      { state: 'staged', outcome: null, before: null },
+      { state: 'dropped', outcome: 'existed', before: '{"ids":["ret_1"]}' },
+      { state: 'staged', outcome: null, before: null },
+    ])
+  }
+})
+
+test('changes that are not kept leave no file, and are read as they were added, any number of times', async () => {
+  const kind = changeKinds['create-retention']
+  const { runFolder: folder } = await startEngine({ kind, sandbox: await startSandbox() })
+  const before = await readdir(folder)
+  const changes = retentionRows(5_100).map((change) => withKey({ kind, change }))
+  {
+    await using file = await createChangesFile(folder)
+    for (const change of changes) file.add(change)
+    for (let time = 1; time <= 2; time += 1) {
+      const batches = await Array.fromAsync(file.batches())
+      expect(batches.map(({ length }) => length)).toEqual([5_000, 100])
+      expect(batches.flat().map(({ body }) => body)).toEqual(changes.map(({ body }) => body))
+    }
+  }
+  expect(await readdir(folder)).toEqual(before)
 })

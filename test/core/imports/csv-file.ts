@@ -2,13 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type CheckOptions, checkFile } from '../../../core/imports/check.ts'
-import type { CheckedChange } from '../../../core/imports/checked-changes.ts'
+import { createChangesFile } from '../../../core/changes/staged-changes.ts'
+import { type CheckOptions, checkFile, closedBy } from '../../../core/imports/check.ts'
 import { type InputFiles, prepareInput } from '../../../core/imports/input-files.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
-import { type StagedRow, stageFile } from '../../../core/imports/staging/stage.ts'
-import { createSpool } from '../../../core/storage/spool.ts'
+import { refuseInvalid } from '../../../core/imports/staging/refuse.ts'
+import type { NewChange } from '../../../core/state/ledger/stage.ts'
 
 /** A fresh folder that is gone after the test. */
 export async function temporaryFolder(): Promise<string> {
@@ -28,11 +28,16 @@ export async function fileOf(content: string | Uint8Array, name = 'file.csv'): P
 export const problemsOf = async (options: CheckOptions): Promise<string[]> =>
   (await checkFile(options)).problems.map(toSentence)
 
-/** The changes of a file, checked first as always. */
-export async function stage(options: ImportFile, onInvalid: 'stop' | 'skip' = 'stop'): Promise<StagedRow[]> {
-  await using changes = await createSpool<CheckedChange>(await temporaryFolder())
+/** The changes of a file, checked first as always, with why they are not sent. */
+export async function stage(options: ImportFile, onInvalid: 'stop' | 'skip' = 'stop'): Promise<NewChange[]> {
+  await using changes = await createChangesFile(await temporaryFolder())
   const check = await checkFile({ ...options, changes })
-  return (await Array.fromAsync(stageFile({ check, changes, onInvalid }))).flat()
+  refuseInvalid(check, onInvalid)
+  const rows = (await Array.fromAsync(changes.batches())).flat()
+  return rows.map((change) => {
+    const closed = closedBy(check, change)
+    return { ...change, ...(closed && { closed }) }
+  })
 }
 
 /** The bodies of a file's changes, as JSON text: numbers digit for digit. */

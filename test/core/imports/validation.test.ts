@@ -1,14 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile } from '../../../core/imports/check.ts'
-import type { CheckedChange } from '../../../core/imports/checked-changes.ts'
 import { parseExpectedTotal } from '../../../core/imports/expectations.ts'
 import type { ImportKindName } from '../../../core/imports/kinds.ts'
 import { importKindNames } from '../../../core/imports/kinds.ts'
 import { template } from '../../../core/imports/mapping/template.ts'
 import type { Problem } from '../../../core/imports/problems.ts'
-import { stageFile } from '../../../core/imports/staging/stage.ts'
-import { createSpool } from '../../../core/storage/spool.ts'
+import { createChangesFile } from '../../../core/changes/staged-changes.ts'
 import { bodiesOf, fileOf, problemsOf, stage, temporaryFolder } from './csv-file.ts'
 
 /** The problems of one row. */
@@ -250,10 +248,10 @@ describe('a file with problems', () => {
 
   test('is staged as it was checked, although it changes in between', async () => {
     const path = await fileOf('name;unit_label;status\na;b;active\n')
-    await using changes = await createSpool<CheckedChange>(await temporaryFolder())
-    const check = await checkFile({ kind: 'products', path, changes })
+    await using changes = await createChangesFile(await temporaryFolder())
+    await checkFile({ kind: 'products', path, changes })
     await writeFile(path, 'name;unit_label;status\nother;b;active\n')
-    const [staged] = await Array.fromAsync(stageFile({ check, changes, onInvalid: 'stop' }))
+    const [staged] = await Array.fromAsync(changes.batches())
     expect(staged).toMatchObject([{ row: 2, body: '{"name":"a","unit_label":"b","status":"active"}' }])
   })
 

@@ -1,17 +1,15 @@
 // Checks and stages a file in a process of its own, whose memory is bounded by its caller.
 import { dirname } from 'node:path'
 import { checkFile } from '../../../../core/imports/check.ts'
-import type { CheckedChange } from '../../../../core/imports/checked-changes.ts'
-import { stageFile } from '../../../../core/imports/staging/stage.ts'
-import { createSpool } from '../../../../core/storage/spool.ts'
+import { createChangesFile } from '../../../../core/changes/staged-changes.ts'
 
 const [, , path = ''] = process.argv
 const file = { kind: 'retentions', path, mapping: { locale: 'es-CL' } } as const
 const started = process.cpuUsage()
-await using changes = await createSpool<CheckedChange>(dirname(path))
+await using changes = await createChangesFile(dirname(path))
 const check = await checkFile({ ...file, changes })
 let staged = 0
-for await (const batch of stageFile({ check, changes, onInvalid: 'stop' })) staged += batch.length
+for await (const batch of changes.batches()) staged += batch.length
 const { user, system } = process.cpuUsage(started)
 console.log(
   JSON.stringify({
