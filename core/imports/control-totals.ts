@@ -1,9 +1,9 @@
+import { Big } from 'big.js'
 import type { Body } from '../billing/client.ts'
 import { numberText } from '../billing/lossless-json.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { fieldsOf, type Numeric } from '../billing/resources/fields.ts'
 import type { DecimalMark } from './cells/numbers.ts'
-import { createExactSum, type ExactSum } from './exact-sum.ts'
 import type { ImportKind } from './kinds.ts'
 
 /**
@@ -118,5 +118,25 @@ function addAmounts({ field, inner, name }: AmountColumn, body: Body, groups: re
     if (amount === undefined || amount === null) continue
     const digits = numberText(amount as Numeric)
     for (const group of groups) group.add(name, digits)
+  }
+}
+
+/** An exact sum of plain decimals (digits, a point, a sign). */
+export interface ExactSum {
+  add(digits: string): void
+  /** In plain digits, with as many decimal places as the longest summand. */
+  total(): string
+}
+
+export function createExactSum(): ExactSum {
+  let sum = new Big(0)
+  let places = 0
+  return {
+    add(digits) {
+      const point = digits.indexOf('.')
+      if (point !== -1) places = Math.max(places, digits.length - point - 1)
+      sum = sum.plus(digits)
+    },
+    total: () => sum.toFixed(places),
   }
 }

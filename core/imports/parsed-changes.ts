@@ -1,12 +1,12 @@
 import type { Body } from '../billing/client.ts'
+import { isRecord } from '../billing/lossless-json.ts'
 import { maxBodyBytes } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { SourceRow } from './csv/scanner.ts'
 import type { Unit } from './group-rows.ts'
 import { type ImportKind, requiredFields } from './kinds.ts'
 import type { Column } from './mapping/column.ts'
-import { eachRow, type FieldTarget } from './mapping/field-target.ts'
-import { compactLists, setAt } from './mapping/set-at.ts'
+import { eachRow, type FieldTarget, type Step } from './mapping/field-target.ts'
 import type { ColumnMapping } from './mapping/column-mapping.ts'
 import type { Fault, Problem } from './problems.ts'
 import { createRowCheck, looksLikeTotal } from './rows-without-data.ts'
@@ -192,3 +192,32 @@ const problemAt = ({ row, line }: SourceRow, column: string, value: string, faul
   value,
   ...fault,
 })
+
+/**
+ * Sets the value at a path of a body; `item` replaces `eachRow`. List items that got no value remain holes
+ * until `compactLists`.
+ */
+function setAt(body: object, path: readonly Step[], item: number, value: unknown): void {
+  let holder = body as Record<string | number, unknown>
+  for (let index = 0; index < path.length; index++) {
+    const step = path[index] as Step
+    const key = step === eachRow ? item : step
+    if (index === path.length - 1) holder[key] = value
+    else {
+      holder[key] ??= typeof path[index + 1] === 'string' ? {} : []
+      holder = holder[key] as Record<string | number, unknown>
+    }
+  }
+}
+
+/** Removes the holes from the lists of a body. */
+function compactLists(body: Record<string, unknown>): void {
+  for (const key in body) {
+    const value = body[key]
+    if (!Array.isArray(value)) continue
+    // `filter` skips holes.
+    const items: unknown[] = value.filter(() => true)
+    body[key] = items
+    for (const item of items) if (isRecord(item)) compactLists(item)
+  }
+}

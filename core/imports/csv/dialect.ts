@@ -3,10 +3,9 @@ import { open } from 'node:fs/promises'
 import { UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
-import { detectDelimiter, type Delimiter } from './delimiter.ts'
 import { createEncodingCheck, type Encoding, type EncodingDoubt, type Reading } from './encoding.ts'
-import { type Dialect, readRows } from './read-rows.ts'
-import { notCsvReason } from './sniff-file-type.ts'
+import { type Delimiter, delimiters, type Dialect, readRows } from './read-rows.ts'
+import { createRowScanner } from './scanner.ts'
 
 /** Enough for the header and some hundred rows, or for the first entries of a zip archive. */
 const startBytes = 65_536
@@ -102,4 +101,69 @@ function decodes(decode: () => string): boolean {
   } catch {
     return false
   }
+}
+
+/** Rows to compare. */
+const sampleRows = 50
+
+/**
+ * Detects the delimiter from a file's beginning: the one that gives most rows the same number of cells, then
+ * the one with more columns. A title above the header may have fewer. A file of one column has none; it gets
+ * a comma.
+ */
+function detectDelimiter(start: string): Delimiter {
+  const candidates = delimiters
+    .map((delimiter) => ({ delimiter, ...measure({ start, delimiter }) }))
+    .filter(({ columns }) => columns > 1)
+    .toSorted((a, b) => b.share - a.share || b.columns - a.columns)
+  return candidates[0]?.delimiter ?? ','
+}
+
+function measure({ start, delimiter }: { start: string; delimiter: Delimiter }) {
+  const scanner = createRowScanner({ delimiter })
+  const { rows } = scanner.push(start)
+  // A header alone may have no line end.
+  const lengths = (rows.length > 0 ? rows : scanner.end().rows)
+    .filter(({ cells }) => cells.length > 1 || cells[0] !== '')
+    .slice(0, sampleRows)
+    .map(({ cells }) => cells.length)
+  const alike = Map.groupBy(
+    lengths.filter((length) => length > 1),
+    (length) => length,
+  )
+  const [[columns, { length: count }] = [1, { length: 0 }]] = [...alike].toSorted(
+    ([, a], [, b]) => b.length - a.length,
+  )
+  return { columns, share: count / lengths.length }
+}
+
+/** How to save a workbook in a readable format, in the words of the spreadsheet's menu. */
+const howToSave =
+  'Open it, choose File > Save as, select the type "CSV UTF-8 (delimited)", and import that file. Each sheet becomes a file of its own.'
+
+const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at) => bytes[at] === byte)
+
+/**
+ * Why a file is not CSV, and how to fix it, from its first bytes; undefined if it may be CSV. `start`: the
+ * first 64 KB, where a zip archive names its first entries.
+ */
+function notCsvReason(start: Buffer): string | undefined {
+  if (startsWith(start, 0x50, 0x4b)) return zipReason(start)
+  if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0)) return `is a workbook (.xls), not a CSV file. ${howToSave}`
+  if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
+  const text = start.toString('latin1')
+  if (/^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/.test(text))
+    return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
+  if (text.startsWith('%PDF')) return 'is a PDF, not a CSV file. Export the table itself as CSV.'
+  if (/^(\xef\xbb\xbf)?\s*(<(!|\?xml|html|head|body|table|meta|style|div)|MIME-Version:)/i.test(text))
+    return `is a web page or XML, whatever its name says. ${howToSave}`
+  if (text.includes('\0')) return 'is binary, not text. Import a CSV file.'
+  return undefined
+}
+
+function zipReason(start: Buffer): string {
+  const text = start.toString('latin1')
+  return /\[Content_Types\]\.xml|xl\/|opendocument\.spreadsheet/.test(text)
+    ? `is a workbook (.xlsx or .ods), not a CSV file. ${howToSave}`
+    : 'is a zip archive. Unpack it and import the CSV file inside.'
 }

@@ -3,9 +3,12 @@ import { basename } from 'node:path'
 import { isBlank } from '../cells/invisible.ts'
 import { UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
-import type { Delimiter } from './delimiter.ts'
 import { createDecoder, type Encoding } from './encoding.ts'
 import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
+
+/** If two are equally good, the first wins: where `;` separates cells, commas are decimal marks. */
+export const delimiters = ['\t', ';', '|', ','] as const
+export type Delimiter = (typeof delimiters)[number]
 
 /** The format of a CSV file. Result files are written in the same one. */
 export interface Dialect {
