@@ -1,6 +1,6 @@
 import type { Billing } from '../../billing/client.ts'
 import type { ListPage } from '../../billing/reply.ts'
-import { retentions } from '../../billing/resources/retentions.ts'
+import { readDown } from '../../changes/audit/audit-retentions.ts'
 import { textOf } from '../../changes/compare-fields.ts'
 import {
   findUnderRetentionKey,
@@ -8,7 +8,6 @@ import {
   looseKey,
   retentionKey,
 } from '../../changes/kinds/create-retention.ts'
-import { readList } from '../../reading/read-list.ts'
 import { isRecord, type SourceRecord } from '../../reading/record.ts'
 
 export interface Existing {
@@ -84,27 +83,14 @@ async function askEach({ billing, lookups, newest, signal }: FindExisting): Prom
 const documentIn = (key: string) => (JSON.parse(key) as string[])[1]
 
 async function readAll(options: FindExisting): Promise<Existing> {
-  const { billing, lookups, newest, signal, ...reading } = options
+  const { billing, lookups, newest, signal } = options
   const ids: Existing['ids'] = new Map()
-  const seen = new Set<string>()
   const alike = Map.groupBy(lookups, looseKey)
-  const read = readList({
-    resource: retentions,
-    fetchPage: (request) => billing.list({ resource: retentions, ...request, signal }),
-    now: Date.now,
-    idSet: async () => ({ add: (added) => added.map(({ id }) => seen.size !== seen.add(id).size) }),
-    ...reading,
-  })
-  for (;;) {
-    const step = await read.next()
-    if (step.done === true) {
-      const { reasons } = step.value
-      const isEmptied = seen.size === 0 && newest.records.length > 0
-      return { ids, reasons: isEmptied ? [...reasons, 'the list is empty now, and was not before'] : reasons }
-    }
-    for (const record of step.value.records.filter(isRecord)) {
+  let isEmptied = newest.records.length > 0
+  const take = async (records: readonly SourceRecord[]) => {
+    isEmptied &&= records.length === 0
+    for (const record of records) {
       const id = textOf(record['id'])
-      seen.add(id)
       const key = retentionKey(record)
       for (const asked of alike.get(looseKey(key)) ?? []) {
         const known = ids.get(asked) ?? []
@@ -114,6 +100,8 @@ async function readAll(options: FindExisting): Promise<Existing> {
       }
     }
   }
+  const { reasons } = await readDown(options, { bound: -Infinity, take })
+  return { ids, reasons: isEmptied ? [...reasons, 'the list is empty now, and was not before'] : reasons }
 }
 
 /** Whether the service takes two spellings of a supplier for the same: then its filter finds one by the other. */
