@@ -9,34 +9,30 @@ interface Outward extends ErrorOptions {
   withoutValues: string
 }
 
-/** The file's bytes are not a table. Nothing was sent. */
-export class UnreadableFileError extends Error {
-  override readonly name = 'UnreadableFileError'
+class OutwardError extends Error {
   readonly withoutValues: string
-  constructor(message: string, { withoutValues = message, ...options }: Partial<Outward> = {}) {
+  constructor(message: string, { withoutValues, ...options }: Outward) {
     super(message, options)
     this.withoutValues = withoutValues
+  }
+}
+
+/** The file's bytes are not a table. Nothing was sent. */
+export class UnreadableFileError extends OutwardError {
+  override readonly name = 'UnreadableFileError'
+  constructor(message: string, options: Partial<Outward> = {}) {
+    super(message, { withoutValues: message, ...options })
   }
 }
 
 /** The options for the columns of a file (a mapping, a lookup, a locale) cannot be used. */
-export class MappingError extends Error {
+export class MappingError extends OutwardError {
   override readonly name = 'MappingError'
-  readonly withoutValues: string
-  constructor(message: string, { withoutValues, ...options }: Outward) {
-    super(message, options)
-    this.withoutValues = withoutValues
-  }
 }
 
 /** The file has problems. Nothing was sent. */
-export class InvalidFileError extends Error {
+export class InvalidFileError extends OutwardError {
   override readonly name = 'InvalidFileError'
-  readonly withoutValues: string
-  constructor(message: string, { withoutValues, ...options }: Outward) {
-    super(message, options)
-    this.withoutValues = withoutValues
-  }
 }
 
 /** The file has problems, as reported by a run. Nothing was sent. */
