@@ -16,7 +16,7 @@ import type { Departure } from './rate-limit.ts'
  */
 export const sendWithinMs = 2_000
 
-export interface ClaimedRequest {
+interface ClaimedRequest {
   /** For got: opens the connection, claims, and passes the request to got, which writes it in the same turn of the event loop. */
   open: NonNullable<Options['request']>
   /** Whether got has the request, so that its bytes may have left. */

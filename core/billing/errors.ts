@@ -122,7 +122,7 @@ export class NotFound extends AnsweredError {
   }
 }
 
-/** 400, 409, 422: the service rejected the request; the reasons are in `words`. One from a gateway counts as a 502. */
+/** 400, 409, 422: the service rejected the request; the reasons are in `messages`. One from a gateway counts as a 502. */
 export class Refused extends AnsweredError {
   override readonly name = 'Refused'
   readonly retryable: boolean
@@ -132,7 +132,7 @@ export class Refused extends AnsweredError {
   }
 }
 
-/** 429: too many requests. The whole process pauses for `retryAfterMs` if the service named a time. */
+/** 429: too many requests. All requests pause for `retryAfterMs` if the service named a time. */
 export class RateLimited extends AnsweredError {
   override readonly name = 'RateLimited'
   readonly retryable = true

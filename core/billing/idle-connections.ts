@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { connectionOptions } from './connections.ts'
 
 /** After how long the service closed a connection, in ms; undefined if it had not within the time. */
-export interface IdleTimes {
+interface IdleTimes {
   /** One on which nothing was ever sent. */
   unused: number | undefined
   /** One that has answered a request. */

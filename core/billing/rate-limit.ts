@@ -35,7 +35,7 @@ export interface Departure {
   leave(signal: AbortSignal): Promise<void>
 }
 
-export interface AdmitOptions {
+interface AdmitOptions {
   write: boolean
   spacings: readonly Spacing[]
   signal?: AbortSignal | undefined
@@ -77,10 +77,10 @@ const maxCatchUpMs = 100
 /** At most r requests leave within this time, so the service sees at most r + 1 in a second, with 5 ms of jitter. */
 const windowMs = 1005
 /** A longer Retry-After is considered a mistake. */
-export const maxPauseMs = 3_600_000
+const maxPauseMs = 3_600_000
 
 /** A pause that begins now, for as long as the service asks. */
-export function toPause(ms: number): Pause {
+function toPause(ms: number): Pause {
   const since = Date.now()
   return { since, asked: since + ms, until: since + Math.min(ms, maxPauseMs) }
 }

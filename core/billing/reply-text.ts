@@ -1,7 +1,7 @@
 import type { Reply } from './transport.ts'
 
 /** The text of a body. With a fault it is not exact, and good only to be shown. */
-export interface ReplyText {
+interface ReplyText {
   text: string
   /** Why the bytes are not certain to mean this text. */
   fault?: string

@@ -5,7 +5,7 @@ import { claimedRequest } from './claimed-request.ts'
 import type { Departure } from './rate-limit.ts'
 import { LostReply, Unreachable, UnexpectedReply } from './errors.ts'
 
-export interface TransportSettings {
+interface TransportSettings {
   baseUrl: string
   headers: Readonly<Record<string, string>>
   concurrency: number

@@ -3,7 +3,7 @@ import { isRawNumber, toScalarText } from '../billing/lossless-json.ts'
 import type { Kind } from './table.ts'
 
 /** Returns the CSV text of a non-null value, or undefined if its column cannot hold it. */
-export type ToCell = (value: unknown) => string | undefined
+type ToCell = (value: unknown) => string | undefined
 
 /**
  * How each kind of column writes a value: accepted if its text is valid for the column, whatever its JSON

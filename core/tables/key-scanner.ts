@@ -2,7 +2,7 @@ const quote = 0x22
 const lineFeed = 0x0a
 
 /** A row as far as its raw text shows it: enough to count and identify it. */
-export interface ScannedRow {
+interface ScannedRow {
   /** The text of the key cells with the delimiters between them, exactly as in the file. */
   key: string
   cells: number

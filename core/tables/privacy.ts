@@ -113,6 +113,7 @@ const firstPart = (name: string) => name.split('.', 1)[0]!
 
 const keysOf = (path: string) => path.split('.').slice(1)
 
+/** A name in `exclude` or `hash`, and what it is looked up in. */
 interface Named {
   name: string
   action: Action

@@ -10,9 +10,9 @@ import { z } from 'zod'
 export type Kind = 'text' | 'integer' | 'decimal' | 'boolean' | 'date' | 'timestamp' | 'json'
 
 /** The write rule of the API: `readOnly` fields are never sent. Absent if the API documents none. */
-export type WriteRule = 'required' | 'optional' | 'readOnly'
+type WriteRule = 'required' | 'optional' | 'readOnly'
 
-export interface FieldRules {
+interface FieldRules {
   write?: WriteRule
   /** The API says that the value may be null, so null may be written. */
   nullable?: boolean
