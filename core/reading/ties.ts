@@ -150,16 +150,20 @@ async function* sweep(
     const ids = new Set<string>()
     const { least, most } = reading.fetcher.sizes
     const size = most - ((sweeps * 7) % (most - least + 1))
-    for (let page = Math.floor(before.first / size) + 1; (page - 1) * size < before.end; page++) {
+    let isLost = false
+    // Newest first, the list may end with the group, as only the service says: the page after it must not show more.
+    const last = Math.ceil(before.end / size) + (group.descending ? 1 : 0)
+    for (let page = Math.floor(before.first / size) + 1; page <= last; page++) {
       const found = await lookUpWindow(reading, group, { page, pageSize: size })
       if (isDecided(found)) return found
+      isLost ||= found.kind === 'lost'
       yield await reading.step(
         found.kind === 'window' ? takeTied(reading, { window: found.window, group, ids }) : undefined,
       )
     }
     const after: Decided | TieExtent = await measure(reading, group, before)
     if (after.kind !== 'extent') return after
-    const complete = ids.size === numberOf(before) && ids.size === numberOf(after)
+    const complete = !isLost && ids.size === numberOf(before) && ids.size === numberOf(after)
     if (complete && agreed !== undefined && isSame(ids, agreed)) {
       reading.frontier.closed = true
       reading.state.ties.push({

@@ -1,6 +1,7 @@
 /** Services that ignore `page_size`, as Django's default pagination does, over real HTTP. */
 import { describe, expect, test } from 'vitest'
 import { customers } from '../../../core/billing/resources/customers.ts'
+import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'
@@ -32,6 +33,24 @@ describe('a service whose pages have a fixed size', () => {
     const { outcome, ids } = await readThrough(read)
     expect(outcome).toMatchObject({ verdict: 'proven', reasons: [] })
     expect(ids.toSorted()).toEqual(all)
+  })
+
+  test.for([
+    ['no count and null as `next`', { count: undefined, next: null }],
+    ['no count and a `next` without a page', { count: undefined, next: '/customers/?cursor=c3' }],
+    ['each page for the whole list', { count: 20, next: null }],
+  ] as const)('is not proven by its first page of one time with %s', async ([, claim]) => {
+    const records = Array.from({ length: 50 }, (_, at) => ({
+      id: `r${at}`,
+      created: `2026-01-${10 + Math.min(at, 10)}T00:00:00Z`,
+    }))
+    const newestFirst = records.slice(10).concat(records.slice(0, 10).toReversed())
+    const fetchPage: FetchPage = async ({ ordering, page }) => {
+      const list = ordering === '-created' ? newestFirst : records
+      return { records: list.slice((page - 1) * 20, page * 20), servedAt: undefined, ...claim }
+    }
+    const { outcome } = await readThrough({ fetchPage })
+    expect(outcome).toMatchObject({ verdict: 'unproven', records: 50 })
   })
 
   test.for([20, 250])('of %i is read page by page where the list is divided', async (size) => {
