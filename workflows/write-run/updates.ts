@@ -107,7 +107,8 @@ function registerSetLimits({ operator, progress, show, control, text, refuseLate
   setHandler(
     setLimits,
     shielded(async ({ by = 'someone', why = '', ...limits }: LimitsChange) => {
-      await condition(() => operator.plan !== undefined)
+      // Only where it is needed: one more turn here would change the order of commands.
+      if (operator.plan === undefined) await condition(() => operator.plan !== undefined)
       refuseHigher(limits, { ...operator.plan!.limits }, text.lowerOnly)
       const changes = Object.entries(limits).map(([name, value]) => `${name} ${String(value)}`)
       await record(operator, {
