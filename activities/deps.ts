@@ -3,7 +3,6 @@ import type { Billing } from '../core/billing/client.ts'
 import type { Destination } from '../core/destinations/destination.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import type { State } from '../core/state/open.ts'
-import type { Publications } from '../core/state/publications.ts'
 import type { NotificationChannel, Ui } from '../core/notifications/notification.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 import type { ReportCounts } from '../core/runs/view/counts.ts'
@@ -24,7 +23,6 @@ export interface ActivityDeps {
   /** What the steps of a run leave to each other. */
   shared: SharedFolder
   /** The publication log of several workers; undefined for that of the data folder. */
-  publications?: Publications | undefined
   /** Absolute paths of the other roots that a run may publish to (CONNECTOR_OUT_DIRS). */
   outDirs: readonly string[]
   /** Request rate of the whole process (BILLING_REQUESTS_PER_SECOND). */

@@ -104,7 +104,6 @@ function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: str
     identity,
     dataDir: settings.dataDir,
     shared: options.shared,
-    publications: options.publications,
     outDirs: settings.outDirs,
     concurrency: settings.billing.concurrency,
     recordsPerRange: settings.recordsPerRange,

@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { BucketAddress } from '../core/storage/bucket-address.ts'
 import { createBucketStore } from '../core/storage/bucket-store.ts'
 import { openState, type State, type StatePlace } from '../core/state/open.ts'
-import { createPublications, type Publications } from '../core/state/publications.ts'
+import type { PublishedState } from '../core/state/publications.ts'
 import type { FilesId } from '../core/state/postgres/folder-id.ts'
+import { cached, type SharedFolder } from '../core/storage/cached.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
 import { bindStore, findOwner } from '../core/storage/store-owner.ts'
 import { SettingsError } from './settings/errors.ts'
@@ -77,15 +80,24 @@ export async function filesOfState(settings: {
 }
 
 /**
- * Opens the publication log of several workers for reading; undefined for that of the data folder. Close it with
- * `await using`.
+ * Opens for reading what was published, and the files that its runs left; empty where nothing was exported yet. Close it
+ * with `await using`.
+ *
+ * @throws {NoStateError} PostgreSQL has no state
  */
-export async function openPublications(
+export async function openPublished(
   place: StatePlace,
   files: FileStore | undefined,
-): Promise<(Publications & AsyncDisposable) | undefined> {
-  if (place.database === undefined || files === undefined) return undefined
+): Promise<{ state: PublishedState; shared: SharedFolder } & AsyncDisposable> {
+  const { folder, database } = place
+  if (database === undefined && !existsSync(join(folder, 'state.db'))) {
+    const all = () => Promise.resolve([])
+    return { state: { publications: { all } }, shared: cached(folder), [Symbol.asyncDispose]: async () => {} }
+  }
   const state = await openState({ ...place, readOnly: true })
-  if (state.shared === undefined) throw new Error('a state on PostgreSQL is shared')
-  return { ...createPublications(state.shared), [Symbol.asyncDispose]: () => state.close() }
+  return {
+    state,
+    shared: cached(folder, state.shared && files),
+    [Symbol.asyncDispose]: () => state.close(),
+  }
 }

@@ -1,6 +1,5 @@
 import { joinStore, type Membership } from '../core/state/postgres/membership.ts'
 import type { State } from '../core/state/open.ts'
-import { createPublications, type Publications } from '../core/state/publications.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
 import { cached, type SharedFolder } from '../core/storage/cached.ts'
 import { bindBucket, openFiles } from './files.ts'
@@ -11,8 +10,6 @@ export interface Files {
   /** Where files are published; undefined for the data folder. */
   files: FileStore | undefined
   shared: SharedFolder
-  /** The publication log of several workers; undefined for that of the data folder. */
-  publications: Publications | undefined
   /** Undefined for a state in the data folder, which has one worker. */
   membership: Membership | undefined
 }
@@ -33,15 +30,8 @@ export async function joinState(options: {
   const { settings, state, sharesFolder } = options
   const { dataDir } = settings
   const files = openFiles(settings)
-  if (state.shared === undefined)
-    return {
-      files,
-      shared: cached(dataDir),
-      publications: undefined,
-      membership: undefined,
-    }
+  if (state.shared === undefined) return { files, shared: cached(dataDir), membership: undefined }
   const id = files && (await bindBucket(files, state))
   const membership = await joinStore({ store: state.shared, folder: dataDir, files: id, sharesFolder })
-  const publications = files && createPublications(state.shared)
-  return { files, shared: cached(dataDir, files), publications, membership }
+  return { files, shared: cached(dataDir, files), membership }
 }

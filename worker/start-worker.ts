@@ -7,7 +7,6 @@ import { LockLostError } from '../core/state/errors.ts'
 import { PlaceTakenError } from '../core/state/place-errors.ts'
 import { findWorkers, workerName } from '../core/state/postgres/membership.ts'
 import { findServerProblems } from '../core/state/postgres/server-problems.ts'
-import type { Publications } from '../core/state/publications.ts'
 import { openState, type SharedStore, type State } from '../core/state/open.ts'
 import { acquireLock, type WorkerLock } from '../core/state/data-folder-lock.ts'
 import { freeBytes } from '../core/storage/free-space.ts'
@@ -200,14 +199,13 @@ async function createInstruments(options: {
   settings: Settings
   identity: Identity
   state: State
-  publications: Publications | undefined
   logger: Logger
   tracing: Tracing | undefined
 }) {
   const { settings, identity, state, logger, tracing } = options
   const { shared } = state
   const { workspace, mode } = identity
-  const proven = await findLastProven({ ...options, dataDir: settings.dataDir })
+  const proven = await findLastProven(options)
   const metrics = createMetrics({
     info: { version, workspace, mode, worker: workerName() },
     countChanges: () => state.ledger.totals(),

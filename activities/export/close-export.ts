@@ -31,7 +31,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     })
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })
     rates.end(plan)
-    await pruneParts({ dataDir, shared, now: Date.now() })
+    await pruneParts({ dataDir, shared, state, now: Date.now() })
     observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.report.verdict })
     return closed
   }

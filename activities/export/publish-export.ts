@@ -1,7 +1,7 @@
 import type { DestinationName } from '../../core/destinations/names.ts'
 import { leasesOf } from '../../core/exports/leases.ts'
 import type { ExportPlan } from '../../core/exports/plan.ts'
-import { isWhole } from '../../core/exports/publication-log.ts'
+import { isWhole } from '../../core/exports/proven.ts'
 import { publishRead } from '../../core/exports/publish.ts'
 import type { PublishAgain } from '../../core/exports/input.ts'
 import type { PublishedExport } from '../../core/exports/report.ts'
@@ -28,7 +28,7 @@ export function createPublishExport(deps: ActivityDeps) {
     await context.takeLeases(leasesOf({ resources: [resource], to: [destination] }), owner)
     context.report(() => ({ resource, destination }))
     const startedAt = performance.now()
-    const { published, note } = await publishRead({ deps, plan, resource, destination, checkpoint, signal })
+    const { published, row } = await publishRead({ deps, plan, resource, destination, checkpoint, signal })
     const { verdict, records } = published
     deps.observer.onEvent({
       type: 'published',
@@ -38,8 +38,8 @@ export function createPublishExport(deps: ActivityDeps) {
       verdict,
       records,
       ms: performance.now() - startedAt,
-      readAt: Date.parse(note.startedAt),
-      whole: isWhole(note),
+      readAt: Date.parse(row.startedAt),
+      whole: isWhole(row),
     })
     return published
   }

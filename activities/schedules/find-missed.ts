@@ -1,7 +1,7 @@
 import type { MissedSlot } from '../../core/schedules/slots.ts'
 import type { Client, ScheduleDescription } from '@temporalio/client'
 import { parseWatchInput } from '../../core/schedules/watch-input.ts'
-import { readPublished, type PublishedNote } from '../../core/exports/publication-log.ts'
+import type { Publication } from '../../core/state/publications.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { toExpected } from '../../core/schedules/expected-exports.ts'
@@ -35,7 +35,7 @@ export function createFindMissed(deps: ActivityDeps) {
     const { lookBackHours = defaultLookBackHours } = parseWatchInput(step.input)
     const until = Date.parse(step.until)
     const since = step.since === undefined ? until - lookBackHours * 3_600_000 : Date.parse(step.since)
-    const published = await readPublished({ ...deps, testMode: deps.identity.mode === 'test' })
+    const published = await deps.state.publications.all({ testMode: deps.identity.mode === 'test' })
     const found: MissedSlot[] = []
     let slots = 0
     for (const { description, withinMs } of await watchedSchedules(context)) {
@@ -106,7 +106,7 @@ async function reasonMissed(options: {
   client: Client
   slot: DueSlot
   description: ScheduleDescription
-  published: readonly PublishedNote[]
+  published: readonly Publication[]
   files: ActivityDeps['files']
 }): Promise<string | undefined> {
   const { client, slot, description, published, files } = options

@@ -1,7 +1,6 @@
 import { join, relative, sep } from 'node:path'
 import { missingHeader } from '../destinations/csv/stage-notes.ts'
 import { readParts } from '../destinations/parts/read-parts.ts'
-import { writeSet } from '../destinations/write-set.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import type { View } from '../runs/view/view.ts'
@@ -15,19 +14,12 @@ import { fetchParts } from './parts/fetch-parts.ts'
 import { missingPart } from './parts/part-names.ts'
 import { partsFolder } from './parts/read-folder.ts'
 import type { ExportPlan } from './plan.ts'
-import {
-  type ExportReport,
-  type PublishedExport,
-  publishedOf,
-  type ResourceResult,
-  toReport,
-} from './report.ts'
+import { type ExportReport, publishedOf, type ResourceResult, toReport } from './report.ts'
 import { reportFile } from './report-files.ts'
 import { toExportView } from './view.ts'
 
 /**
- * Writes the report of an export, its HTML page, and the record of which manifests form one set. A run that publishes
- * to a store has copies of them there.
+ * Writes the report of an export and its HTML page. A run that publishes to a store has copies of them there.
  *
  * @throws {InvalidInput} a result names a resource or path that the run does not publish
  */
@@ -58,12 +50,11 @@ export async function closeExport(options: {
   }
   const view = toExportView(report)
   if (keepReport) return { report, view }
-  const set = await noteSet({ dataDir, files, plan, published: results.flatMap(publishedOf) })
   // The page is written first, so that a report never exists without its page.
   await replaceFile(page, toReportPage(view))
   const json = reportFile({ dataDir, run: plan.run, ending: '.json' })
   await replaceFile(json, `${JSON.stringify(report, null, 2)}\n`)
-  for (const file of [set, missing?.file, page, json])
+  for (const file of [missing?.file, page, json])
     if (file !== undefined) await files?.put(relative(dataDir, file).split(sep).join('/'), file)
   return { report, view }
 }
@@ -97,27 +88,6 @@ const publishedRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan })
 
 const localRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
   plan.out ?? join(dataDir, 'exports')
-
-/** Records which manifests form one set, and returns the file. Destinations without files have no manifests. */
-async function noteSet(options: {
-  dataDir: string
-  files: FileStore | undefined
-  plan: ExportPlan
-  published: readonly PublishedExport[]
-}): Promise<string | undefined> {
-  const { dataDir, files, plan } = options
-  // The set is relative to itself, so it is the same beside the folders of a store.
-  const toPath = (manifest: string) => {
-    const path = files?.pathOf(manifest)
-    return path === undefined ? manifest : join(dataDir, path)
-  }
-  const published = options.published
-    .filter(({ manifest }) => manifest !== '')
-    .map(({ manifest, ...facts }) => ({ manifest: facts, manifestPath: toPath(manifest) }))
-  if (published.length === 0) return undefined
-  const folder = localRoot(options)
-  return await writeSet({ folder, testMode: plan.identity.mode === 'test', run: plan.run, published })
-}
 
 /** Writes the nonexistent ids of a fetch beside its report, where people look for them: a warehouse keeps no files. */
 async function noteMissing(options: {

@@ -1,7 +1,7 @@
-import type { Publications } from '../state/publications.ts'
 import { type Execution, nameRun } from '../runs/name.ts'
+import type { PublishedState } from '../state/publications.ts'
+import { toFileName } from '../storage/file-name.ts'
 import type { SharedFolder } from '../storage/cached.ts'
-import { foldersPublished } from './publication-log.ts'
 import { foldersReported } from './report-files.ts'
 
 /**
@@ -11,9 +11,10 @@ import { foldersReported } from './report-files.ts'
 export async function nameExport(of: {
   dataDir: string
   shared: SharedFolder
-  publications?: Publications | undefined
+  state: PublishedState
   execution: Execution
 }): Promise<string> {
-  const taken = (await foldersPublished(of)).union(await foldersReported(of))
+  const published = new Set((await of.state.publications.all()).map(({ run }) => toFileName(run)))
+  const taken = published.union(await foldersReported(of))
   return await nameRun({ ...of, taken })
 }

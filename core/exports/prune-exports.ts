@@ -3,17 +3,11 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { manifestName } from '../destinations/manifest/manifest.ts'
 import { pointedToInStore } from '../destinations/store/store-pointers.ts'
 import type { FileStore } from '../storage/file-store.ts'
-import { isPublished, loadPublishNote } from './parts/publish-record.ts'
-import { partsFolder } from './parts/read-folder.ts'
-import { cached, type SharedFolder } from '../storage/cached.ts'
-import type { Publications } from '../state/publications.ts'
-import {
-  findProven,
-  isAddress,
-  type PublishedNote,
-  readNotedManifest,
-  readPublished,
-} from './publication-log.ts'
+import { isAddress, type Publication, type PublishedState } from '../state/publications.ts'
+import type { SharedFolder } from '../storage/cached.ts'
+import { hasUnpublished } from './parts/prune.ts'
+import { findProven, manifestAt } from './proven.ts'
+import { loadPlan } from './saved-plan.ts'
 
 /** A published folder that is no longer needed. */
 export interface OldExport {
@@ -29,26 +23,26 @@ export interface OldExport {
 /**
  * Finds published folders of the data folder and the store whose read began before `before` (ms since 1970). Keeps
  * folders that `latest` or `latest-proven` point to, the newest proven export of each list, place and filters, folders
- * of runs that still have to be published somewhere, and folders whose manifest does not match the log.
+ * of runs that still have to be published somewhere, and folders whose manifest is not that of the publication.
  */
 export async function findOldExports(options: {
   dataDir: string
   files: FileStore | undefined
-  /** The publication log of several workers, which keep their parts in `files`; undefined for the data folder. */
-  publications?: Publications | undefined
+  shared: SharedFolder
+  state: PublishedState
   before: number
 }): Promise<OldExport[]> {
-  const { before } = options
-  const modes = await Promise.all([true, false].map((testMode) => readPublished({ ...options, testMode })))
+  const { before, state } = options
+  const modes = await Promise.all([true, false].map((testMode) => state.publications.all({ testMode })))
   const old: OldExport[] = []
   for (const published of modes)
-    for (const note of published) {
-      const folder = note.manifest === undefined ? undefined : dirname(note.manifest)
-      if (folder === undefined || old.some((one) => one.folder === folder)) continue
+    for (const one of published) {
+      const folder = one.manifest === undefined ? undefined : dirname(one.manifest)
+      if (folder === undefined || old.some((known) => known.folder === folder)) continue
       const place = placeOf({ ...options, folder })
-      if (Date.parse(note.startedAt) >= before || place === undefined) continue
-      if (await isNeeded({ ...options, folder, place, note, published })) continue
-      const { run, resource, startedAt } = note
+      if (Date.parse(one.startedAt) >= before || place === undefined) continue
+      if (await isNeeded({ ...options, place, one, published })) continue
+      const { run, resource, startedAt } = one
       old.push({ run, resource, folder, startedAt, bytes: await place.size() })
     }
   return old
@@ -104,29 +98,22 @@ const placeInStore = (files: FileStore, path: string): Place => ({
 async function isNeeded(options: {
   dataDir: string
   files: FileStore | undefined
-  publications?: Publications | undefined
-  folder: string
+  shared: SharedFolder
+  state: PublishedState
   place: Place
-  note: PublishedNote
-  published: readonly PublishedNote[]
+  one: Publication
+  published: readonly Publication[]
 }): Promise<boolean> {
-  const { dataDir, files, publications, place, note, published } = options
-  const manifest = note.manifest === undefined ? undefined : await readNotedManifest(note.manifest, files)
-  if (manifest?.run !== note.run || manifest.resource !== note.resource) return true
+  const { files, place, one, published } = options
+  const manifest = one.manifest === undefined ? undefined : await manifestAt(one.manifest, files)
+  if (manifest?.run !== one.run || manifest.resource !== one.resource) return true
   if (await place.isPointedTo()) return true
-  const { mode } = note
+  const { mode } = one
   if (mode !== 'byId') {
-    const newest = await findProven({ published, files, wanted: { ...note, mode, when: () => true } })
-    if (newest?.manifest === note.manifest) return true
+    const newest = await findProven({ published, files, wanted: { ...one, mode, when: () => true } })
+    if (newest?.manifest === one.manifest) return true
   }
-  const shared = cached(dataDir, publications && files)
-  return !(await isPublishedOrGone({ shared, folder: partsFolder({ dataDir, ...note }) }))
-}
-
-/** Without a note, its parts are gone. */
-async function isPublishedOrGone(place: { shared: SharedFolder; folder: string }): Promise<boolean> {
-  const note = await loadPublishNote(place)
-  return note.asked.length === 0 || isPublished(note)
+  return await hasUnpublished({ ...options, plan: await loadPlan({ ...options, run: one.run }) })
 }
 
 /** The targets of the symbolic links in a folder. */

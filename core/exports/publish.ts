@@ -1,32 +1,27 @@
 import { join } from 'node:path'
-import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
-import type { Manifest } from '../destinations/manifest/manifest.ts'
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'
-import type { ReadOutcome } from '../reading/outcome.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import type { State } from '../state/open.ts'
-import type { Publications } from '../state/publications.ts'
+import type { Publication as PublicationRow } from '../state/publications.ts'
 import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/fetch-parts.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/part-names.ts'
-import { markPublished } from './parts/publish-record.ts'
 import { layoutOfRead, partsFolder } from './parts/read-folder.ts'
 import { storeOf, type ExportPlan } from './plan.ts'
-import { isWhole, notePublished, type PublishedNote, readPublished } from './publication-log.ts'
+import { isWhole } from './proven.ts'
 import { privacyOf } from './privacy-fingerprint.ts'
 import { isOfIds, toFacts } from './read-facts.ts'
 import type { PublishedExport } from './report.ts'
-import { moveWatermark, placeOf } from './watermark.ts'
+import { changesThrough, placeOf, seriesOf } from './watermark.ts'
 
 interface PublishDeps {
   dataDir: string
   shared: SharedFolder
-  publications?: Publications | undefined
   hashKey: string
-  state: Pick<State, 'watermarks'>
+  state: Pick<State, 'publications'>
   destinations: ReadonlyMap<string, Destination>
   files?: FileStore | undefined
   /** Component versions, recorded in the manifest. */
@@ -40,8 +35,7 @@ interface Read {
 }
 
 /**
- * Makes a finished read visible in one destination, atomically, then advances the watermark and records the
- * publication in the log and beside the parts. Safe to repeat.
+ * Makes a finished read visible in one destination, atomically, then records the publication. Safe to repeat.
  *
  * @throws {InvalidInput} the worker has no such destination, or `checkpoint` is not a valid checkpoint name
  * @throws {PartsDamagedError} the parts or their notes are missing or unreadable
@@ -53,9 +47,9 @@ export async function publishRead(
     checkpoint: string
     signal: AbortSignal
   },
-): Promise<{ published: PublishedExport; note: PublishedNote }> {
+): Promise<{ published: PublishedExport; row: PublicationRow }> {
   const { deps, plan, resource, destination, signal } = options
-  const { dataDir, shared, publications } = deps
+  const { dataDir, shared } = deps
   const to = deps.destinations.get(destination)
   if (to === undefined) throw new InvalidInput(`This worker has no destination ${destination}.`)
   const folder = partsFolder({ dataDir, run: plan.run, resource })
@@ -67,14 +61,42 @@ export async function publishRead(
   const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
   const done = await to.publish({ ...publication, ...(store !== undefined && { store }), signal })
   const { manifest, manifestPath, location, page } = done
-  if (!isDocumentName(resource)) {
-    const outcome = outcomeOf(checkpoint) as ReadOutcome
-    const { hashedWith } = layout
-    await moveWatermark({ deps, plan, resource, destination, read: outcome, hashedWith, published: done })
+  const outcome = outcomeOf(checkpoint)
+  const place = placeOf(plan, destination)
+  const series = await seriesOf({ deps, plan, resource, destination })
+  const { hashedWith = '', begunAt } = layout
+  const row: PublicationRow = {
+    ...series,
+    // Kept parts may be published by a worker with another key.
+    hashedWith,
+    ...(place !== undefined && { place }),
+    run: plan.run,
+    mode: manifest.mode,
+    capped: manifest.capped,
+    verdict: manifest.verdict,
+    startedAt: begunAt,
+    completeThrough: manifest.completeThrough,
+    changesThrough: isOfIds(outcome)
+      ? null
+      : await changesThrough({
+          deps,
+          plan,
+          resource,
+          destination,
+          read: outcome,
+          hashedWith,
+          series,
+          published: done,
+        }),
+    // A read of the whole list has seen what was changed before it.
+    seenClaims: plan.seenClaims?.[resource] ?? 0,
+    ...(manifest.records > 0 && {
+      absentFields: manifest.absentFields,
+      unknownFields: Object.keys(manifest.unknownFields),
+    }),
+    ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
-  const note = toNote({ plan, manifest, manifestPath, begunAt: layout.begunAt })
-  await notePublished({ dataDir, publications, published: note })
-  await markPublished({ shared, folder }, { destination, asked: plan.to })
+  await deps.state.publications.add(row)
   const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
   const published = {
     resource,
@@ -95,19 +117,19 @@ export async function publishRead(
     warnings,
     ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
   }
-  return { published, note }
+  return { published, row }
 }
 
 /** Compares the fields of a read with those of earlier exports: which are new, and which the service no longer sends. */
 async function withChangedFields(
-  { dataDir, publications }: PublishDeps,
+  { state }: PublishDeps,
   excluded: readonly string[],
   { facts, resource, workspace, testMode, run, ...read }: Publication,
 ): Promise<Publication['facts']> {
   const { absentFields, unknownFields } = facts
   const unknown = Object.keys(unknownFields)
   if (absentFields.length + unknown.length === 0) return facts
-  const earlier = (await readPublished({ dataDir, publications, testMode })).filter(
+  const earlier = (await state.publications.all({ testMode })).filter(
     (one) => one.resource === resource && one.workspace === workspace && one.run !== run,
   )
   const newFields = unknown.filter((field) => !earlier.some((one) => one.unknownFields?.includes(field)))
@@ -124,32 +146,6 @@ async function withChangedFields(
     ...facts,
     ...(newFields.length > 0 && { newFields }),
     ...(vanishedFields.length > 0 && { vanishedFields }),
-  }
-}
-
-function toNote(of: {
-  plan: ExportPlan
-  manifest: Manifest
-  manifestPath: string | undefined
-  begunAt: string
-}): PublishedNote {
-  const { plan, manifest, manifestPath, begunAt } = of
-  const { resource, destination, run, workspace, testMode, verdict } = manifest
-  const { mode, filters, capped, publishedAt, absentFields, unknownFields } = manifest
-  const place = placeOf(plan, destination)
-  const what = { resource, destination, run, workspace, testMode, verdict, mode, filters, capped }
-  return {
-    ...what,
-    // As they were asked for, because a schedule asks for the same.
-    excluded: plan.exclude,
-    hashed: plan.hash,
-    // The Excel format applies to files only; warehouses in the same run get the usual values.
-    forExcel: plan.forExcel && destination === 'csv',
-    startedAt: begunAt,
-    publishedAt,
-    ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),
-    ...(place !== undefined && { place }),
-    ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
 }
 

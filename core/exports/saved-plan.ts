@@ -3,8 +3,9 @@ import { toFileName } from '../storage/file-name.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import type { ExportPlan } from './plan.ts'
 
-const planFile = ({ dataDir, run }: { dataDir: string; run: string }) =>
-  join(dataDir, 'parts', toFileName(run), 'plan.json')
+const runFolder = ({ dataDir, run }: { dataDir: string; run: string }) =>
+  join(dataDir, 'parts', toFileName(run))
+const planFile = (folder: string) => join(folder, 'plan.json')
 
 interface Place {
   dataDir: string
@@ -17,12 +18,22 @@ interface Place {
  */
 export async function savePlan({ plan, ...place }: Place & { plan: ExportPlan }): Promise<ExportPlan> {
   const { run } = plan
-  if (await place.shared.create(planFile({ ...place, run }), JSON.stringify(plan))) return plan
+  if (await place.shared.create(planFile(runFolder({ ...place, run })), JSON.stringify(plan))) return plan
   return (await loadPlan({ ...place, run })) ?? plan
 }
 
 /** Loads the plan; undefined if the parts are not kept. Steps find it through `knownRuns`. */
-export async function loadPlan(options: Place & { run: string }): Promise<ExportPlan | undefined> {
-  const text = await options.shared.read(planFile(options))
+export const loadPlan = ({ shared, ...of }: Place & { run: string }): Promise<ExportPlan | undefined> =>
+  planIn({ shared, folder: runFolder(of) })
+
+/** The plan of the run whose parts are in a folder. */
+export async function planIn({
+  shared,
+  folder,
+}: {
+  shared: SharedFolder
+  folder: string
+}): Promise<ExportPlan | undefined> {
+  const text = await shared.read(planFile(folder))
   return text === undefined ? undefined : (JSON.parse(text) as ExportPlan)
 }

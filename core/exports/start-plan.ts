@@ -4,7 +4,7 @@ import type { Destination } from '../destinations/destination.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { Execution } from '../runs/name.ts'
-import type { Publications } from '../state/publications.ts'
+import type { PublishedState } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import type { PublishingInput } from './input.ts'
@@ -15,7 +15,7 @@ import { refuseOtherPrivacy } from './privacy-fingerprint.ts'
 interface Deps {
   dataDir: string
   shared: SharedFolder
-  publications?: Publications | undefined
+  state: PublishedState
   outDirs: readonly string[]
   identity: Identity
   hashKey: string

@@ -1,7 +1,7 @@
-import { listResources, type ListName } from '../billing/resources/lists.ts'
+import { listResources, type ListName, type ResourceName } from '../billing/resources/lists.ts'
 import { isSortedByUpdated } from '../reading/order.ts'
 import type { ReadOutcome } from '../reading/outcome.ts'
-import type { WatermarkKey } from '../state/watermarks.ts'
+import type { Series } from '../state/publications.ts'
 import type { Billing } from '../billing/client.ts'
 import type { Destination, Published } from '../destinations/destination.ts'
 import { BusyWarehouseError, UnreachableWarehouseError } from '../destinations/errors.ts'
@@ -17,7 +17,7 @@ import { toPrivacyMark } from './privacy-fingerprint.ts'
 const usualLookbackSeconds = 300
 
 interface Deps {
-  state: Pick<State, 'watermarks'>
+  state: Pick<State, 'publications'>
   hashKey: string
   destinations: ReadonlyMap<string, Destination>
 }
@@ -27,10 +27,10 @@ interface WithLedger {
   deps: { state: { ledger: Pick<State['ledger'], 'claimsOf'> } }
 }
 
-interface Place {
+interface Target {
   deps: Deps
   plan: ExportPlan
-  resource: ListName
+  resource: ResourceName
   destination: DestinationName
 }
 
@@ -39,26 +39,24 @@ export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, des
   destination === 'postgres' ? schema : out
 
 /**
- * The key of a watermark. Each folder, schema, database and base URL has its own, and so do the Excel format and
- * each set of filters, excluded columns and hashes.
+ * The exports that a new one continues. Each folder, schema, database and base URL has its own, and so do the Excel
+ * format and each set of filters, excluded columns and hashes.
  */
-async function keyOf({ deps, plan, resource, destination }: Place): Promise<WatermarkKey> {
-  const { identity, filters, out, files, forExcel } = plan
-  const place = (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out ?? files
-  const privacy = toPrivacyMark({ plan, hashKey: deps.hashKey })
-  const names = Object.keys(filters).toSorted()
-  const view = {
-    ...(names.length > 0 && { filters: names.map((name) => [name, filters[name]]) }),
-    ...(privacy !== undefined && { privacy }),
-    // Programs do not read the Excel format, so it must not move the watermark that they rely on.
-    ...(forExcel && destination === 'csv' && { forExcel }),
-  }
+export async function seriesOf({ deps, plan, resource, destination }: Target): Promise<Series> {
+  const { identity, filters, exclude, hash, out, files, forExcel } = plan
   return {
     workspace: identity.workspace,
-    mode: identity.mode,
+    testMode: identity.mode === 'test',
     resource,
-    filter: Object.keys(view).length === 0 ? '' : JSON.stringify(view),
-    destination: [destination, ...(place === undefined ? [] : [place]), `from ${identity.baseUrl}`].join(' '),
+    destination,
+    location: (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out ?? files ?? '',
+    baseUrl: identity.baseUrl,
+    filters,
+    excluded: exclude,
+    hashed: hash,
+    hashedWith: toPrivacyMark({ plan, hashKey: deps.hashKey })?.key ?? '',
+    // The Excel format applies to files only; warehouses in the same run get the usual values.
+    forExcel: forExcel && destination === 'csv',
   }
 }
 
@@ -73,9 +71,9 @@ const scopeOf = ({ identity, schema }: ExportPlan) => ({
  * stored watermark is used: what is published to a warehouse that lacks the earlier changes is not proven there.
  */
 async function continueFrom(
-  place: Place & WithLedger,
+  place: Target & WithLedger & { resource: ListName },
 ): Promise<{ at: number } | { why: string | undefined }> {
-  const mark = await place.deps.state.watermarks.get(await keyOf(place))
+  const mark = await place.deps.state.publications.watermark(await seriesOf(place))
   if (mark === undefined) return { why: undefined }
   const { resource, destination } = place
   const covered = await coverageOf(place).catch((error: unknown) => (isAway(error) ? Infinity : undefined))
@@ -90,7 +88,7 @@ async function continueFrom(
 }
 
 /** Our own changes that no incremental read of a list sees. */
-async function claimsOf({ deps, plan, resource }: WithLedger & Pick<Place, 'plan' | 'resource'>) {
+async function claimsOf({ deps, plan, resource }: WithLedger & { plan: ExportPlan; resource: ListName }) {
   const { workspace, mode } = plan.identity
   const sum = { settled: 0, all: 0 }
   for (const kind of listResources[resource].unmoved?.byKinds ?? []) {
@@ -103,7 +101,7 @@ async function claimsOf({ deps, plan, resource }: WithLedger & Pick<Place, 'plan
 
 /** Those that have ended before the run: a read of the whole list sees them. */
 export async function toSeenClaims(
-  options: WithLedger & Pick<Place, 'plan'> & { lists: readonly ListName[] },
+  options: WithLedger & Pick<Target, 'plan'> & { lists: readonly ListName[] },
 ): Promise<NonNullable<ExportPlan['seenClaims']>> {
   const seen: ExportPlan['seenClaims'] = {}
   for (const resource of options.lists)
@@ -116,7 +114,7 @@ const isAway = (error: unknown) =>
   error instanceof UnreachableWarehouseError || error instanceof BusyWarehouseError
 
 /** The time up to which a warehouse holds every change, ms since 1970; Infinity for files, which impose no limit. */
-async function coverageOf({ deps, plan, resource, destination }: Place): Promise<number | undefined> {
+async function coverageOf({ deps, plan, resource, destination }: Target): Promise<number | undefined> {
   const to = deps.destinations.get(destination)
   if (to?.coveredThrough === undefined) return Infinity
   return to.coveredThrough(scopeOf(plan), { resource, filters: plan.filters })
@@ -166,38 +164,34 @@ function watermarkOf(read: Pick<ReadOutcome, 'verdict' | 'completeThrough' | 'ne
 }
 
 /**
- * Advances the watermark after a proven run is visible in a destination, so that the next incremental read starts
- * where this one's `completeThrough` ends. The watermark never moves back, even if runs finish out of order, and
- * advances only if the destination already has every change before this run's start (kept parts may be published to
- * a destination that lacks them), and its values are hashed with this worker's key (the watermark is the key's, too).
+ * How far a proven read brings the changes in a destination where it is visible: the next incremental read starts
+ * there. Null unless the destination already has every change before this run's start (kept parts may be published to a
+ * destination that lacks them), and its values are hashed with this worker's key (the watermark is the key's, too).
  */
-export async function moveWatermark(
-  options: Place & {
+export async function changesThrough(
+  options: Target & {
     read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
     /** Fingerprint of the key that the published values are hashed with; undefined if none are. */
     hashedWith: string | undefined
+    series: Series
     published: Pick<Published, 'coveredThrough'>
   },
-): Promise<void> {
-  const { deps, plan, resource, read, published, hashedWith = '' } = options
-  if (hashedWith !== (toPrivacyMark({ plan, hashKey: deps.hashKey })?.key ?? '')) return
-  const { watermarks } = deps.state
+): Promise<number | null> {
+  const { deps, plan, resource, read, hashedWith = '', series, published } = options
+  if (hashedWith !== series.hashedWith) return null
   // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
-  if (read.clock !== 'service') return
+  if (read.clock !== 'service') return null
   // A record that changes to a status hidden from the list would never appear in the order of `updated`.
-  if (read.hiddenFound) return
+  if (read.hiddenFound) return null
   const since = plan.since[resource]
   const to = watermarkOf(read)
-  if (to === undefined) return
-  const key = await keyOf(options)
-  if (since !== undefined && ((await watermarks.get(key))?.at ?? -Infinity) < since) return
+  if (to === undefined) return null
+  if (since !== undefined && ((await deps.state.publications.watermark(series))?.at ?? -Infinity) < since)
+    return null
   // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
   const covered =
     'coveredThrough' in published
       ? published.coveredThrough
       : await coverageOf(options).catch(() => undefined)
-  if ((covered ?? -Infinity) < to) return
-  // A read of the whole list has seen what was changed before it.
-  const seenClaims = since === undefined ? (plan.seenClaims?.[resource] ?? 0) : undefined
-  await watermarks.move({ key, to, run: plan.run, seenClaims })
+  return (covered ?? -Infinity) < to ? null : to
 }

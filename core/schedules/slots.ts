@@ -1,4 +1,4 @@
-import { findProven, type PublishedNote } from '../exports/publication-log.ts'
+import { findProven } from '../exports/proven.ts'
 
 /** One time at which a schedule was due to export something, in ms since 1970. */
 export interface ScheduleSlot {
@@ -31,20 +31,20 @@ export interface Expected {
 export async function missingExports(options: {
   slot: ScheduleSlot
   expected: readonly Expected[]
-  published: readonly PublishedNote[]
+  published: Parameters<typeof findProven>[0]['published']
   files: Parameters<typeof findProven>[0]['files']
 }): Promise<Expected[]> {
   const { slot, expected, published, files } = options
-  const when = (note: PublishedNote) => isOfSlot({ note, slot })
+  const when = (one: Parameters<typeof isOfSlot>[0]) => isOfSlot(one, slot)
   const found = await Promise.all(
     expected.map((list) => findProven({ published, files, wanted: { ...list, when } })),
   )
   return expected.filter((_, index) => found[index] === undefined)
 }
 
-function isOfSlot({ note, slot }: { note: PublishedNote; slot: ScheduleSlot }): boolean {
-  const startedAt = Date.parse(note.startedAt)
-  const scheduledFor = scheduledTime({ run: note.run, slot })
+function isOfSlot(published: { run: string; startedAt: string }, slot: ScheduleSlot): boolean {
+  const startedAt = Date.parse(published.startedAt)
+  const scheduledFor = scheduledTime({ run: published.run, slot })
   if (scheduledFor !== undefined && startedAt >= scheduledFor) return true
   return startedAt >= slot.at && startedAt < slot.next
 }

@@ -76,9 +76,9 @@ async function copyAll({ from, to, files }: { from: Db; to: Store; files: FilesI
   // First, because it locks the row: a worker that starts meanwhile waits, and finds that the state belongs to this folder.
   await db.updateTable('store').set(store).execute()
   await refuseOtherWorker({ store: to, id: files })
-  const watermark = await db.selectFrom('watermarks').select('at').limit(1).executeTakeFirst()
-  if (watermark !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
-  for (const table of ['leases', 'watermarks'] as const) {
+  const publication = await db.selectFrom('publications').select('run').limit(1).executeTakeFirst()
+  if (publication !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
+  for (const table of ['leases', 'publications'] as const) {
     const rows = await from.selectFrom(table).selectAll().execute()
     // A worker may have started on the empty schema.
     await db.deleteFrom(table).execute()

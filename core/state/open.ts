@@ -6,14 +6,14 @@ import { type MovedNote, refuseMoved } from './moved-note.ts'
 import type { StateDatabase } from './postgres/postgres-store.ts'
 import type { RateShares } from './rate-shares.ts'
 import type { Store } from './store.ts'
-import { type Watermarks, createWatermarks } from './watermarks.ts'
+import { createPublications, type Publications } from './publications.ts'
 
 /** Everything the connector remembers between runs: in `state.db` of the data folder, or on PostgreSQL. */
 export interface State {
   /** The id of this store, created when it is first opened: a run refuses to continue with another one. */
   readonly storeId: string
   readonly leases: Leases
-  readonly watermarks: Watermarks
+  readonly publications: Publications
   readonly ledger: Ledger
   /** What the workers of a shared state share of the rate; undefined for a file. */
   readonly rateShares: RateShares | undefined
@@ -86,7 +86,7 @@ export async function openState({
     return {
       storeId: await readStoreId({ store, moved }),
       leases: createLeases(store),
-      watermarks: createWatermarks(store),
+      publications: createPublications(store, folder),
       ledger: createLedger({ store, fence }),
       shared: store.isShared ? store : undefined,
       rateShares: store.rateShares,

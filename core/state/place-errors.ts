@@ -42,7 +42,7 @@ export class StateInUseError extends Error {
   readonly retryable = false
   constructor({ place }: { place: string }) {
     super(
-      `There is another state in ${place}, with changes or watermarks of its own: two states cannot be merged. Nothing was moved.`,
+      `There is another state in ${place}, with changes or publications of its own: two states cannot be merged. Nothing was moved.`,
     )
   }
 }

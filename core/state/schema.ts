@@ -8,7 +8,6 @@ import { StateTooNewError, StateTooOldError } from './errors.ts'
 export interface StateTables {
   store: StoreTable
   leases: LeaseTable
-  watermarks: WatermarkTable
   changes: ChangeTable
   workers: WorkerTable
   publications: PublicationTable
@@ -35,11 +34,30 @@ export interface WorkerTable {
   seenAt: number
 }
 
-/** On PostgreSQL: see publications.ts. */
+/** See publications.ts. Texts that may be absent are '' where they are part of a key. */
 export interface PublicationTable {
-  id: Generated<number>
-  note: string
-  notedAt: number
+  run: string
+  resource: string
+  destination: string
+  place: string
+  location: string
+  baseUrl: string
+  workspace: string
+  testMode: number
+  /** JSON: the filters by name; and what is excluded, what is hashed, and with which key. */
+  filters: string
+  privacy: string
+  forExcel: number
+  mode: 'full' | 'incremental' | 'byId'
+  capped: number
+  verdict: 'proven' | 'unproven'
+  startedAt: number
+  completeThrough: string | null
+  changesThrough: number | null
+  seenClaims: number
+  /** JSON: the unknown and the absent fields. */
+  fields: string | null
+  manifest: string | null
 }
 
 /** On PostgreSQL: see rate-shares.ts. */
@@ -61,18 +79,6 @@ export interface LeaseTable {
   token: string | null
   /** When Temporal scheduled that attempt, by its clock. */
   attempt: number
-}
-
-export interface WatermarkTable {
-  workspace: string
-  mode: Mode
-  resource: string
-  filter: string
-  destination: string
-  at: number
-  run: string
-  movedAt: number
-  seenClaims: number
 }
 
 export type Mode = 'live' | 'test'
@@ -172,18 +178,20 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
     `create table workers (
       worker ${text} primary key, files ${text} not null, files_place ${text} not null, seen_at ${number} not null
     ) ${end}`,
-    `create table publications (id ${id}, note ${text} not null, noted_at ${number} not null) ${end}`,
+    `create table publications (
+      run ${text} not null, resource ${text} not null, destination ${text} not null, place ${text} not null,
+      location ${text} not null, base_url ${text} not null, workspace ${text} not null, test_mode ${number} not null,
+      filters ${text} not null, privacy ${text} not null, for_excel ${number} not null, mode ${text} not null,
+      capped ${number} not null, verdict ${text} not null, started_at ${number} not null, complete_through ${text},
+      changes_through ${number}, seen_claims ${number} not null, fields ${text}, manifest ${text},
+      primary key (run, resource, destination, place, location)
+    ) ${end}`,
     `create table rates (
       name ${text} primary key, shares ${text} not null, paused_until ${number} not null, used_at ${number} not null
     ) ${end}`,
     `create table leases (
       name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null,
       token ${text}, attempt ${number} not null
-    ) ${end}`,
-    `create table watermarks (
-      workspace ${text} not null, mode ${text} not null, resource ${text} not null, filter ${text} not null,
-      destination ${text} not null, at ${number} not null, run ${text} not null, moved_at ${number} not null,
-      seen_claims ${number} not null, primary key (workspace, mode, resource, filter, destination)
     ) ${end}`,
     `create table changes (
       id ${id}, run ${text} not null, "row" ${number} not null,

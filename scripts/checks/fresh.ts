@@ -1,10 +1,5 @@
-import {
-  findProven,
-  isOfList,
-  readPublished,
-  type PublishedNote,
-} from '../../core/exports/publication-log.ts'
-import type { Publications } from '../../core/state/publications.ts'
+import { findProven, isOfList } from '../../core/exports/proven.ts'
+import type { Publication, PublishedState } from '../../core/state/publications.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
@@ -18,8 +13,7 @@ const mostAheadMs = 300_000
  */
 export async function checkFresh(options: {
   dataDir: string
-  /** The publication log of several workers; undefined for that of the data folder. */
-  publications?: Publications | undefined
+  state: PublishedState
   testMode: boolean
   withinMs: number
   /** Where files are published; undefined for the data folder. */
@@ -27,8 +21,8 @@ export async function checkFresh(options: {
   /** Checks only these destinations. */
   to?: readonly string[] | undefined
 }): Promise<Finding[]> {
-  const { dataDir, withinMs, to, files } = options
-  const all = await readPublished(options)
+  const { dataDir, withinMs, to, files, state, testMode } = options
+  const all = await state.publications.all({ testMode })
   const published = all
     .filter((one) => to === undefined || to.includes(one.destination))
     // Excel sheets are made once for a person and do not become stale.
@@ -42,7 +36,7 @@ export async function checkFresh(options: {
   const findings = placesOf(published).map((place) => {
     const { resource } = place
     return runCheck(resource, async () => {
-      const when = (note: PublishedNote) => Date.parse(note.startedAt) < Date.now() + mostAheadMs
+      const when = ({ startedAt }: Publication) => Date.parse(startedAt) < Date.now() + mostAheadMs
       const proven = await findProven({ published, files, wanted: { ...place, when } })
       const where = describePlace(place)
       if (proven === undefined) return [wrong(resource, `There is no proven export to ${where}.`)]
@@ -54,7 +48,7 @@ export async function checkFresh(options: {
   return (await Promise.all(findings)).flat()
 }
 
-interface Place extends Pick<PublishedNote, 'resource' | 'destination' | 'filters'> {
+interface Place extends Pick<Publication, 'resource' | 'destination' | 'filters'> {
   place: string | undefined
 }
 
@@ -69,7 +63,7 @@ function describePlace({ destination, place, filters }: Place): string {
  * Lists each list and destination once, in the order of their first export. A list that was never exported in full
  * is checked with its last filters.
  */
-function placesOf(published: readonly PublishedNote[]): Place[] {
+function placesOf(published: readonly Publication[]): Place[] {
   const places = new Map<string, Place>()
   for (const { resource, destination, place, filters } of published) {
     const key = JSON.stringify([resource, destination, place])

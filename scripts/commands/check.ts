@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
-import { openFiles, openPublications } from '../../worker/files.ts'
+import { openFiles, openPublished } from '../../worker/files.ts'
 import { createCommandService } from '../../worker/service.ts'
 import { listSettings } from '../../worker/settings/docs.ts'
 import { SettingsError } from '../../worker/settings/errors.ts'
@@ -79,8 +79,8 @@ async function findFresh(options: {
   const settings = processSettings()
   const { dataDir, billing } = settings
   const files = openFiles(settings)
-  await using publications = await openPublications(settings.state, files)
-  return await checkFresh({ dataDir, testMode: billing.testMode, files, publications, ...options })
+  await using published = await openPublished(settings.state, files)
+  return await checkFresh({ ...published, dataDir, testMode: billing.testMode, files, ...options })
 }
 
 async function checkAll(terminal: Terminal): Promise<Finding[]> {

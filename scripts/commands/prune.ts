@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { findOldExports, removeOldExport } from '../../core/exports/prune-exports.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
-import { openFiles, openPublications } from '../../worker/files.ts'
+import { openFiles, openPublished } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
@@ -25,8 +25,8 @@ export function configure(command: Command, terminal: Terminal): void {
       const places = readPlaces(source)
       const files = openFiles(places)
       const state = readStatePlace(source)
-      await using publications = await openPublications(state, files)
-      const where = { dataDir: places.dataDir, files, publications }
+      await using published = await openPublished(state, files)
+      const where = { ...published, dataDir: places.dataDir, files }
       const before = Date.now() - keepDays * dayMs
       const old = await findOldExports({ ...where, before })
       if (!dryRun && old.length > 0) {

@@ -6,7 +6,7 @@ import { destinationNames, type DestinationName } from '../../core/destinations/
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { openState } from '../../core/state/open.ts'
-import type { StoredWatermark } from '../../core/state/watermarks.ts'
+import type { Publication } from '../../core/state/publications.ts'
 import { readStatePlace } from '../../worker/settings/settings.ts'
 import { personHere } from '../runs/person.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -45,11 +45,12 @@ const statePlace = () => readStatePlace({ env: process.env, cwd: process.cwd() }
 async function show(terminal: Terminal): Promise<void> {
   const state = await openState({ ...statePlace(), readOnly: true })
   try {
-    const watermarks = (await state.watermarks.all()).map(toDocument)
-    const rows = watermarks.map(({ resource, destination, filter, readUpTo, run }) => [
+    const watermarks = toWatermarks(await state.publications.all())
+    const rows = watermarks.map(({ resource, destination, location, service, only, readUpTo, run }) => [
       resource,
-      ...placesOf(destination),
-      filter,
+      location === '' ? destination : `${destination} ${location}`,
+      service,
+      only,
       formatLocalTime(readUpTo),
       run,
     ])
@@ -64,16 +65,33 @@ async function show(terminal: Terminal): Promise<void> {
   }
 }
 
-/** `duckdb live from https://...` names the destination and the service that it was read from. */
-function placesOf(destination: string): [string, string] {
-  const [name = '', service = ''] = destination.split(' from ')
-  return [name, service]
+/** The publication that brought each series of exports furthest. */
+function toWatermarks(published: readonly Publication[]) {
+  const furthest = new Map<string, ReturnType<typeof toWatermark>>()
+  for (const one of published) {
+    if (one.changesThrough === null) continue
+    const mark = toWatermark(one, one.changesThrough)
+    const { readUpTo, run: _, ...series } = mark
+    const key = JSON.stringify(series)
+    if (readUpTo >= (furthest.get(key)?.readUpTo ?? '')) furthest.set(key, mark)
+  }
+  return [...furthest.values()].toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
 }
 
-const toDocument = ({ at, ...watermark }: StoredWatermark) => ({
-  ...watermark,
-  readUpTo: new Date(at).toISOString(),
-})
+const keyOf = (mark: { resource: string; destination: string }) => `${mark.resource} ${mark.destination}`
+
+function toWatermark(of: Publication, changesThrough: number) {
+  const { workspace, resource, destination, location, filters, excluded, hashed, forExcel, run } = of
+  const only = [
+    ...Object.entries(filters).map(([name, value]) => `${name}=${value}`),
+    ...excluded.map((name) => `without ${name}`),
+    ...hashed.map((name) => `hashed ${name}`),
+    ...(forExcel ? ['for Excel'] : []),
+  ].join(', ')
+  const mode = of.testMode ? 'test' : 'live'
+  const readUpTo = new Date(changesThrough).toISOString()
+  return { workspace, mode, resource, destination, location, service: of.baseUrl, only, readUpTo, run }
+}
 
 async function reset(call: { name: string; options: ResetOptions; terminal: Terminal }): Promise<void> {
   const { options, terminal } = call
@@ -85,21 +103,20 @@ async function reset(call: { name: string; options: ResetOptions; terminal: Term
   const lock = acquireLock({ folder, role: 'state reset' })
   const state = await openState({ ...place, isHeld: () => lock.isHeld() })
   try {
-    const found = (await state.watermarks.all()).filter(
-      (one) => one.resource === resource && (to === undefined || one.destination.split(' ')[0] === to),
+    const watermarks = toWatermarks(await state.publications.all()).filter(
+      (one) => one.resource === resource && (to === undefined || one.destination === to),
     )
     const where = to === undefined ? '' : ` to ${to}`
-    if (found.length === 0)
+    if (watermarks.length === 0)
       throw new RefusedError(`There is no watermark of ${resource}${where}.`, {
         hint: '`connector state` lists them.',
       })
-    const watermarks = found.map(toDocument)
     const entry = { at: new Date().toISOString(), by, why, watermarks }
     await appendFile(join(folder, 'exports', 'watermark-resets.jsonl'), `${JSON.stringify(entry)}\n`)
-    for (const one of found) await state.watermarks.remove(one)
+    await state.publications.forgetChanges({ resource, destination: to })
     terminal.result({
       document: { reset: watermarks, by, why },
-      text: `Reset ${found.length} of ${resource}${where}; the next incremental export reads the whole list.`,
+      text: `Reset ${watermarks.length} of ${resource}${where}; the next incremental export reads the whole list.`,
     })
   } finally {
     await state.close()

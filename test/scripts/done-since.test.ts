@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ChangeKind } from '../../core/changes/change-kind.ts'
 import { changeKinds } from '../../core/changes/kinds.ts'
 import type { ChangeToStage } from '../../core/changes/stage-changes.ts'
-import { notePublished, type PublishedNote } from '../../core/exports/publication-log.ts'
+import type { Publication } from '../../core/state/publications.ts'
 import type { ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import { openState } from '../../core/state/open.ts'
 import type { RowPatch } from '../../core/state/ledger/row.ts'
@@ -12,6 +12,7 @@ import type { EndedRun } from '../../scripts/runs/done-since/ended-run.ts'
 import { openDoneSince } from '../../scripts/runs/done-since/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { addonRows, retention, stageChanges, temporaryFolder, workspace } from '../core/changes/engine.ts'
+import { publicationOf } from '../core/exports/record-read.ts'
 
 const done = { state: 'done', outcome: 'created', answerId: '1' } as const satisfies RowPatch
 const rejected = { state: 'rejected', outcome: 'refused' } as const satisfies RowPatch
@@ -89,27 +90,8 @@ async function openFolder() {
     },
     report: (run: string, exports: ExportReport['exports'], store = state.storeId) =>
       write(`exports/reports/${run}.json`, { run, exports, identity: { ...identity, store } }),
-    publish: (run: string, startedAt: string, more: Partial<PublishedNote> = {}) =>
-      notePublished({
-        dataDir: folder,
-        published: {
-          resource: 'plans',
-          destination: 'duckdb',
-          run,
-          workspace,
-          testMode: false,
-          verdict: 'proven',
-          mode: 'full',
-          filters: {},
-          capped: false,
-          excluded: [],
-          hashed: [],
-          forExcel: false,
-          startedAt,
-          publishedAt: startedAt,
-          ...more,
-        },
-      }),
+    publish: (run: string, startedAt: string, more: Partial<Publication> = {}) =>
+      state.publications.add(publicationOf({ resource: 'plans', run, workspace, startedAt, ...more })),
     async isDone(run: string, type: string, verdict: EndedRun['verdict'] = 'proven') {
       const settings = { state: { folder }, dataDir: folder, filesUrl: undefined, environment: {} }
       const notes: string[] = []

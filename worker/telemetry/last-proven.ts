@@ -1,6 +1,6 @@
-import { isWhole, readPublished } from '../../core/exports/publication-log.ts'
-import type { Publications } from '../../core/state/publications.ts'
+import { isWhole } from '../../core/exports/proven.ts'
 import type { Identity } from '../../core/runs/identity.ts'
+import type { PublishedState } from '../../core/state/publications.ts'
 
 export interface LastProven {
   resource: string
@@ -9,23 +9,18 @@ export interface LastProven {
   at: number
 }
 
-/**
- * The last proven whole read of each resource in each destination, from the publication log.
- */
+/** The last proven whole read of each resource in each destination. */
 export async function findLastProven(options: {
-  dataDir: string
-  publications: Publications | undefined
+  state: PublishedState
   identity: Identity
 }): Promise<LastProven[]> {
-  const { identity } = options
-  const published = await readPublished({ ...options, testMode: identity.mode === 'test' })
+  const { state, identity } = options
+  const published = await state.publications.all({ testMode: identity.mode === 'test' })
   const latest = new Map<string, LastProven>()
-  for (const note of published) {
-    if (note.workspace !== identity.workspace || note.verdict !== 'proven' || !isWhole(note)) continue
-    const { resource, destination } = note
-    const key = `${resource} ${destination}`
-    const at = Date.parse(note.startedAt)
-    if (at > (latest.get(key)?.at ?? 0)) latest.set(key, { resource, destination, at })
+  for (const one of published) {
+    if (one.workspace !== identity.workspace || one.verdict !== 'proven' || !isWhole(one)) continue
+    const { resource, destination } = one
+    latest.set(`${resource} ${destination}`, { resource, destination, at: Date.parse(one.startedAt) })
   }
   return [...latest.values()]
 }

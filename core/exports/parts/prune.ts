@@ -1,8 +1,11 @@
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { PublishedState } from '../../state/publications.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
+import type { ExportPlan } from '../plan.ts'
+import { planIn } from '../saved-plan.ts'
 import { latestCheckpoint } from './checkpoint.ts'
-import { isPublished, loadPublishNote } from './publish-record.ts'
+import { partsFolder } from './read-folder.ts'
 
 const keptMs = 14 * 24 * 3600_000
 const keptRuns = 3
@@ -17,6 +20,7 @@ const copiesKeptMs = 24 * 3600_000
 export async function pruneParts(options: {
   dataDir: string
   shared: SharedFolder
+  state: PublishedState
   now: number
 }): Promise<void> {
   const { shared, now } = options
@@ -32,9 +36,10 @@ export async function pruneParts(options: {
     .toSorted((a, b) => b.at - a.at)
     .slice(keptRuns)
     .filter(({ at }) => at < now - keptMs)
-  for (const { folder } of old)
-    if (!(await hasUnpublished({ shared, folder }).catch(() => true)))
-      await rm(folder, { recursive: true }).catch(() => undefined)
+  for (const { folder } of old) {
+    const isNeeded = async () => hasUnpublished({ ...options, plan: await planIn({ shared, folder }) })
+    if (!(await isNeeded().catch(() => true))) await rm(folder, { recursive: true }).catch(() => undefined)
+  }
 }
 
 /** Infinity for a folder that another run has just removed. */
@@ -45,13 +50,22 @@ const changedAt = (folder: string) =>
   )
 
 /** Whether a run has a finished read that one of its destinations lacks. */
-export async function hasUnpublished(of: { shared: SharedFolder; folder: string }): Promise<boolean> {
-  const entries = await readdir(of.folder, { withFileTypes: true })
-  for (const entry of entries.filter((one) => one.isDirectory())) {
-    const place = { ...of, folder: join(of.folder, entry.name) }
+export async function hasUnpublished(of: {
+  dataDir: string
+  shared: SharedFolder
+  state: PublishedState
+  plan: ExportPlan | undefined
+}): Promise<boolean> {
+  const { dataDir, shared, state, plan } = of
+  if (plan === undefined) return false
+  const { run, resources, to } = plan
+  const published = await state.publications.all({ run })
+  const isIn = (resource: string) => (destination: string) =>
+    published.some((one) => one.resource === resource && one.destination === destination)
+  for (const resource of resources.filter((name) => !to.every(isIn(name)))) {
     // Nobody can publish a read that has not finished.
-    if ((await latestCheckpoint(place))?.outcome === undefined) continue
-    if (!isPublished(await loadPublishNote(place))) return true
+    const last = await latestCheckpoint({ shared, folder: partsFolder({ dataDir, run, resource }) })
+    if (last?.outcome !== undefined) return true
   }
   return false
 }

@@ -3,7 +3,6 @@ import type { SharedFolder } from '../../storage/cached.ts'
 import { orMissing } from '../../storage/system-errors.ts'
 import type { ExportPlan } from '../plan.ts'
 import { latestCheckpoint } from './checkpoint.ts'
-import { markPublishing } from './publish-record.ts'
 import { partsFolder } from './read-folder.ts'
 
 /** A resource that a run has read completely, and the checkpoint to publish. */
@@ -12,20 +11,19 @@ export interface KeptRead {
   checkpoint: string
 }
 
-/** Finds the completed reads of a run, and marks them as in use, so that they are not pruned. */
+/** Finds the completed reads of a run, which are kept for another 14 days from now on. */
 export async function reserveParts(options: {
   dataDir: string
   shared: SharedFolder
   plan: ExportPlan
 }): Promise<KeptRead[]> {
   const { dataDir, shared, plan } = options
-  const { run, resources, to: asked } = plan
+  const { run, resources } = plan
   const found: KeptRead[] = []
   for (const resource of resources) {
     const folder = partsFolder({ dataDir, run, resource })
     const last = await latestCheckpoint({ shared, folder })
     if (last?.outcome === undefined) continue
-    await markPublishing({ shared, folder }, { asked })
     found.push({ resource, checkpoint: last.name })
   }
   const now = new Date()

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
-import { findProven, type PublishedNote, readPublished } from '../../../core/exports/publication-log.ts'
+import { findProven } from '../../../core/exports/proven.ts'
 import { reportFile } from '../../../core/exports/report-files.ts'
 import type { ExportReport, ResourceResult } from '../../../core/exports/report.ts'
 import { placeOf } from '../../../core/exports/watermark.ts'
 import { readNote } from '../../../core/runs/run-files.ts'
-import { createPublications } from '../../../core/state/publications.ts'
+import type { Publication } from '../../../core/state/publications.ts'
 import { toFileName } from '../../../core/storage/file-name.ts'
 import type { EndedRun, Records } from './ended-run.ts'
 
@@ -16,10 +16,9 @@ export async function isExported(records: Records, ended: EndedRun): Promise<boo
   if (report === undefined) return undefined
   const { identity, missing, exports } = report
   if (identity?.store !== state.storeId || missing !== undefined) return false
-  const publications = state.shared && files && createPublications(state.shared)
-  const published = (
-    await readPublished({ dataDir, publications, testMode: identity.mode === 'test' })
-  ).filter(({ workspace }) => workspace === identity.workspace)
+  const published = (await state.publications.all({ testMode: identity.mode === 'test' })).filter(
+    ({ workspace }) => workspace === identity.workspace,
+  )
   const plan = await readNote<ExportPlan>(join(dataDir, 'parts', toFileName(run), 'plan.json'))
   // Without the plan, nobody knows where a list was to be published that was not read.
   if (plan === undefined && exports.some((result) => 'error' in result)) return false
@@ -73,7 +72,7 @@ function needsOf(result: ResourceResult, to: ExportPlan['to']): Need[] {
   ]
 }
 
-type Asked = Pick<PublishedNote, 'mode' | 'filters' | 'excluded' | 'hashed' | 'forExcel'> & {
+type Asked = Pick<Publication, 'mode' | 'filters' | 'excluded' | 'hashed' | 'forExcel'> & {
   place?: string | undefined
 }
 

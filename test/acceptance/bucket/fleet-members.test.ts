@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { findOldExports } from '../../../core/exports/prune-exports.ts'
-import { openPublications } from '../../../worker/files.ts'
+import { openPublished } from '../../../worker/files.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
 import {
   connectTemporal,
@@ -55,8 +55,8 @@ test('a state whose files are in a folder gets several workers once it is bound 
   expect(await callCommand(world, ['check', '--fresh', '1h'], { env })).toMatchObject({ code: 0 })
   const files = openStore(world)
   const database = { url: fleet.stateUrl, schema: `connector_${world.workspace}` }
-  await using publications = await openPublications({ folder, database }, files)
-  const old = await findOldExports({ dataDir: folder, files, publications, before: Date.now() + 1000 })
+  await using published = await openPublished({ folder, database }, files)
+  const old = await findOldExports({ ...published, dataDir: folder, files, before: Date.now() + 1000 })
   expect(old.map((one) => one.run)).toEqual([(await run.result()).run])
 })
 

@@ -1,11 +1,10 @@
-import { mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { allowedRoot } from '../../../core/destinations/allowed-root.ts'
 import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
 import { resolveInside } from '../../../core/storage/inside.ts'
-import { writeSet } from '../../../core/destinations/write-set.ts'
 import { createWorkplace } from './publication.ts'
 
 let world: string
@@ -84,21 +83,3 @@ test.each(['customers', 'test'])(
     expect(await readdir(elsewhere)).toEqual([])
   },
 )
-
-test('no set is written through a link that somebody left in a shared folder', async () => {
-  await symlink(elsewhere, join(shared, 'sets'))
-  await writeFile(join(elsewhere, 'own.txt'), 'theirs')
-  const set = writeSet({ folder: shared, testMode: false, run: 'a', published: [] })
-  await expect(set).rejects.toThrow(/link that leads out of/)
-  expect(await readdir(elsewhere)).toEqual(['own.txt'])
-})
-
-test('a link to what is not there yet leads where the system creates it, through the links on its way', async () => {
-  await mkdir(join(elsewhere, 'sub'))
-  await symlink(join(elsewhere, 'sub'), join(shared, 'way'))
-  await symlink('way/../new', join(shared, 'x'))
-  expect(await resolveInside({ root: shared, path: join(shared, 'x') })).toBeUndefined()
-  expect(await resolveInside({ root: elsewhere, path: join(shared, 'x') })).toBe(join(elsewhere, 'new'))
-  await writeFile(join(shared, 'x'), '')
-  expect(await readdir(elsewhere)).toContain('new')
-})

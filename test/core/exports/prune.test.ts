@@ -6,12 +6,16 @@ import type { DestinationName } from '../../../core/destinations/names.ts'
 import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
 import { pruneParts } from '../../../core/exports/parts/prune.ts'
-import { markPublished, markPublishing } from '../../../core/exports/parts/publish-record.ts'
+import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
+import { savePlan } from '../../../core/exports/saved-plan.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { cached, type SharedFolder } from '../../../core/storage/cached.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
+import type { Publication } from '../../../core/state/publications.ts'
+import { createPlan } from '../../system/export/plan.ts'
+import { publicationOf } from './record-read.ts'
 import { writePart } from './write-part.ts'
 
 const day = 24 * 3600_000
@@ -33,48 +37,44 @@ async function leaveCheckpoint(of: { shared: SharedFolder; folder: string; ended
       : { ...checkpoint, name: '00001-aaaaaaaa.00001' },
   })
 }
+const nothing = { publications: { all: () => Promise.resolve([]) } }
+
 const both: readonly DestinationName[] = ['csv', 'postgres']
 
 test('parts are kept for 14 days, of the last 3 runs, and while a finished read is missing in a destination', async () => {
   const dataDir = await newFolder()
   const shared = cached(dataDir)
   const now = Date.now()
+  const all: Publication[] = []
   const leave = async (
     run: string,
     { age, published, ended = true }: { age: number; published: readonly DestinationName[]; ended?: boolean },
   ) => {
-    const folder = join(dataDir, 'parts', run, 'customers')
-    await mkdir(folder, { recursive: true })
-    await leaveCheckpoint({ shared, folder, ended })
-    for (const destination of published)
-      await markPublished({ shared, folder }, { destination, asked: ['csv', 'postgres'] })
+    await savePlan({ dataDir, shared, plan: createPlan({ run, to: ['csv', 'postgres'] }) })
+    await leaveCheckpoint({ shared, folder: partsFolder({ dataDir, run, resource: 'customers' }), ended })
+    all.push(...published.map((destination) => publicationOf({ run, destination })))
     await utimes(join(dataDir, 'parts', run), new Date(), new Date(now - age * day))
   }
   await leave('newest', { age: 1, published: both })
-  await leave('old but of the last 3', { age: 20, published: both })
+  await leave('old-but-of-the-last-3', { age: 20, published: both })
   await leave('too', { age: 21, published: both })
   await leave('old', { age: 22, published: both })
-  await leave('old and unpublished', { age: 23, published: [] })
-  await leave('old and still missing in one', { age: 23, published: ['csv'] })
-  await leave('old and asked for once more', { age: 23, published: both })
-  await markPublishing(
-    { shared, folder: join(dataDir, 'parts', 'old and asked for once more', 'customers') },
-    { asked: ['duckdb'] },
-  )
+  await leave('old-and-unpublished', { age: 23, published: [] })
+  await leave('old-and-still-missing-in-one', { age: 23, published: ['csv'] })
   // A list that fails every night must not fill the disk.
-  await leave('old and never read to the end', { age: 23, published: [], ended: false })
+  await leave('old-and-never-read-to-the-end', { age: 23, published: [], ended: false })
   const stray = join(dataDir, 'parts', '.stray')
   await writeFile(stray, '')
   await utimes(stray, new Date(), new Date(now - 30 * day))
-  await pruneParts({ dataDir, shared, now })
+  const ofRun = ({ run }: { run?: string } = {}) => Promise.resolve(all.filter((one) => one.run === run))
+  await pruneParts({ dataDir, shared, state: { publications: { all: ofRun } }, now })
   expect((await readdir(join(dataDir, 'parts'))).toSorted()).toEqual(
     [
       '.stray',
       'newest',
-      'old and asked for once more',
-      'old and still missing in one',
-      'old and unpublished',
-      'old but of the last 3',
+      'old-and-still-missing-in-one',
+      'old-and-unpublished',
+      'old-but-of-the-last-3',
       'too',
     ].toSorted(),
   )
@@ -96,7 +96,7 @@ test('of several workers, each removes the copies that it has not used for a day
   await leave('a copy', {})
   await leave('in use', { used: 0.5 })
   await leave('from before', { isKept: false })
-  await pruneParts({ dataDir, shared, now })
+  await pruneParts({ dataDir, shared, state: nothing, now })
   expect((await readdir(join(dataDir, 'parts'))).toSorted()).toEqual(['from before', 'in use'])
 })
 
@@ -112,6 +112,6 @@ test('copies that a step is about to read are not removed under it, however long
   const old = new Date(Date.now() - 3 * day)
   for (const part of ['customers', '']) await utimes(join(folder, part), old, old)
   await fetchParts({ dataDir, shared, parts: [part] })
-  await pruneParts({ dataDir, shared, now: Date.now() })
+  await pruneParts({ dataDir, shared, state: nothing, now: Date.now() })
   expect(await readdir(join(folder, 'customers'))).toEqual(['customers.a.part'])
 })

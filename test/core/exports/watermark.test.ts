@@ -4,14 +4,15 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ListQuery } from '../../../core/billing/client.ts'
 import { toPrivacyMark } from '../../../core/exports/privacy-fingerprint.ts'
-import { moveWatermark, toSeenClaims, toSince } from '../../../core/exports/watermark.ts'
+import { type changesThrough, toSeenClaims, toSince } from '../../../core/exports/watermark.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { ListManners } from '../../../sandbox/options.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
+import { recordRead } from './record-read.ts'
 
-type Read = Parameters<typeof moveWatermark>[0]['read']
+type Read = Parameters<typeof changesThrough>[0]['read']
 
 const proven: Read = {
   verdict: 'proven',
@@ -35,7 +36,7 @@ test('a worker that publishes values hashed with another key moves no watermark'
   const state = await newState()
   const plan = createPlan({ hash: ['customers.tax_id'] })
   const publish = (readWith: string) =>
-    moveWatermark({
+    recordRead({
       deps: { state, hashKey: 'mine', destinations: new Map() },
       plan,
       resource: 'customers',
@@ -44,10 +45,8 @@ test('a worker that publishes values hashed with another key moves no watermark'
       hashedWith: toPrivacyMark({ plan, hashKey: readWith })?.key,
       published: {},
     })
-  await publish('theirs')
-  expect(await state.watermarks.all()).toEqual([])
-  await publish('mine')
-  expect(await state.watermarks.all()).toHaveLength(1)
+  expect(await publish('theirs')).toMatchObject({ changesThrough: null })
+  expect(await publish('mine')).toMatchObject({ changesThrough: expect.any(Number) })
 })
 
 describe('so that no change falls between two incremental exports', () => {
@@ -70,8 +69,8 @@ describe('so that no change falls between two incremental exports', () => {
       const time = new Date(at(to)).toISOString()
       const read = { ...proven, completeThrough: time, newestUpdated: time, ...more }
       const place = { deps, plan, resource: 'customers', destination: 'csv' } as const
-      await moveWatermark({ ...place, read, hashedWith: undefined, published: {} })
-      return (await state.watermarks.all())[0]?.at
+      const series = await recordRead({ ...place, read, hashedWith: undefined, published: {} })
+      return (await state.publications.watermark(series))?.at
     }
     const next = async (lookbackSeconds?: number) =>
       (await toSince({ deps, plan: createPlan(), lists: ['customers'], lookbackSeconds })).since.customers

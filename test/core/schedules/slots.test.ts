@@ -1,14 +1,12 @@
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { missingExports, type ScheduleSlot } from '../../../core/schedules/slots.ts'
-import {
-  findProven,
-  notePublished,
-  readPublished,
-  type PublishedNote,
-} from '../../../core/exports/publication-log.ts'
+import { findProven } from '../../../core/exports/proven.ts'
+import { openState } from '../../../core/state/open.ts'
+import type { Publication } from '../../../core/state/publications.ts'
+import { publicationOf } from '../exports/record-read.ts'
 
 const hour = 3_600_000
 const at = Date.parse('2026-11-22T05:30:00Z')
@@ -22,23 +20,10 @@ const customers = {
   ...columns,
 }
 
-const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
-  resource: 'customers',
-  destination: 'duckdb',
-  run: 'by-hand',
-  workspace: 'acc_1',
-  testMode: false,
-  verdict: 'proven',
-  mode: 'full',
-  filters: {},
-  capped: false,
-  ...columns,
-  startedAt: new Date(at + hour).toISOString(),
-  publishedAt: new Date(at + 2 * hour).toISOString(),
-  ...more,
-})
+const note = (more: Partial<Publication> = {}) =>
+  publicationOf({ run: 'by-hand', startedAt: new Date(at + hour).toISOString(), ...more })
 
-const isHeld = async (...published: PublishedNote[]) =>
+const isHeld = async (...published: Publication[]) =>
   (await missingExports({ slot, expected: [customers], published, files: undefined })).length === 0
 
 describe('a scheduled slot', () => {
@@ -90,20 +75,9 @@ describe('what was published', () => {
     return dataDir
   }
 
-  test('is read back also after a line that a crash cut short, and apart for live and test', async () => {
-    const dataDir = await folder()
-    expect(await readPublished({ dataDir, testMode: false })).toEqual([])
-    await notePublished({ dataDir, published: note({ run: 'first' }) })
-    await appendFile(join(dataDir, 'exports', 'published.jsonl'), '{"resource": "cust')
-    await notePublished({ dataDir, published: note({ run: 'second' }) })
-    await notePublished({ dataDir, published: note({ run: 'rehearsal', testMode: true }) })
-    const runs = (await readPublished({ dataDir, testMode: false })).map(({ run }) => run)
-    expect(runs).toEqual(['first', 'second'])
-  })
-
   test('is as new as its read: the latest read counts, though an older one was published later', async () => {
     const later = note({ run: 'later', startedAt: new Date(at + 3 * hour).toISOString() })
-    const older = note({ run: 'older', publishedAt: new Date(at + 9 * hour).toISOString() })
+    const older = note({ run: 'older' })
     const wanted = { ...customers, when: () => true }
     expect(await findProven({ published: [later, older], wanted, files: undefined })).toMatchObject({
       run: 'later',
@@ -111,16 +85,37 @@ describe('what was published', () => {
   })
 
   test('proves nothing once its manifest is gone, and everything again where the folder was moved whole', async () => {
+    const before = await folder()
+    const written = await openState({ folder: before })
+    const manifest = join('exports', 'customers', 'run', 'manifest.json')
+    await written.publications.add(note({ destination: 'csv', manifest: join(before, manifest) }))
+    await written.close()
+    const dataDir = join(await folder(), 'moved')
+    await rename(before, dataDir)
+    await mkdir(before)
+    const state = await openState({ folder: dataDir })
+    onTestFinished(() => state.close())
+    const published = await state.publications.all()
+    expect(published[0]?.manifest).toBe(join(dataDir, manifest))
+    const find = () =>
+      findProven({
+        published,
+        wanted: { ...customers, destination: 'csv', when: () => true },
+        files: undefined,
+      })
+    expect(await find()).toBeUndefined()
+    await mkdir(join(dataDir, manifest, '..'), { recursive: true })
+    await writeFile(join(dataDir, manifest), '{"verdict": "proven"}')
+    expect(await find()).toBeUndefined()
+  })
+
+  test('is not taken for gone where the disk does not let it be read', async () => {
     const dataDir = await folder()
-    const run = join(dataDir, 'exports', 'customers', 'run')
-    await mkdir(run, { recursive: true })
-    const manifest = join(run, 'manifest.json')
-    await notePublished({ dataDir, published: note({ destination: 'csv', manifest }) })
-    const published = await readPublished({ dataDir, testMode: false })
-    expect(published[0]?.manifest).toBe(manifest)
+    // What a failing disk answers depends on it; a folder in place of the file is an error on every one.
+    const manifest = join(dataDir, 'manifest.json')
+    await mkdir(manifest)
+    const published = [note({ destination: 'csv', manifest })]
     const wanted = { ...customers, destination: 'csv', when: () => true }
-    expect(await findProven({ published, wanted, files: undefined })).toBeUndefined()
-    await writeFile(manifest, '{"verdict": "proven"}')
-    expect(await findProven({ published, wanted, files: undefined })).toBeUndefined()
+    await expect(findProven({ published, wanted, files: undefined })).rejects.toThrow(/EISDIR/)
   })
 })

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
+import type { Publication } from '../../../core/state/publications.ts'
+import { publicationOf as note } from '../../core/exports/record-read.ts'
 import { checkFresh } from '../../../scripts/checks/fresh.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import {
@@ -222,28 +223,13 @@ describe('check', () => {
 })
 
 /** What `check --fresh 26h` finds where these were published. */
-async function checkNotes(...published: PublishedNote[]) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'fresh-'))
-  onTestFinished(() => rm(dataDir, { recursive: true }))
-  for (const one of published) await notePublished({ dataDir, published: one })
-  const found = await checkFresh({ dataDir, testMode: false, withinMs: 26 * 3_600_000, files: undefined })
+async function checkNotes(...published: Publication[]) {
+  const found = await checkFresh({
+    dataDir: '/data',
+    state: { publications: { all: () => Promise.resolve(published) } },
+    testMode: false,
+    withinMs: 26 * 3_600_000,
+    files: undefined,
+  })
   return found.map(({ check, status, message }) => [check, status === 'ok', message])
 }
-
-const note = (more: Partial<PublishedNote> = {}): PublishedNote => ({
-  resource: 'customers',
-  destination: 'duckdb',
-  run: 'run',
-  workspace: 'acc_1',
-  testMode: false,
-  verdict: 'proven',
-  mode: 'full',
-  filters: {},
-  capped: false,
-  excluded: [],
-  hashed: [],
-  forExcel: false,
-  startedAt: new Date().toISOString(),
-  publishedAt: new Date().toISOString(),
-  ...more,
-})

@@ -18,9 +18,9 @@ describe('an export whose disk takes no more', () => {
     'ends at once where a file may not grow, and the same command is proven once it may',
     { tags: ['long'] },
     async () => {
-      const world = await createWorld({ counts: { customers: 6000 }, faults: [{ kind: 'latency', ms: 150 }] })
+      const world = await createWorld({ counts: { customers: 6000 }, faults: [{ kind: 'latency', ms: 30 }] })
       await prepareWorkflowBundle()
-      // In blocks of 1,024 bytes: two thirds of the customers.
+      // In blocks of 1,024 bytes: two thirds of the customers, which are in one part.
       const through = ['bash', '-c', 'ulimit -f 1800; exec "$0" "$@"']
       const limited = startCommand(world, ['worker'], { through })
       await workerListens(world)

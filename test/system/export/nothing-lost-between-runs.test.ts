@@ -1,16 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { moveWatermark } from '../../../core/exports/watermark.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import { openState } from '../../../core/state/open.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { putFile, quick, startImport } from '../import/world.ts'
-import { createPlan } from './plan.ts'
 import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
 
 const incremental = { mode: 'incremental', lookbackSeconds: 0 } as const
@@ -129,70 +124,5 @@ describe('what changed between two incremental exports is in the second', () => 
     const rows = await rowsOf(await run(input), 'customers')
     expect(rows).toHaveLength(150)
     expect(rows.filter(({ email }) => email?.includes('@')).length).toBeGreaterThan(100)
-  })
-})
-
-describe('a watermark', () => {
-  async function openWatermarks() {
-    const folder = await mkdtemp(join(tmpdir(), 'watermarks-'))
-    const state = await openState({ folder })
-    onTestFinished(async () => {
-      await state.close()
-      await rm(folder, { recursive: true })
-    })
-    return { state, hashKey: '', destinations: new Map() }
-  }
-  const at = Date.parse('2026-11-20T00:00:00Z')
-  const proven = {
-    verdict: 'proven',
-    clock: 'service',
-    completeThrough: new Date(at).toISOString(),
-    newestUpdated: new Date(at + 1).toISOString(),
-    hiddenFound: false,
-  } as const
-
-  async function openMoves() {
-    const deps = await openWatermarks()
-    const { watermarks } = deps.state
-    const moves: number[] = []
-    const noted = {
-      ...watermarks,
-      move: (to: Parameters<typeof watermarks.move>[0]) => (moves.push(to.to), watermarks.move(to)),
-    }
-    const state = { ...deps.state, watermarks: noted }
-    const publish = (since: number | undefined, read: Parameters<typeof moveWatermark>[0]['read'] = proven) =>
-      moveWatermark({
-        deps: { ...deps, state },
-        plan: createPlan({ since: since === undefined ? {} : { customers: since } }),
-        resource: 'customers',
-        destination: 'csv',
-        read,
-        hashedWith: undefined,
-        published: {},
-      })
-    return { moves, publish }
-  }
-
-  test('goes no further than the newest `updated` that the list showed before the read', async () => {
-    const { moves, publish } = await openMoves()
-    await publish(undefined, { ...proven, newestUpdated: new Date(at - 600_000).toISOString() })
-    expect(moves).toEqual([at - 600_000])
-  })
-
-  test('does not move where nothing was promised, or no `updated` was shown', async () => {
-    const { moves, publish } = await openMoves()
-    const { newestUpdated: _none, ...unseen } = proven
-    await publish(undefined, unseen)
-    await publish(undefined, { ...proven, verdict: 'unproven', completeThrough: null })
-    expect(moves).toEqual([])
-  })
-
-  test('does not move where what came before was never published there', async () => {
-    const { moves, publish } = await openMoves()
-    await publish(at - 1000)
-    expect(moves).toEqual([])
-    await publish(undefined)
-    await publish(at - 1000)
-    expect(moves).toEqual([at, at])
   })
 })

@@ -181,5 +181,5 @@ test('a folder on the command line is the caller’s own', async () => {
   const env = { INIT_CWD: elsewhere }
   const { code } = await callCommand(world, ['export', 'plans', '--out', 'mine'], { env })
   expect(code).toBe(0)
-  expect(await readdir(join(elsewhere, 'mine'))).toEqual(['plans', 'sets'])
+  expect(await readdir(join(elsewhere, 'mine'))).toEqual(['plans'])
 })

@@ -6,38 +6,21 @@ import { reportFile } from '../../../core/exports/report-files.ts'
 import { replaceFile } from '../../../core/storage/durable.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { nameExport } from '../../../core/exports/name.ts'
-import { notePublished, type PublishedNote } from '../../../core/exports/publication-log.ts'
-
-const note = (more: Partial<PublishedNote>): PublishedNote => ({
-  resource: 'plans',
-  destination: 'csv',
-  run: 'typed',
-  workspace: 'acc_1',
-  testMode: false,
-  verdict: 'proven',
-  mode: 'full',
-  filters: {},
-  capped: false,
-  excluded: [],
-  hashed: [],
-  forExcel: false,
-  startedAt: '2026-03-01T03:00:00.000Z',
-  publishedAt: '2026-03-01T03:01:00.000Z',
-  ...more,
-})
+import type { Publication } from '../../../core/state/publications.ts'
+import { publicationOf } from '../../core/exports/record-read.ts'
 
 /** A data folder in which runs have published, and whose parts are pruned. */
-async function createFolder(published: readonly Partial<PublishedNote>[], reported: readonly string[] = []) {
+async function createFolder(published: readonly Partial<Publication>[], reported: readonly string[] = []) {
   const dataDir = await mkdtemp(join(tmpdir(), 'run-name-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
-  for (const one of published) await notePublished({ dataDir, published: note(one) })
   for (const run of reported) await replaceFile(reportFile({ dataDir, run, ending: '.json' }), '{}')
-  const shared = cached(dataDir)
+  const all = () => Promise.resolve(published.map((one) => publicationOf({ run: 'typed', ...one })))
+  const of = { dataDir, shared: cached(dataDir), state: { publications: { all } } }
   return async (workflowId: string, runId = 'second') =>
-    nameExport({ dataDir, shared, execution: { workflowId, runId } })
+    nameExport({ ...of, execution: { workflowId, runId } })
 }
 
-test.each<[string, Partial<PublishedNote>]>([
+test.each<[string, Partial<Publication>]>([
   ['as files', { destination: 'csv', manifest: '/elsewhere/plans/typed/manifest.json' }],
   ['to a warehouse', { destination: 'postgres', place: 'schema billing of b' }],
   ['test data', { destination: 'duckdb', testMode: true }],

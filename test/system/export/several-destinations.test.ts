@@ -55,12 +55,6 @@ describe('a destination that fails', () => {
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
     const told = await callCommand(world, ['report', run])
     expect(told.stdout).toContain(`connector publish ${run} --to postgres`)
-    // What a destination still lacks is kept for it.
-    const note = JSON.parse(
-      await readFile(join(world.dataDir, 'parts', run, 'plans', 'published.json'), 'utf8'),
-    ) as object
-    expect(note).toMatchObject({ destinations: ['csv'], asked: ['postgres', 'csv'] })
-
     const again = await callCommand(world, ['publish', run, '--to', 'postgres,duckdb', '--json'])
     expect(again.code).toBe(1)
     expect(JSON.parse(again.stdout)).toMatchObject({

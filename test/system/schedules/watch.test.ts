@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { readPublished } from '../../../core/exports/publication-log.ts'
+import { openState } from '../../../core/state/open.ts'
 import { toExpected } from '../../../core/schedules/expected-exports.ts'
 import { missingExports } from '../../../core/schedules/slots.ts'
 import { callCommand } from '../command-line/call-command.ts'
@@ -193,7 +193,9 @@ describe('the watch', () => {
       const run = await startRun({ client, world, input, name })
       expect((await run.result()).verdict).toBe('proven')
       off = 0
-      const published = await readPublished({ dataDir: world.dataDir, testMode: false })
+      const state = await openState({ folder: world.dataDir, readOnly: true })
+      const published = await state.publications.all({ testMode: false })
+      await state.close()
       const missing = (slot: { at: number; workflowId: string }) =>
         missingExports({
           slot: { next: slot.at + 1_800_000, jitterMs: 0, ...slot },

@@ -13,6 +13,7 @@ import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
 import { transact } from '../../../core/state/transact.ts'
 import { leaseOf, senderOf } from '../../core/state/sender-of.ts'
+import { publicationOf } from '../../core/exports/record-read.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 
@@ -56,8 +57,7 @@ async function embedded() {
     owner: { workflowId: 'w', runId: 'x' },
     isClosed: async () => false,
   })
-  const key = { ...space, resource: 'customers', filter: '', destination: 'csv' }
-  await state.watermarks.move({ key, to: 9, run: 'r' })
+  await state.publications.add(publicationOf({ changesThrough: 9 }))
   const { storeId } = state
   const rows = await rowsOf(state)
   await state.close()
@@ -67,7 +67,7 @@ async function embedded() {
 const rowsOf = async (state: State) =>
   (await Array.fromAsync(state.ledger.rows({ run: 'r' }))).map((row) => ({ ...row, id: 0 }))
 
-test('move-state takes every row, the leases, the watermarks and the id of the store along', async () => {
+test('move-state takes every row, the leases, the publications and the id of the store along', async () => {
   const { folder, storeId, rows, sender } = await embedded()
   const database = newDatabase()
   expect(await moveState({ folder, database })).toMatchObject({ changes: 2_500 })
@@ -77,7 +77,7 @@ test('move-state takes every row, the leases, the watermarks and the id of the s
   const expected = rows.map((row) => ({ ...row, answer: row.answer?.replace('\0', '\uFFFD') ?? null }))
   expect(await rowsOf(state)).toEqual(expected)
   expect(await state.leases.holder({ name: 'import r' })).toEqual({ workflowId: 'w', runId: 'x' })
-  expect(await state.watermarks.all()).toMatchObject([{ resource: 'customers', at: 9 }])
+  expect(await state.publications.all()).toMatchObject([{ resource: 'customers', changesThrough: 9 }])
   const second = (await state.ledger.row({ run: 'r', row: 2 }))!
   expect(await state.ledger.claim({ sender, id: second.id, sends: 0, at: 6 })).toMatchObject({ row: 2 })
 })
@@ -148,10 +148,9 @@ test('a state is not moved to where another worker is, or has left watermarks', 
   const worker = await joinStore({ store: other.shared!, folder: elsewhere })
   await expect(moveState({ folder, database })).rejects.toThrow(`(data folder ${elsewhere} on `)
   await worker[Symbol.asyncDispose]()
-  const key = { ...space, resource: 'plans', filter: '', destination: 'csv' }
-  await other.watermarks.move({ key, to: 5, run: 'theirs' })
+  await other.publications.add(publicationOf({ resource: 'plans' }))
   await expect(moveState({ folder, database })).rejects.toThrow('two states cannot be merged')
-  expect(await other.watermarks.all()).toMatchObject([{ resource: 'plans', at: 5 }])
+  expect(await other.publications.all()).toMatchObject([{ resource: 'plans' }])
   await openAndClose(folder)
 })
 

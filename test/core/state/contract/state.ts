@@ -4,13 +4,13 @@ import { openState } from '../../../../core/state/open.ts'
 import { describeLeases } from './leases.ts'
 import { describeLedger } from './ledger.ts'
 import type { NewPlace } from './place.ts'
-import { describeWatermarks } from './watermarks.ts'
+import { describePublications } from './publications.ts'
 
 /** What every state promises, in a file or on PostgreSQL. */
 export function describeState(newPlace: NewPlace): void {
   describeLedger(newPlace)
   describeLeases(newPlace)
-  describeWatermarks(newPlace)
+  describePublications(newPlace)
 
   test('keeps its id and its rows from one opening to the next', async () => {
     const place = await newPlace()
