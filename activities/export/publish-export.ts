@@ -1,6 +1,5 @@
 import type { DestinationName } from '../../core/destinations/names.ts'
-import { leasesOf } from '../../core/exports/leases.ts'
-import type { ExportPlan } from '../../core/exports/plan.ts'
+import { type ExportPlan, leasesOf } from '../../core/exports/plan.ts'
 import { isWhole } from '../../core/exports/proven.ts'
 import { publishRead } from '../../core/exports/publish.ts'
 import type { PublishAgain } from '../../core/exports/input.ts'

@@ -11,11 +11,10 @@ import { resolveInside } from '../storage/inside.ts'
 import { exportNextSteps } from './next-steps.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/fetch-parts.ts'
-import { missingPart } from './parts/part-names.ts'
+import { missingPart } from './parts/chunks.ts'
 import { partsFolder } from './parts/read-folder.ts'
 import type { ExportPlan } from './plan.ts'
-import { type ExportReport, publishedOf, type ResourceResult, toReport } from './report.ts'
-import { reportFile } from './report-files.ts'
+import { type ExportReport, publishedOf, reportFile, type ResourceResult, toReport } from './report.ts'
 import { toExportView } from './view.ts'
 
 /**

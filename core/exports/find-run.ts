@@ -7,8 +7,7 @@ import { parseStepInput, runFolder } from '../runs/known-run.ts'
 import { resolveInside } from '../storage/inside.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { publishAgainFields } from './input.ts'
-import type { ExportPlan } from './plan.ts'
-import { loadPlan } from './saved-plan.ts'
+import { type ExportPlan, loadPlan } from './plan.ts'
 
 interface Place {
   dataDir: string

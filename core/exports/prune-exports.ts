@@ -7,7 +7,7 @@ import { isAddress, type Publication, type PublishedState } from '../state/publi
 import type { SharedFolder } from '../storage/cached.ts'
 import { hasUnpublished } from './parts/prune.ts'
 import { findProven, manifestAt } from './proven.ts'
-import { loadPlan } from './saved-plan.ts'
+import { loadPlan } from './plan.ts'
 
 /** A published folder that is no longer needed. */
 export interface OldExport {

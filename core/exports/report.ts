@@ -1,7 +1,9 @@
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { DestinationName } from '../destinations/names.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import type { ExportPlan } from './plan.ts'
+import { toFileName } from '../storage/file-name.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 
 type Resource = ExportPlan['resources'][number]
 
@@ -208,4 +210,21 @@ function toItems(result: ResourceResult): ExportedItem[] {
     ...(result.failed ?? []).map(({ destination, error }) => without('failed', destination, [error])),
     ...(result.unpublished ?? []).map((destination) => without('stopped', destination, [])),
   ]
+}
+
+const folderOf = (dataDir: string) => join(dataDir, 'exports', 'reports')
+
+type Ending = '.json' | '.html' | '.missing.csv'
+
+/** The path of an export's report, which outlives the parts of its run. */
+export const reportFile = (of: { dataDir: string; run: string; ending: Ending }): string =>
+  join(folderOf(of.dataDir), `${toFileName(of.run)}${of.ending}`)
+
+/** The folder names of all runs that have a report. */
+export async function foldersReported(of: {
+  dataDir: string
+  shared: SharedFolder
+}): Promise<ReadonlySet<string>> {
+  const names = await of.shared.list(folderOf(of.dataDir))
+  return new Set(names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : [])))
 }

@@ -3,14 +3,15 @@ import { allowedRoot } from '../destinations/allowed-root.ts'
 import type { Destination } from '../destinations/destination.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
-import type { Execution } from '../runs/name.ts'
-import type { PublishedState } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
-import type { SharedFolder } from '../storage/cached.ts'
 import type { PublishingInput } from './input.ts'
-import { nameExport } from './name.ts'
 import { refuseMissing, type ExportPlan } from './plan.ts'
 import { refuseOtherPrivacy } from './privacy-fingerprint.ts'
+import { type Execution, nameRun } from '../runs/name.ts'
+import type { PublishedState } from '../state/publications.ts'
+import { toFileName } from '../storage/file-name.ts'
+import type { SharedFolder } from '../storage/cached.ts'
+import { foldersReported } from './report.ts'
 
 interface Deps {
   dataDir: string
@@ -58,4 +59,19 @@ export async function startPlan(options: {
   }
   await refuseOtherPrivacy({ ...deps, plan })
   return plan
+}
+
+/**
+ * Names an export or a fetch. A name stays taken after its parts are pruned, because the report and the published
+ * data outlive them.
+ */
+export async function nameExport(of: {
+  dataDir: string
+  shared: SharedFolder
+  state: PublishedState
+  execution: Execution
+}): Promise<string> {
+  const published = new Set((await of.state.publications.all()).map(({ run }) => toFileName(run)))
+  const taken = published.union(await foldersReported(of))
+  return await nameRun({ ...of, taken })
 }

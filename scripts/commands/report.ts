@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { readFile } from 'node:fs/promises'
-import type { ExportReport } from '../../core/exports/report.ts'
-import { reportFile } from '../../core/exports/report-files.ts'
+import { type ExportReport, reportFile } from '../../core/exports/report.ts'
 import { newestRun } from '../runs/newest-run.ts'
 import { reportExport } from '../runs/report-export.ts'
 import { planOf, savedRecovery } from '../runs/saved-plan.ts'

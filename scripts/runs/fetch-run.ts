@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
-import { reportFile } from '../../core/exports/report-files.ts'
+import { reportFile } from '../../core/exports/report.ts'
 import { filesOf, type StoredInput } from '../../core/imports/input-files.ts'
 import { runFiles } from '../../core/imports/plan.ts'
 import { runRooms } from '../../core/runs/step-folder.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { toFileName } from '../../core/storage/file-name.ts'
-import { reportFile } from '../../core/exports/report-files.ts'
+import { reportFile } from '../../core/exports/report.ts'
 import { importFolder, recoveryFolder } from './run-folders.ts'
 import { isRunKept, type RunPlaces, sharedFiles } from './fetch-run.ts'
 import type { Terminal } from '../terminal/terminal.ts'

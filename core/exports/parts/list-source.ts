@@ -10,7 +10,7 @@ import { isRecord } from '../../reading/record.ts'
 import type { RangeState } from '../../reading/range-state.ts'
 import { fetchParts } from './fetch-parts.ts'
 import { findRepeatedIds, openIdSet, type WrittenSet } from './written-ids.ts'
-import { rejectedPart } from './part-names.ts'
+import { rejectedPart } from './chunks.ts'
 import type { Source, SourceSetup } from './source.ts'
 
 type ListSetup = Pick<SourceSetup, 'deps' | 'plan' | 'billing' | 'cancelled'> & { resource: ListName }

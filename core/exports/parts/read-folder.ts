@@ -2,12 +2,15 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { allResources, type ResourceName } from '../../billing/resources/lists.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
-import type { SharedFolder } from '../../storage/cached.ts'
 import { toFileName } from '../../storage/file-name.ts'
 import { PrivacyRefusedError, toTables, UnknownFieldError } from '../../tables/privacy.ts'
 import type { Table } from '../../tables/table.ts'
-import type { ExportPlan } from '../plan.ts'
 import { toPrivacyMark } from '../privacy-fingerprint.ts'
+import { utimes } from 'node:fs/promises'
+import type { SharedFolder } from '../../storage/cached.ts'
+import { orMissing } from '../../storage/system-errors.ts'
+import type { ExportPlan } from '../plan.ts'
+import { latestCheckpoint } from './checkpoint.ts'
 
 export const partsFolder = (options: { dataDir: string; run: string; resource: string }) =>
   join(options.dataDir, 'parts', toFileName(options.run), options.resource)
@@ -124,4 +127,31 @@ function fingerprintOf(options: ReadOptions): string | undefined {
     if (error instanceof PrivacyRefusedError || error instanceof UnknownFieldError) return undefined
     throw error
   }
+}
+
+/** A resource that a run has read completely, and the checkpoint to publish. */
+export interface KeptRead {
+  resource: ExportPlan['resources'][number]
+  checkpoint: string
+}
+
+/** Finds the completed reads of a run, which are kept for another 14 days from now on. */
+export async function reserveParts(options: {
+  dataDir: string
+  shared: SharedFolder
+  plan: ExportPlan
+}): Promise<KeptRead[]> {
+  const { dataDir, shared, plan } = options
+  const { run, resources } = plan
+  const found: KeptRead[] = []
+  for (const resource of resources) {
+    const folder = partsFolder({ dataDir, run, resource })
+    const last = await latestCheckpoint({ shared, folder })
+    if (last?.outcome === undefined) continue
+    found.push({ resource, checkpoint: last.name })
+  }
+  const now = new Date()
+  // Parts are pruned by the age of the run's folder.
+  if (found.length > 0) await orMissing(utimes(partsFolder({ dataDir, run, resource: '' }), now, now))
+  return found
 }

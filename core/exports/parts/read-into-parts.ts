@@ -15,10 +15,9 @@ import {
 } from './checkpoint.ts'
 import type { ExportPlan } from '../plan.ts'
 import type { WrittenSet } from './written-ids.ts'
-import { openChunks } from './chunks.ts'
+import { missingPart, openChunks, rejectedPart } from './chunks.ts'
 import { readFromIds } from './id-source.ts'
 import { type FirstLook, readFromList, readFromRange } from './list-source.ts'
-import { missingPart, rejectedPart } from './part-names.ts'
 import type { ReadDeps, Source, SourceSetup, SourceStep } from './source.ts'
 
 /** After either, there is a checkpoint. What was read since is read again after a crash. */

@@ -17,7 +17,7 @@ import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges
 import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import type { ReadDeps } from '../../../core/exports/parts/source.ts'
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
-import { loadPlan, savePlan } from '../../../core/exports/saved-plan.ts'
+import { loadPlan, savePlan } from '../../../core/exports/plan.ts'
 import type { RangePlan } from '../../../core/reading/plan-read.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
