@@ -129,12 +129,15 @@ function toValue(table: WarehouseTable, column: WarehouseColumn): string {
   return kind === 'text' ? quote(cell) : `cast(${quote(cell)} as ${types[kind]})`
 }
 
-/** NULL for a number that is too large or too fine: DuckDB would round it. */
+/** DuckDB takes no more digits before an exponent, and drops the rest. */
+const mostDigits = 38
+
+/** NULL for a number that is too large, too fine or too long: DuckDB would round it. */
 function toDecimal(cell: string): string {
   // Casting text to a DECIMAL of more than 18 digits takes 9 to 16 µs, to a smaller one 0.1 µs (DuckDB 1.5.6).
   return `case when regexp_full_match(${cell}, '-?[0-9]{1,10}([.][0-9]{1,8}0*)?')
     then cast(cast(${cell} as DECIMAL(18,8)) as ${types.decimal})
-    when ${decimalPlaces(cell)} <= 8 then try_cast(${cell} as ${types.decimal}) end`
+    when length(${cell}) <= ${mostDigits} and ${decimalPlaces(cell)} <= 8 then try_cast(${cell} as ${types.decimal}) end`
 }
 
 /**
