@@ -81,8 +81,6 @@ export interface Published {
   location: string
   /** The path or address of the manifest, if the destination keeps one. */
   manifestPath?: string
-  /** The path or address of the page that shows the manifest. */
-  page?: string
   /**
    * False if this run was already published here. Nothing was changed then, except for deletes that had been
    * held back and that this publication allows.

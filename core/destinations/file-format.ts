@@ -1,11 +1,5 @@
-import { createHash } from 'node:crypto'
-import { join } from 'node:path'
-import { pageName } from '../runs/view/view.ts'
-import { toReportPage } from '../runs/view/html.ts'
-import { writeNew } from '../storage/durable.ts'
 import type { Destination, Publication } from './destination.ts'
 import { PublishedOtherwiseError } from './errors.ts'
-import { toManifestView } from './manifest/manifest-view.ts'
 import { isSameRead, type Manifest } from './manifest/manifest.ts'
 import { rowsOf } from './parts/check-parts.ts'
 import { isSameParts } from './parts/read-parts.ts'
@@ -43,21 +37,4 @@ export function refuseOtherwise(of: { publication: Publication; existing: Manife
     `${where} holds this run already, of another read or with other files than these parts make. What is` +
       ' published is never changed: start a new run, or publish to another folder (--out).',
   )
-}
-
-/** Writes the page that shows the manifest. It is written first, because the manifest holds its checksum. */
-export async function writePage({
-  manifest,
-  folder,
-}: {
-  manifest: Manifest
-  folder: string
-}): Promise<NonNullable<Manifest['report']>> {
-  const page = Buffer.from(toReportPage(toManifestView(manifest)))
-  await writeNew(join(folder, pageName), page)
-  return {
-    path: pageName,
-    bytes: page.length,
-    sha256: createHash('sha256').update(page).digest('hex'),
-  }
 }

@@ -1,12 +1,11 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { pageName } from '../runs/view/view.ts'
 import { removeTemporaries, syncPath, temporaryName, writeNew } from '../storage/durable.ts'
 import { orMissing } from '../storage/system-errors.ts'
 import { refuseLinkOut } from './allowed-root.ts'
 import type { Publication, Published } from './destination.ts'
 import { refuseIncomplete } from './errors.ts'
-import { type FileFormat, refuseOtherwise, writePage } from './file-format.ts'
+import { type FileFormat, refuseOtherwise } from './file-format.ts'
 import { filesOf, manifestName, type Manifest } from './manifest/manifest.ts'
 import { readManifest } from './manifest/read-manifest.ts'
 import { toManifest } from './manifest/to-manifest.ts'
@@ -43,7 +42,6 @@ export async function publishToFolder(place: Place): Promise<Published> {
     manifest,
     location: folder,
     manifestPath: join(folder, manifestName),
-    page: join(folder, pageName),
     fresh: existing === undefined,
   }
 }
@@ -66,8 +64,7 @@ async function show({ format, publication, folder }: Place): Promise<Manifest> {
   try {
     const arrived = await format.stage(publication, staged)
     onStep?.('staged')
-    const told = toManifest({ publication, destination: format.name, arrived })
-    const manifest = { ...told, report: await writePage({ manifest: told, folder: staged }) }
+    const manifest = toManifest({ publication, destination: format.name, arrived })
     await writeNew(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
     await syncPath(staged)
     onStep?.('counted')

@@ -71,10 +71,9 @@ async function refuseForeign(options: {
     .map(({ resource }) => resource))
     if (!plan.resources.includes(resource))
       throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
-  for (const { manifest, page = '' } of results.flatMap(publishedOf))
-    for (const path of [manifest, page])
-      if (path !== '' && !(await liesIn(root, path)))
-        throw new InvalidInput(`results: the manifest or page ${path} does not lie in ${root}.`)
+  for (const { manifest } of results.flatMap(publishedOf))
+    if (manifest !== '' && !(await liesIn(root, manifest)))
+      throw new InvalidInput(`results: the manifest ${manifest} does not lie in ${root}.`)
 }
 
 async function liesIn(root: string, manifest: string): Promise<boolean> {

@@ -60,7 +60,7 @@ export async function publishRead(
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
   const done = await to.publish({ ...publication, ...(store !== undefined && { store }), signal })
-  const { manifest, manifestPath, location, page } = done
+  const { manifest, manifestPath, location } = done
   const outcome = outcomeOf(checkpoint)
   const place = placeOf(plan, destination)
   const series = await seriesOf({ deps, plan, resource, destination })
@@ -113,7 +113,6 @@ export async function publishRead(
     heldBack: deletes?.heldBack ?? 0,
     where: location,
     manifest: manifestPath ?? '',
-    ...(page !== undefined && { page }),
     warnings,
     ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
   }

@@ -33,8 +33,6 @@ export interface PublishedExport {
   where: string
   /** Path of the manifest; empty where the destination keeps none (a warehouse). */
   manifest: string
-  /** Path of the page that shows the manifest. */
-  page?: string
   /** What a person has to decide: deletes that were held back. */
   warnings: string[]
   /** Set for a fetch: the ids that do not exist, with the first few listed. */
@@ -166,7 +164,6 @@ interface ExportedItem {
   where: string | null
   folder: string | null
   manifest: string | null
-  report: string | null
 }
 
 export function toDocument(report: ExportReport): ExportDocument {
@@ -196,16 +193,15 @@ function toItems(result: ResourceResult): ExportedItem[] {
     where: null,
     folder: null,
     manifest: null,
-    report: null,
   })
   if ('error' in result) return [without('failed', null, [result.error])]
   if ('stopped' in result) return [without('stopped', null, [])]
   return [
     ...result.published.map((published): ExportedItem => {
-      const { missing: _missing, capped: _capped, heldBack: _heldBack, page, ...item } = published
+      const { missing: _missing, capped: _capped, heldBack: _heldBack, ...item } = published
       const manifest = item.manifest === '' ? null : item.manifest
       const folder = manifest === null ? null : dirname(manifest)
-      return { ...item, folder, manifest, report: page ?? null }
+      return { ...item, folder, manifest }
     }),
     ...(result.failed ?? []).map(({ destination, error }) => without('failed', destination, [error])),
     ...(result.unpublished ?? []).map((destination) => without('stopped', destination, [])),

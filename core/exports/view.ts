@@ -7,7 +7,7 @@ const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdi
   proven: {
     word: 'proven',
     tone: 'good',
-    meaning: 'Each read is proven; its own page says of which records, and up to which moment.',
+    meaning: 'Each read is proven; its manifest says of which records, and up to which moment.',
   },
   unproven: {
     word: 'unproven',
@@ -43,16 +43,14 @@ export function toExportView(report: ExportReport): View {
     ...(folder !== undefined && {
       folder,
       page,
-      files: published.flatMap(({ page: path, resource, destination }) =>
-        path === undefined
-          ? []
-          : [{ name: toLink({ folder, store, path }), about: `${resource}, ${destination}` }],
+      files: published.flatMap(({ manifest: path, resource, destination }) =>
+        path === '' ? [] : [{ name: toLink({ folder, store, path }), about: `${resource}, ${destination}` }],
       ),
     }),
   }
 }
 
-/** A link from the run's page to that of one export; in a store, from the page's copy there. */
+/** A link from the run's page to a manifest; in a store, from the page's copy there. */
 const toLink = ({ folder, store, path }: { folder: string; store: string | undefined; path: string }) =>
   store !== undefined && path.startsWith(`${store}/exports/`)
     ? `../${path.slice(`${store}/exports/`.length)}`

@@ -162,8 +162,6 @@ export const manifestSchema = z.preprocess(
     lost: z.record(z.string(), z.string()).exactOptional(),
     /** What a person should check despite the verdict, one sentence each. */
     warnings: z.array(z.string()).exactOptional(),
-    /** The page that shows the manifest, if the destination keeps files. */
-    report: fileSchema.omit({ rows: true }).exactOptional(),
     publishedAt: z.iso.datetime(),
     versions: z.record(z.string(), z.string()),
   }),
@@ -178,12 +176,8 @@ function withPresentNames(manifest: unknown): unknown {
 }
 
 /** All files of a published export but the manifest itself. */
-export const filesOf = (of: Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'report'>) => [
-  ...[...of.tables, of.rejected, ...(of.missing === undefined ? [] : [of.missing])].flatMap(
-    ({ files }) => files,
-  ),
-  ...(of.report === undefined ? [] : [of.report]),
-]
+export const filesOf = ({ tables, rejected, missing }: Pick<Manifest, 'tables' | 'rejected' | 'missing'>) =>
+  [...tables, rejected, ...(missing === undefined ? [] : [missing])].flatMap(({ files }) => files)
 
 /**
  * Whether a published export came from the read being published. Another read may find the same rows but

@@ -6,7 +6,7 @@ import { proveOnce } from '../../storage/prove-store.ts'
 import { refuseLinkOut } from '../allowed-root.ts'
 import type { Publication, Published } from '../destination.ts'
 import { refuseIncomplete } from '../errors.ts'
-import { type FileFormat, refuseOtherwise, type StagedFiles, writePage } from '../file-format.ts'
+import { type FileFormat, refuseOtherwise, type StagedFiles } from '../file-format.ts'
 import { filesOf, manifestName, type Manifest } from '../manifest/manifest.ts'
 import { readStoredManifest } from '../manifest/read-manifest.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
@@ -48,7 +48,6 @@ export async function publishToStore(place: Place): Promise<Published> {
     manifest,
     location: store.locate(path),
     manifestPath: store.locate(`${path}/${manifestName}`),
-    ...(manifest.report !== undefined && { page: store.locate(`${path}/${manifest.report.path}`) }),
     fresh,
   }
 }
@@ -69,21 +68,18 @@ const refuseOther = (place: Place, existing: Manifest) =>
 async function show(place: Place, path: string): Promise<{ manifest: Manifest; fresh: boolean }> {
   const { format, publication, store } = place
   const { signal, onStep } = publication
-  const shown = await withStaged(place, path, async ({ arrived, folder, keep }) => {
+  const shown = await withStaged(place, path, async ({ arrived, keep }) => {
     const files = filesOf(arrived)
     for (const file of files) await keep(file)
     onStep?.('staged')
-    const told = toManifest({ publication, destination: format.name, arrived: withContentNames(arrived) })
-    const page = await writePage({ manifest: told, folder })
-    await keep(page)
-    const manifest = { ...told, report: { ...page, path: contentName(page) } }
+    const manifest = toManifest({ publication, destination: format.name, arrived: withContentNames(arrived) })
     onStep?.('counted')
     signal?.throwIfAborted()
     if (!(await store.create(`${path}/${manifestName}`, `${JSON.stringify(manifest, null, 2)}\n`)))
       return undefined
     // A prune of an earlier publication of this run may have removed some before the manifest was there.
     const missing = await findMissing(store, { path, manifest })
-    for (const file of [...files, page]) if (missing.has(contentName(file))) await keep(file)
+    for (const file of files) if (missing.has(contentName(file))) await keep(file)
     if (missing.size > 0) await refuseLost(store, path)
     return manifest
   })
@@ -102,13 +98,11 @@ async function show(place: Place, path: string): Promise<{ manifest: Manifest; f
  * @throws {PublishedOtherwiseError} one that is missing cannot be made again: DuckDB writes Parquet in another order each time
  */
 async function restoreFiles(place: Place, of: { path: string; manifest: Manifest }): Promise<void> {
-  const { path, manifest } = of
+  const { path } = of
   const missing = await findMissing(place.store, of)
   if (missing.size === 0) return
-  await withStaged(place, path, async ({ arrived, folder, keep }) => {
-    const { report: _, ...told } = manifest
-    for (const file of [...filesOf(arrived), await writePage({ manifest: told, folder })])
-      if (missing.delete(contentName(file))) await keep(file)
+  await withStaged(place, path, async ({ arrived, keep }) => {
+    for (const file of filesOf(arrived)) if (missing.delete(contentName(file))) await keep(file)
   })
   await refuseLost(place.store, path)
   refuseIncomplete({ missing: [...missing], where: place.store.locate(path) })
@@ -132,7 +126,6 @@ async function findMissing(store: FileStore, { path, manifest }: { path: string;
 
 interface StagedExport {
   arrived: StagedFiles
-  folder: string
   /** Keeps a file of the folder under its content name. */
   keep: (file: { path: string; sha256: string }) => Promise<void>
 }
@@ -155,7 +148,7 @@ async function withStaged<T>(
     await store.put(`${path}/${contentName(file)}`, join(staged, file.path), { signal })
   }
   try {
-    return await work({ arrived: await format.stage(publication, staged), folder: staged, keep })
+    return await work({ arrived: await format.stage(publication, staged), keep })
   } finally {
     await rm(staged, { recursive: true, force: true })
   }

@@ -52,7 +52,6 @@ describe('an export in Parquet files', () => {
       'customer_contacts.parquet',
       'customers.parquet',
       'manifest.json',
-      'report.html',
     ])
     const beside = (await readdir(join(workplace.exports, 'parquet', 'customers'))).toSorted()
     expect(beside).toEqual(['export-customers-2026-03-01', 'latest', 'latest-proven'])

@@ -81,14 +81,11 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
     }
 
     test('names its files by what they hold, and the pointers name the files', async () => {
-      const { location, manifestPath, page, manifest } = await publish({ run: 'night' })
+      const { location, manifestPath, manifest } = await publish({ run: 'night' })
       expect(location).toBe(store.locate('exports/customers/night'))
       expect(manifestPath).toBe(store.locate('exports/customers/night/manifest.json'))
       const [file] = manifest.tables[0]!.files
       expect(file!.path).toBe(`customers-${file!.sha256.slice(0, 12)}.csv`)
-      expect(page).toBe(
-        store.locate(`exports/customers/night/report-${manifest.report!.sha256.slice(0, 12)}.html`),
-      )
       expect(await pointer('latest-proven')).toMatchObject({
         run: 'night',
         manifest: 'night/manifest.json',
@@ -99,7 +96,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         'exports/customers/night',
       )
       const stored = (await store.list('exports/customers/night')).map(({ path }) => path)
-      expect(stored).toHaveLength(4)
+      expect(stored).toHaveLength(3)
       expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
     })
 
@@ -257,7 +254,6 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect(order).toEqual([
         'exports/customers/night/customers.csv',
         'exports/customers/night/customer_contacts.csv',
-        'exports/customers/night/report.html',
         'exports/customers/night/manifest.json',
         'exports/customers/latest.json',
         'exports/customers/latest-proven.json',

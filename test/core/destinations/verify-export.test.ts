@@ -46,24 +46,6 @@ describe('an export held against its manifest', () => {
     expect(await problems()).toEqual([])
   })
 
-  test('has a page that says what the manifest says, and another page is a problem', async () => {
-    const page = await readFile(join(folder, 'report.html'), 'utf8')
-    expect(page).toContain('proven</strong>')
-    await edit('report.html', (text) => text.replaceAll('proven', 'PROVEN'))
-    expect(await problems()).toEqual(['report.html is not as it was published: its SHA-256 sum is another.'])
-    await rm(join(folder, 'report.html'))
-    expect(await problems()).toEqual(['report.html is missing.'])
-  })
-
-  test('of a version that wrote no page is as it was published', async () => {
-    await rm(join(folder, 'report.html'))
-    await edit('manifest.json', (text) => {
-      const { report: _, ...manifest } = JSON.parse(text) as Manifest
-      return JSON.stringify(manifest)
-    })
-    expect(await problems()).toEqual([])
-  })
-
   test('lacks a file', async () => {
     await rm(join(folder, 'subscription_lines.csv'))
     await rm(join(folder, 'rejected.jsonl'))

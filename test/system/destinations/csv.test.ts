@@ -86,7 +86,7 @@ describe('an export in CSV files', () => {
       ['{"id":"p2"}'],
     ])
     const { location, manifestPath } = await publish(publication)
-    expect(await readdir(location)).toEqual(['manifest.json', 'plan_tiers.csv', 'plans.csv', 'report.html'])
+    expect(await readdir(location)).toEqual(['manifest.json', 'plan_tiers.csv', 'plans.csv'])
     const parts = publication.parts.filter((part) => part.table === 'plans')
     const texts = await Promise.all(
       parts.map(async (part) => (await readFile(part.path)).subarray(0, part.bytes).toString()),
