@@ -32,7 +32,7 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
   const begun = new Set<string>()
   let [lostInARow, repeated, longestPage] = [0, 0, 1]
   for (;;) {
-    const answer = await askPage(reading, order)
+    const answer = await askPage(reading, order, pass.page)
     if (answer.kind === 'capped') state.capped = true
     if (answer.kind === 'capped') return
     if (answer.kind === 'end') {
@@ -46,8 +46,10 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
       reading.addReason(`page ${pass.page} could not be read: ${String(answer.error)}`)
       if (++lostInARow >= maxLostInARow && !fetcher.exhausted) {
         // If the service is down, this says nothing about the list.
-        await fetcher.page({ page: 1, pageSize: fetcher.sizes.most })
-        reading.addReason(`${lostInARow} pages in a row could not be read although page 1 could`)
+        const first = await askPage(reading, {}, 1)
+        if (first.kind === 'lost') throw first.error
+        if (first.kind === 'capped') state.capped = true
+        else reading.addReason(`${lostInARow} pages in a row could not be read although page 1 could`)
         return
       }
     } else {
@@ -71,10 +73,9 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
   }
 }
 
-/** Requests the next page of the pass. The order is dropped where the service refuses it: it may still list. */
-async function askPage(reading: Reading, order: { ordering?: string }): Promise<PageAnswer> {
+/** Requests a page. The order is dropped where the service refuses it: it may still list. */
+async function askPage(reading: Reading, order: { ordering?: string }, page: number): Promise<PageAnswer> {
   const { fetcher } = reading
-  const { page } = reading.state.pass
   if (fetcher.exhausted) return { kind: 'capped' }
   try {
     const answer = await fetcher.page({ page, pageSize: fetcher.sizes.most, ...order })
@@ -90,6 +91,6 @@ async function askPage(reading: Reading, order: { ordering?: string }): Promise<
     if (order.ordering === undefined && page > 1) return { kind: 'end', counted: fetcher.count, error }
     if (order.ordering === undefined) throw error
     delete order.ordering
-    return askPage(reading, order)
+    return askPage(reading, order, page)
   }
 }

@@ -439,6 +439,21 @@ describe('what was asked for', () => {
     }
   })
 
+  test('a cap ends it also while it asks whether page 1 still comes', async () => {
+    const list = listOf({ cap: 10 })
+    for (let maxRequests = 5; maxRequests < 20; maxRequests++) {
+      let isDown = false
+      const fetchPage: FetchPage = (request) => {
+        isDown ||= request.page > 3
+        if (!isDown) return list.fetchPage(request)
+        for (let time = 0; time < 2; time++) request.beforeSend()
+        throw new ServiceFault({ method: 'GET', path: '/customers/', status: 503 })
+      }
+      const read = readThrough({ fetchPage, maxRequests }).catch((error: Error) => error.name)
+      expect([await read].flat()).not.toContain('RequestsUsedUp')
+    }
+  })
+
   test('a cap that the read stays under changes nothing', async () => {
     const list = listOf({ size: 150 })
     const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage, maxRequests: 3 })
