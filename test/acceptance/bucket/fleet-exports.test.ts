@@ -13,7 +13,7 @@ test.each([
   'an export of %s is proven although the machine that began it is lost with its disk',
   async (_what, more, kept) => {
     const count = 6000
-    const world = await createWorld({ counts: { customers: count }, faults: [{ kind: 'latency', ms: 1000 }] })
+    const world = await createWorld({ counts: { customers: count }, faults: [{ kind: 'latency', ms: 300 }] })
     const { control } = world.sandbox
     const first = await startMember(world, more)
     const client = await connectTemporal()
