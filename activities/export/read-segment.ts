@@ -5,6 +5,7 @@ import { type Checkpoint, type SegmentResult, toResult } from '../../core/export
 import { lookFirst } from '../../core/exports/parts/list-source.ts'
 import { divideList } from '../../core/exports/parts/ranges/divide-list.ts'
 import { type OpenRanges, resumeRanges } from '../../core/exports/parts/ranges/join-parts.ts'
+import type { SegmentSetup } from '../../core/exports/parts/read-into-parts.ts'
 import { openRunFolder } from '../../core/exports/parts/read-folder.ts'
 import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -42,7 +43,8 @@ export function createReadSegment({ deps, segments }: { deps: ActivityDeps; segm
       if (last !== undefined || isDocumentName(resource)) return { from: last }
       let ranges = await resumeRanges({ ...deps, folder })
       if (ranges === undefined) {
-        const setup = { deps, plan, resource, folder, billing, cancelled: context.signal }
+        const onPage: SegmentSetup['onPage'] = (step) => deps.observer.onPage(step)
+        const setup = { deps, plan, resource, folder, billing, cancelled: context.signal, onPage }
         const first = await lookFirst({ ...setup, resource })
         if (first === undefined || !(await divideList(setup, first))) return { from: undefined, first }
         ranges = await resumeRanges({ ...deps, folder })

@@ -28,7 +28,7 @@ const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0')
 
 // Characters that need a closer check: one pass over the text instead of three. Surrogate pairs (emoji)
 // match too.
-const special = /[",\n\r\0\ud800-\udfff]/
+const special = /[",\n\r\0\ufeff\ud800-\udfff]/
 
 function toTextCell(value: unknown): string | undefined {
   const text = typeof value === 'string' ? value : toScalarText(value)
@@ -119,9 +119,10 @@ function checkDepth(value: unknown, depth: number): void {
 
 /**
  * Our CSV: RFC 4180 with `,`, `\n` and UTF-8. NULL is an empty field and the empty string is `""`, which
- * keeps them apart. A property test compares every cell with csv-stringify's output.
+ * keeps them apart. A leading U+FEFF is quoted: readers take it for the file's own mark where a file begins with it.
+ * A property test compares every cell with csv-stringify's output.
  */
-const quotable = /[",\n\r]/
+const quotable = /[",\n\r]|^\ufeff/
 
 export function quoteCell(text: string): string {
   if (text === '') return '""'

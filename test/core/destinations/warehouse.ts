@@ -585,6 +585,14 @@ export function describeWarehouse(
 
     describe('held against an export', () => {
       const records = [
+        // A byte order mark, as a sheet's first cell brings it, where a file begins.
+        {
+          id: '\ufeffb',
+          name: '',
+          email: '\ufeff\ufeffb',
+          created: '1969-12-31T23:59:59.9999999Z',
+          contacts: [{ id: '3' }],
+        },
         {
           id: 'a',
           name: 'Ana',
@@ -592,14 +600,6 @@ export function describeWarehouse(
           aggregations: { sales: 1500.5, balance: -0.1 },
           metadata: { b: [1, null], a: '' },
           contacts: [{ id: '1', phone: '007' }, { id: '2' }],
-        },
-        // A byte order mark, as a sheet's first cell brings it.
-        {
-          id: '\ufeffb',
-          name: '',
-          email: '\ufeff\ufeffb',
-          created: '1969-12-31T23:59:59.9999999Z',
-          contacts: [{ id: '3' }],
         },
       ]
       const exported = async () => {

@@ -6,7 +6,7 @@ import type { EncodedRows, RowEncoder } from '../../../core/tables/row-encoder.t
 
 /** What csv-stringify writes for cells, NULL kept apart from the empty string. */
 export const stringifyRows = (rows: readonly (readonly (string | null)[])[]): string =>
-  stringify([...rows] as (string | null)[][], { quoted_match: /^$/ })
+  stringify([...rows] as (string | null)[][], { quoted_match: /^$|^\ufeff/ })
 
 export const parseRows = (text: string): (string | null)[][] => parse(text, { cast: readCell })
 

@@ -10,7 +10,7 @@ import { keepRangePlan } from './kept-ranges.ts'
  * short.
  */
 export async function divideList(
-  setup: Pick<SegmentSetup, 'deps' | 'plan' | 'resource' | 'folder' | 'billing' | 'cancelled'>,
+  setup: Pick<SegmentSetup, 'deps' | 'plan' | 'resource' | 'folder' | 'billing' | 'cancelled' | 'onPage'>,
   { count = 0, newestUpdated }: FirstLook,
 ): Promise<boolean> {
   const { deps, plan, resource, folder } = setup
@@ -26,5 +26,6 @@ export async function divideList(
     most,
   })
   await keepRangePlan({ shared: deps.shared, folder, plan: ranges })
+  setup.onPage({ resource, pages: ranges.root.requests.made, records: 0 })
   return true
 }
