@@ -1,6 +1,6 @@
 import { customers } from '../../core/billing/resources/customers.ts'
 import { join, relative } from 'node:path'
-import { filesOf } from '../../core/imports/input-files.ts'
+import { filesOf } from '../../core/imports/stored-input.ts'
 import { parseImportInput, type ParsedImport } from '../../core/imports/input.ts'
 import { type Mapping, readMapping } from '../../core/imports/mapping/mapping.ts'
 import { findKeptPlan, openImport } from '../../core/imports/open.ts'

@@ -1,28 +1,13 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, posix, relative } from 'node:path'
 import { syncPath } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
-import { UnreadableFileError } from './errors.ts'
 import { createColumnUses, type UsesOptions } from './column-uses.ts'
 import { copyName, workbookRows } from './file-name.ts'
 import { refuseLarge } from './file-size.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
+import { hashOf, inputsFolder, isIntact, mappingName, namesOf, type StoredInput } from './stored-input.ts'
 import { convertWorkbook, isWorkbook, type SheetChoice } from './workbook/convert.ts'
-
-/**
- * Where the data folder has the files of imports. Each input has a folder that is named after its hash, so it never
- * changes, any number of runs refer to it, and nothing copies it again.
- */
-export const inputsFolder = 'imports/input'
-const mappingName = 'mapping.json'
-
-/** The files of an input; their paths are relative to the data folder. */
-export interface StoredInput {
-  file: string
-  mapping: string
-}
 
 /** The files that an import reads, with absolute paths, also to the lookup files of the mapping. */
 export interface InputFiles extends UsesOptions {
@@ -134,55 +119,4 @@ async function copyFiles(files: InputFiles, to: string): Promise<{ file: string;
   const folders = all.flatMap((name) => [dirname(name), dirname(dirname(name))])
   for (const name of new Set([...all, ...folders, '.'])) await syncPath(join(to, name))
   return { file, all }
-}
-
-/** Every file of an input, in a fixed order. */
-const namesOf = (file: string, { lookups = {} }: Mapping) => [file, mappingName, ...Object.values(lookups)]
-
-async function hashOf(folder: string, names: readonly string[]): Promise<string> {
-  const hash = createHash('sha256')
-  for (const name of names) {
-    hash.update(`\n${name}\n`)
-    for await (const chunk of createReadStream(join(folder, name)) as AsyncIterable<Buffer>)
-      hash.update(chunk)
-  }
-  return hash.digest('hex')
-}
-
-/** The hash and the folder of a file that is part of a stored input; undefined for any other file. */
-export function storedPlace(file: string): { hash: string; folder: string } | undefined {
-  const [, folder, hash] = /^(imports\/input\/([0-9a-f]{64}))\/./.exec(file) ?? []
-  return folder === undefined || hash === undefined ? undefined : { folder, hash }
-}
-
-/** The paths of all files of a stored input, relative to the data folder. The mapping must be there. */
-export async function filesOf({
-  dataDir,
-  file,
-  mapping,
-}: StoredInput & { dataDir: string }): Promise<string[]> {
-  const folder = posix.dirname(mapping)
-  const stored = JSON.parse(await readFile(join(dataDir, mapping), 'utf8')) as Mapping
-  return namesOf(posix.relative(folder, file), stored).map((name) => posix.join(folder, name))
-}
-
-async function isIntact(input: StoredInput & { dataDir: string }): Promise<boolean> {
-  const place = storedPlace(input.file)
-  if (place === undefined) return false
-  try {
-    const names = (await filesOf(input)).map((path) => posix.relative(place.folder, path))
-    return (await hashOf(join(input.dataDir, place.folder), names)) === place.hash
-  } catch (error) {
-    if (error instanceof SyntaxError || isSystemError(error, 'ENOENT')) return false
-    throw error
-  }
-}
-
-/** @throws {UnreadableFileError} the input no longer has the content that its name says */
-export async function refuseDamaged(input: StoredInput & { dataDir: string }): Promise<void> {
-  if (await isIntact(input)) return
-  throw new UnreadableFileError(
-    `The stored copy of the file, ${join(input.dataDir, input.file)}, is damaged: it was truncated or changed after the ` +
-      'run started. Nothing was sent. Start the same import again with the original file.',
-  )
 }

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { reportFile } from '../../core/exports/report.ts'
-import { filesOf, type StoredInput } from '../../core/imports/input-files.ts'
+import { filesOf, type StoredInput } from '../../core/imports/stored-input.ts'
 import { runFiles } from '../../core/imports/plan.ts'
 import { runRooms } from '../../core/runs/step-folder.ts'
 import type { StatePlace } from '../../core/state/open.ts'

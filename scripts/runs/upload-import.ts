@@ -1,12 +1,8 @@
 import { basename, join } from 'node:path'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import {
-  filesOf,
-  type PreparedInput,
-  prepareInput,
-  type StoredInput,
-} from '../../core/imports/input-files.ts'
+import { type PreparedInput, prepareInput } from '../../core/imports/input-files.ts'
+import { filesOf, type StoredInput } from '../../core/imports/stored-input.ts'
 import { fingerprintOf } from '../../core/imports/open.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'

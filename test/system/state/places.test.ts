@@ -161,7 +161,7 @@ test('of a move and a worker with another folder that starts meanwhile, one is r
   onTestFinished(() => keeper.close())
   const [isLocked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const locked = keeper.shared!.db.transaction().execute(async (db) => {
-    await sql.raw(`lock table "${database.schema}".watermarks`).execute(db)
+    await sql.raw(`lock table "${database.schema}".publications`).execute(db)
     isLocked.resolve()
     await release.promise
   })
