@@ -38,7 +38,7 @@ describe('an export whose processes are killed', () => {
     'resumes under the same command after a SIGKILL of everything under --local',
     { tags: ['long'] },
     async () => {
-      const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 500 }] })
+      const world = await createWorld({ ...quiet, faults: [{ kind: 'latency', ms: 1000 }] })
       const words = ['export', 'customers', '--local', '--json']
       const local = { TEMPORAL_ADDRESS: '' }
       const first = startConnector(world, words, local)
