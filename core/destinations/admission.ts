@@ -108,7 +108,8 @@ export function checkOrder(options: {
   if (last === undefined || Date.parse(facts.startedAt) >= Date.parse(last.startedAt)) return
   throw new OlderReadError(
     `${where} has a later read of ${resource}: the run ${last.run} began to read at ${last.startedAt}, and ${run} at` +
-      ` ${facts.startedAt}. Nothing was written, because that would bring back older values. Start a new export if` +
-      ' something is missing.',
+      ` ${facts.startedAt}. Nothing was written, because that would bring back older values.` +
+      ' Start a new export if something is missing. If the later time is wrong because a clock was, name another schema' +
+      ' (for DuckDB, move the file away).',
   )
 }

@@ -4,7 +4,7 @@ import { destinationNames } from '../destinations/names.ts'
 import { mostParallel } from './plan.ts'
 import { identityInput } from '../runs/identity-input.ts'
 
-export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is no plain name in lower case')
+export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is not a plain name in lower case')
 
 /** The most records that a warehouse may mark as deleted. Default: a tenth, at least 10. */
 export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])

@@ -99,7 +99,7 @@ export async function manifestAt(
       ? readStoredManifest(files, path)
       : readManifest(dirname(manifest)))
   } catch (error) {
-    // A file where the folder was is no export either.
+    // A file where the folder was is not an export either.
     if (error instanceof MalformedManifestError || isSystemError(error, 'ENOTDIR')) return undefined
     throw error
   }

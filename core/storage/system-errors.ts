@@ -15,9 +15,9 @@ const refusals: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
   EACCES: 'permission is denied',
   EPERM: 'it is not permitted',
-  ENOTDIR: 'a part of the path is no folder',
+  ENOTDIR: 'a part of the path is not a folder',
   EEXIST: 'something else lies there',
-  ENOTEMPTY: 'a folder that is no export lies there',
+  ENOTEMPTY: 'a folder that is not an export is there',
 }
 
 /** Undefined if the file or folder does not exist. */

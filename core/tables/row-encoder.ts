@@ -138,7 +138,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
   }
 
   function encodeRecord(record: unknown): void {
-    if (!isRecord(record)) return reject(record, 'the record is no object')
+    if (!isRecord(record)) return reject(record, 'the record is not an object')
     const { id } = record
     if (id === undefined || id === null || id === '') return reject(record, 'the record has no id')
     const rowsBefore = outputs.map(({ rows }) => ({ ...rows }))

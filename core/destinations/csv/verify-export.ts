@@ -64,7 +64,7 @@ async function verify(files: ExportFiles): Promise<Verified> {
   if (manifest === undefined)
     return {
       manifest,
-      problems: [`${where} has no ${manifestName}: it is no export, or was never published.`],
+      problems: [`${where} has no ${manifestName}: it is not an export, or was never published.`],
     }
   return { manifest, problems: [...checkNames(names, manifest), ...(await checkFiles(files, manifest))] }
 }

@@ -21,7 +21,7 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
     return new UnwritableError({ where: path, cause: Object.assign(new Error(said), { code }) })
   if (/not a valid DuckDB|serialization|version number/i.test(said))
     return new WarehouseRefusedError(
-      `${path} is no database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,
+      `${path} is not a database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,
       { cause: error },
     )
   if (said.startsWith('Out of Memory Error'))

@@ -137,14 +137,14 @@ async function countHeld(db: DuckDb, table: string, tables: Tables): Promise<str
 
 /** What a published export has lost since: tables that somebody changed, then or before a later export. */
 export async function findLost(db: DuckDb, existing: Manifest): Promise<string[]> {
-  const { resource } = existing
+  const { resource, run } = existing
   const tables = await describe(db)
   const own = existing.tables.map(({ name }) => name)
   const lost = new Set(await findChanged(db, resource, tables, [existing]))
   if (existing.rejected.rows > 0 && !tables.has('_rejected')) lost.add('_rejected')
   const later = await findManifests(
     db,
-    `where resource = ${literal(resource)} and read_at > ${instant(existing.startedAt)} order by ${order}`,
+    `where resource = ${literal(resource)} and run <> ${literal(run)} and read_at >= ${instant(existing.startedAt)} order by ${order}`,
   )
   for (const manifest of later)
     for (const name of lossesFoundBy(manifest)) if (own.includes(name)) lost.add(name)

@@ -8,7 +8,7 @@ import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { isSameRead, type Manifest, type ReadFacts } from '../manifest/manifest.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import { checkRows, rowsOf } from '../parts/check-parts.ts'
-import { isSameParts, readParts, sumOf } from '../parts/read-parts.ts'
+import { isSameParts, readLines, sumOf } from '../parts/read-parts.ts'
 import { instant, literal, quote } from '../sql.ts'
 import { findExport, findLost, lastExports, lookBack, writeExport, writeHeld } from './exports.ts'
 import type { DuckDb } from './open.ts'
@@ -327,7 +327,7 @@ async function keepRejected({ db, publication, where }: Publishing): Promise<num
     if (values.length > 0) await db.run(`insert into _rejected values ${values.join(', ')}`)
     values = []
   }
-  for await (const line of toLines(readParts(rejected, { signal }))) {
+  for await (const line of readLines(rejected, { signal })) {
     rows++
     values.push(`(${[run, resource, line].map(literal).join(', ')})`)
     if (values.length === batch) await flush()
@@ -335,16 +335,4 @@ async function keepRejected({ db, publication, where }: Publishing): Promise<num
   await flush()
   checkRows(rejected, { table: 'rejected', rows, where })
   return rows
-}
-
-/** Splits at `\n` only: JSON may contain characters that others treat as line ends (U+2028). */
-async function* toLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
-  if (rest !== '') yield rest
 }

@@ -3,7 +3,7 @@ import type { Kind } from '../../tables/table.ts'
 import { destinationNames } from '../names.ts'
 
 const count = z.int().min(0)
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 sum')
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 sum')
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
 
 /** The facts a read reports about itself. Unknown facts are passed on unchanged. */
@@ -54,7 +54,7 @@ export type ReadFacts = z.infer<typeof readFactsSchema>
 
 const fileSchema = z.object({
   /** Relative to the manifest and in the same folder. */
-  path: z.string().regex(/^[^/\\]+$/, 'is no plain file name'),
+  path: z.string().regex(/^[^/\\]+$/, 'is not a plain file name'),
   rows: count,
   bytes: count,
   sha256,

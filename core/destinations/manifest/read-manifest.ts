@@ -39,7 +39,7 @@ function parseManifest(text: string, where: string): Manifest {
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]!
   throw new MalformedManifestError(
-    `${where} is no manifest of ours: ${issue.path.join('.')} ${issue.message}.`,
+    `${where} is not a manifest of this connector: ${issue.path.join('.')} ${issue.message}.`,
   )
 }
 
@@ -47,6 +47,6 @@ function parseJson(text: string, path: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch (cause) {
-    throw new MalformedManifestError(`${path} is no JSON.`, { cause })
+    throw new MalformedManifestError(`${path} is not JSON.`, { cause })
   }
 }

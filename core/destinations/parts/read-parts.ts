@@ -54,6 +54,24 @@ export async function* readParts(
 }
 
 /**
+ * Reads the lines of part files. They end at `\n` only: JSON may contain characters that others treat as line ends (U+2028).
+ * @throws {PartsDamagedError} a file is missing, or has other bytes than were written
+ */
+export async function* readLines(
+  parts: readonly PartFile[],
+  options: Pick<ReadParts, 'signal'> = {},
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of readParts(parts, options)) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
+
+/**
  * Compares part files with their checksums, for a program that reads the files itself.
  * @throws {PartsDamagedError}
  */

@@ -25,7 +25,7 @@ export function parseAddress(url: string): Address {
   const parsed = URL.parse(url)
   if (parsed === null || !isDecodable(parsed)) {
     throw new WarehouseRefusedError(
-      'The address of the warehouse (WAREHOUSE_URL) is no URL. It has to be postgres://user:password@host:5432/database,' +
+      'The address of the warehouse (WAREHOUSE_URL) is not a URL. It has to be postgres://user:password@host:5432/database,' +
         ' with what is special in the password percent-encoded.',
     )
   }

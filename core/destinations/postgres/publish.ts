@@ -8,7 +8,7 @@ import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { isSameRead, type Manifest } from '../manifest/manifest.ts'
 import { toManifest } from '../manifest/to-manifest.ts'
 import { checkRows, checkTables, rowsOf } from '../parts/check-parts.ts'
-import { isSameParts, readParts, sumOf } from '../parts/read-parts.ts'
+import { isSameParts, readLines, sumOf } from '../parts/read-parts.ts'
 import { literal, quote } from '../sql.ts'
 import { findDeletes, markChildren, markDeletes } from './deletes.ts'
 import {
@@ -159,7 +159,7 @@ async function keepRejected(session: Session, publication: Publication): Promise
       resource,
       lines,
     ])
-  for await (const line of toLines(readParts(rejected, { signal }))) {
+  for await (const line of readLines(rejected, { signal })) {
     rows++
     lines.push(line)
     if (lines.length < batch) continue
@@ -169,18 +169,6 @@ async function keepRejected(session: Session, publication: Publication): Promise
   if (lines.length > 0) await flush()
   checkRows(rejected, { table: 'rejected', rows, where: session.where })
   return rows
-}
-
-/** Splits at `\n` only: JSON may contain characters that others treat as line ends (U+2028). */
-async function* toLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
-  if (rest !== '') yield rest
 }
 
 function describe(options: {

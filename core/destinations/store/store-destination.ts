@@ -113,7 +113,7 @@ async function refuseLost(store: FileStore, path: string): Promise<void> {
   if ((await store.readText(`${path}/${manifestName}`)) === undefined) throw manifestLost(store, path)
 }
 
-/** Retried: the next attempt publishes the export anew. */
+/** Retried: the next attempt publishes the export again. */
 const manifestLost = (store: FileStore, path: string) =>
   new Error(`${store.locate(path)} lost its manifest while it was published.`)
 

@@ -72,7 +72,7 @@ function toPointerOfOurs(store: FileStore, file: string, text: string | undefine
   const pointer = parsePointer(text)
   if (text === undefined || pointer !== undefined) return pointer
   throw new StoreRefusedError(
-    `${store.locate(file)} is no pointer that this version of the connector can read. Remove it if nothing else needs it.`,
+    `${store.locate(file)} is not a pointer that this version of the connector can read. Remove it if nothing else needs it.`,
   )
 }
 

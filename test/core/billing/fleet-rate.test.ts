@@ -182,6 +182,30 @@ test('a worker uses what others gave up only when their last requests are a seco
   expect(performance.now() - from).toBeGreaterThan(900)
 }, 10_000)
 
+test('a worker gives up what is another one’s before the others may know, however long it is frozen then', async () => {
+  const { rows, storeOf } = createShares()
+  const store = storeOf('a')
+  const replacing = Promise.withResolvers<void>()
+  const never = new Promise<never>(() => {})
+  let isFrozen = false
+  const rate = new FleetRate({
+    ...store,
+    async replace(...change) {
+      if (!isFrozen) return await store.replace(...change)
+      replacing.resolve()
+      return await never
+    },
+  })
+  const share = { requestsPerSecond: 10 }
+  await vi.waitFor(() => expect(rate.quotaOf('all', share).most).toBe(10))
+  const shares = JSON.parse(rows.get('all') ?? '{}') as Parameters<typeof takeShare>[0]['shares']
+  const joined = takeShare({ shares, worker: 'b', perSecond: 10, now: performance.now() })
+  isFrozen = true
+  rows.set('all', JSON.stringify(joined.shares))
+  await replacing.promise
+  expect(rate.quotaOf('all', share).most).toBe(5)
+})
+
 test('requests that were admitted together leave no faster than the share allows in a second', async () => {
   const { open } = createShares()
   const limiter = open('a', { requestsPerSecond: 5 })

@@ -267,10 +267,10 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         await store.create(file, '{"version":2,"run":"of a newer version"}')
         await expect(publish({ run: 'night' })).rejects.toMatchObject({
           name: 'StoreRefusedError',
-          message: expect.stringContaining('is no pointer that this version of the connector can read'),
+          message: expect.stringContaining('is not a pointer that this version of the connector can read'),
         })
         expect(await store.read(file)).toMatchObject({ text: '{"version":2,"run":"of a newer version"}' })
-        await expect(pointedToInStore(store, 'exports/customers')).rejects.toThrow('is no pointer')
+        await expect(pointedToInStore(store, 'exports/customers')).rejects.toThrow('is not a pointer')
       },
     )
 

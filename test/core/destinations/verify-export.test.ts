@@ -73,9 +73,9 @@ describe('an export held against its manifest', () => {
 
   test('has no manifest, or one that is none', async () => {
     await writeFile(join(folder, 'manifest.json'), '{"version":1}')
-    expect(await problems()).toEqual([expect.stringContaining('is no manifest of ours: run')])
+    expect(await problems()).toEqual([expect.stringContaining('is not a manifest of this connector: run')])
     await writeFile(join(folder, 'manifest.json'), '{')
-    expect(await problems()).toEqual([expect.stringContaining('is no JSON')])
+    expect(await problems()).toEqual([expect.stringContaining('is not JSON')])
     await rm(join(folder, 'manifest.json'))
     expect(await problems()).toEqual([expect.stringContaining('has no manifest.json')])
     expect((await verifyExport(join(folder, 'nowhere'))).problems).toEqual([
@@ -86,7 +86,7 @@ describe('an export held against its manifest', () => {
   test('has a manifest that points outside of its folder', async () => {
     await edit('manifest.json', (text) => text.replace('"subscriptions.csv"', '"../subscriptions.csv"'))
     expect(await problems()).toEqual([
-      expect.stringContaining('is no manifest of ours: tables.0.files.0.path'),
+      expect.stringContaining('is not a manifest of this connector: tables.0.files.0.path'),
     ])
   })
 })

@@ -324,7 +324,7 @@ export function describeWarehouse(
         const lines = await ask(`select line from ${harness.schema}._rejected order by line`)
         expect(lines.map(({ line }) => JSON.parse(line ?? '') as unknown)).toEqual([
           { reason: 'the record has no id', record: { name: 'no id' } },
-          { reason: 'the record is no object', record: 'x\u2028y' },
+          { reason: 'the record is not an object', record: 'x\u2028y' },
         ])
       })
     })

@@ -2,11 +2,14 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { customers } from '../../../core/billing/resources/customers.ts'
+import { fieldOf } from '../../../core/billing/resources/fields.ts'
 import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges/kept-ranges.ts'
 import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { cached } from '../../../core/storage/cached.ts'
+import { toTables } from '../../../core/tables/privacy.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 async function createFolder(plan: Partial<ExportPlan> = {}) {
@@ -37,6 +40,17 @@ test('a worker that comes back with another hash key leaves the read alone inste
     await expect(begin({ ...options, hashKey: 'another' })).rejects.toMatchObject({ name: 'OtherReadError' })
     expect(await begin(options)).toBe(folder)
   }
+})
+
+test('a version that says in other words what a column means continues the read', async () => {
+  const { options, folder } = await createFolder()
+  const field = fieldOf(customers.schema, 'id')
+  if (field === undefined) throw new Error('customers have an id')
+  const { note } = field
+  onTestFinished(() => void Object.assign(field, { note }))
+  field.note = 'said in other words'
+  expect(toTables(customers)[0]?.columns).toContainEqual(expect.objectContaining({ note: field.note }))
+  expect(await openRunFolder(options)).toBe(folder)
 })
 
 test('parts are of the tables that the version which read them laid out; one with other columns leaves them alone', async () => {

@@ -229,10 +229,10 @@ describe('a list', () => {
 
 describe('a record', () => {
   test.each([
-    ['cus_1', 'the record is no object'],
-    [null, 'the record is no object'],
-    [[{ id: 'cus_1' }], 'the record is no object'],
-    [JSON.rawJSON('1.0'), 'the record is no object'],
+    ['cus_1', 'the record is not an object'],
+    [null, 'the record is not an object'],
+    [[{ id: 'cus_1' }], 'the record is not an object'],
+    [JSON.rawJSON('1.0'), 'the record is not an object'],
     [{ name: 'x' }, 'the record has no id'],
     [{ id: null }, 'the record has no id'],
     [{ id: '' }, 'the record has no id'],

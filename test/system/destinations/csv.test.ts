@@ -138,7 +138,7 @@ describe('an export in CSV files', () => {
     const { location, manifest } = await publish(publication)
     const lines = (await readFile(join(location, 'rejected.jsonl'), 'utf8')).trimEnd().split('\n')
     expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
-      { reason: 'the record is no object', record: 'x' },
+      { reason: 'the record is not an object', record: 'x' },
       { reason: 'the record has no id', record: { name: 'a\nb' } },
     ])
     expect(manifest.rejected).toMatchObject({ rows: 2, files: [{ path: 'rejected.jsonl' }] })

@@ -114,7 +114,7 @@ describe('an export with --local', () => {
     })
     expect(failure).toMatchObject({
       code: 2,
-      says: expect.stringContaining('a part of the path is no folder'),
+      says: expect.stringContaining('a part of the path is not a folder'),
     })
     expect(failure.says).toContain('CONNECTOR_DATA_DIR')
   })

@@ -24,7 +24,7 @@ const protobuf = {
 }
 
 test.each(['exportData', 'exportResource', 'publishRun', 'importFile', 'fetchDocuments', 'watchSchedules'])(
-  'an input that is no JSON ends a run of %s at once with a sentence',
+  'an input that is not JSON ends a run of %s at once with a sentence',
   async (workflow) => {
     const connection = await Connection.connect({ address: inject('temporalAddress') })
     try {
