@@ -268,3 +268,24 @@ test.each(['file', 'mapping'] as const)(
     expect(await Array.fromAsync(steps.worker.state.ledger.rows({ run: plan.run }))).toEqual([])
   },
 )
+
+test('nothing of an import is sent once its end is written, though the attempt that sends was not told to stop', async () => {
+  const steps = await openSteps()
+  const { sandbox, dataDir, start, worker } = steps
+  await mkdir(join(dataDir, 'inbox'), { recursive: true })
+  await writeFile(join(dataDir, 'inbox', 'many.csv'), retentionsCsv(60))
+  const asked = { kind: 'retentions', file: 'inbox/many.csv', canary: 0, concurrency: 2 }
+  const plan = (await start('openImport', asked).result) as ImportPlan
+  await start('stageImport', refOf(plan)).result
+  sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 50 }] })
+  const posts = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+  const sending = start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  await expect.poll(posts, { interval: 5 }).toBeGreaterThan(4)
+  await start('closeImport', { ...refOf(plan), how: 'stopped', giveUp: false }).result
+  const sent = posts()
+  expect(await sending).toMatchObject({ ended: 'stopped' })
+  expect(posts()).toBe(sent)
+  expect(await worker.state.ledger.counts({ run: plan.run })).not.toContainEqual(
+    expect.objectContaining({ state: 'sending' }),
+  )
+})
