@@ -17,6 +17,8 @@ test.each([
     const run = await startRun({ client: await connectTemporal(), world, input })
     await until(() => asked(world) > 8)
     await right.stop()
+    // Answered after what the stopped worker had written to its connections was received.
+    await fetch(world.sandbox.url)
     const before = asked(world)
     const other = await mkdtemp(join(tmpdir(), 'other-'))
     onTestFinished(() => rm(other, { recursive: true, force: true }))
