@@ -237,7 +237,7 @@ describe('a schedule', () => {
 
   test('a schedule is not triggered while its run is active', async () => {
     await apply(schedules(byHand()), '--yes')
-    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 2_000 }] })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
     const { document } = await schedule('trigger', named('by-hand'))
     const second = await schedule('trigger', named('by-hand'))
     expect(second).toMatchObject({
@@ -251,7 +251,7 @@ describe('a schedule', () => {
 
   test('a schedule is listed with the outcome of its last run, even one that somebody terminated', async () => {
     await apply(schedules(byHand()), '--yes')
-    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 2_000 }] })
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
     const { document } = await schedule('trigger', named('by-hand'))
     const run = (await connectTemporal()).workflow.getHandle(String(document['run']))
     await run.terminate('wrong slot')
