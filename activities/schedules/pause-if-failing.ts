@@ -1,10 +1,6 @@
 import type { Client } from '@temporalio/client'
 import { WorkflowNotFoundError } from '@temporalio/common'
-import { mkdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { z } from 'zod'
-import { replaceFile } from '../../core/storage/durable.ts'
-import { toFileName } from '../../core/storage/file-name.ts'
+import type { Notes } from '../../core/state/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import { scheduleMemoOf } from '../../core/schedules/memo.ts'
@@ -22,19 +18,18 @@ const failed = new Set(['FAILED', 'TIMED_OUT'])
 const maxNoteLength = 1_000
 /** Twice the number of recent runs that a schedule lists, which is also twice the maximum of `pauseAfterFailures`. */
 const maxRecorded = 20
-const noteSchema = z.array(z.object({ firstExecutionRunId: z.string(), scheduledFor: z.string() }))
 
 /**
  * Pauses the schedule of a run that is about to fail if, with it, `pauseAfterFailures` runs (from the schedule's
  * memo) failed in a row. Returns the reason, for the notification; undefined if the schedule is not paused.
  */
-export function createPauseIfFailing({ dataDir, encrypts }: Pick<ActivityDeps, 'dataDir' | 'encrypts'>) {
+export function createPauseIfFailing({ state, encrypts }: Pick<ActivityDeps, 'state' | 'encrypts'>) {
   return async function pauseIfFailing({ client }: StepContext, run: FailedRun): Promise<string | undefined> {
-    const recorded = await recordFailure({ dataDir, run })
+    const recorded = await recordFailure({ notes: state.notes, run })
     const handle = client.schedule.getHandle(run.schedule)
-    const { action, info, state } = await handle.describe()
+    const { action, info, state: schedule } = await handle.describe()
     const { pauseAfterFailures: most } = scheduleMemoOf(action)
-    if (most === undefined || state.paused) return undefined
+    if (most === undefined || schedule.paused) return undefined
     const earlier = info.recentActions
       .map((recent) => recent.action.workflow)
       .filter(({ firstExecutionRunId }) => firstExecutionRunId !== run.firstExecutionRunId)
@@ -53,25 +48,19 @@ export function createPauseIfFailing({ dataDir, encrypts }: Pick<ActivityDeps, '
 }
 
 /**
- * Records a failed run in the data folder, because Temporal deletes runs (after a day on a dev server), so that a
- * nightly schedule would never fail twice in a row. Returns the recorded runs of the schedule.
+ * Records a failed run in the state, because Temporal deletes runs (after a day on a dev server), so that a nightly
+ * schedule would never fail twice in a row. Returns the recorded runs of the schedule.
  */
-export async function recordFailure(options: {
-  dataDir: string
-  run: FailedRun
+export async function recordFailure({
+  notes,
+  run,
+}: {
+  notes: Notes
+  run: Pick<FailedRun, 'schedule' | 'scheduledFor' | 'firstExecutionRunId'>
 }): Promise<ReadonlySet<string>> {
-  const { dataDir, run } = options
-  const folder = join(dataDir, 'schedules')
-  const file = join(folder, `${toFileName(run.schedule)}.failed.json`)
-  const before = await readFile(file, 'utf8')
-    .then((text) => noteSchema.parse(JSON.parse(text)))
-    .catch(() => [])
-  const { firstExecutionRunId, scheduledFor } = run
-  const others = before.filter((failure) => failure.firstExecutionRunId !== firstExecutionRunId)
-  const recorded = [...others, { firstExecutionRunId, scheduledFor }].slice(-maxRecorded)
-  await mkdir(folder, { recursive: true })
-  await replaceFile(file, JSON.stringify(recorded))
-  return new Set(recorded.map((failure) => failure.firstExecutionRunId))
+  const subject = `schedule ${run.schedule}`
+  await notes.add({ subject, name: run.firstExecutionRunId, body: run.scheduledFor, keep: maxRecorded })
+  return new Set((await notes.of(subject)).map(({ name }) => name))
 }
 
 /** Whether a run failed; for a run that Temporal no longer has, whether it is recorded as failed. */

@@ -78,7 +78,7 @@ async function copyAll({ from, to, files }: { from: Db; to: Store; files: FilesI
   await refuseOtherWorker({ store: to, id: files })
   const publication = await db.selectFrom('publications').select('run').limit(1).executeTakeFirst()
   if (publication !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
-  for (const table of ['leases', 'publications'] as const) {
+  for (const table of ['leases', 'publications', 'notes'] as const) {
     const rows = await from.selectFrom(table).selectAll().execute()
     // A worker may have started on the empty schema.
     await db.deleteFrom(table).execute()

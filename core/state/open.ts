@@ -4,6 +4,7 @@ import { NotMovedHereError } from './place-errors.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { type MovedNote, refuseMoved } from './moved-note.ts'
 import type { StateDatabase } from './postgres/postgres-store.ts'
+import { createNotes, type Notes } from './notes.ts'
 import type { RateShares } from './rate-shares.ts'
 import type { Store } from './store.ts'
 import { createPublications, type Publications } from './publications.ts'
@@ -14,6 +15,7 @@ export interface State {
   readonly storeId: string
   readonly leases: Leases
   readonly publications: Publications
+  readonly notes: Notes
   readonly ledger: Ledger
   /** What the workers of a shared state share of the rate; undefined for a file. */
   readonly rateShares: RateShares | undefined
@@ -87,6 +89,7 @@ export async function openState({
       storeId: await readStoreId({ store, moved }),
       leases: createLeases(store),
       publications: createPublications(store, folder),
+      notes: createNotes(store),
       ledger: createLedger({ store, fence }),
       shared: store.isShared ? store : undefined,
       rateShares: store.rateShares,

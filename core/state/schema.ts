@@ -11,6 +11,7 @@ export interface StateTables {
   changes: ChangeTable
   workers: WorkerTable
   publications: PublicationTable
+  notes: NoteTable
   rates: RateTable
 }
 
@@ -58,6 +59,15 @@ export interface PublicationTable {
   /** JSON: the unknown and the absent fields. */
   fields: string | null
   manifest: string | null
+}
+
+/** See notes.ts. */
+export interface NoteTable {
+  subject: string
+  name: string
+  at: number
+  /** JSON. */
+  body: string
 }
 
 /** On PostgreSQL: see rate-shares.ts. */
@@ -185,6 +195,10 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       capped ${number} not null, verdict ${text} not null, started_at ${number} not null, complete_through ${text},
       changes_through ${number}, seen_claims ${number} not null, fields ${text}, manifest ${text},
       primary key (run, resource, destination, place, location)
+    ) ${end}`,
+    `create table notes (
+      subject ${text} not null, name ${text} not null, at ${number} not null, body ${text} not null,
+      primary key (subject, name)
     ) ${end}`,
     `create table rates (
       name ${text} primary key, shares ${text} not null, paused_until ${number} not null, used_at ${number} not null

@@ -1,10 +1,9 @@
 import type { Client } from '@temporalio/client'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createPauseIfFailing } from '../../activities/schedules/pause-if-failing.ts'
 import type { StepContext } from '../../activities/step.ts'
+import { openState } from '../../core/state/open.ts'
+import { temporaryFolder } from '../core/state/temporary-folder.ts'
 
 test.each([
   [false, 'Paused after 1 failed runs in a row; the last: filter email=rosa@araya.cl is wrong'],
@@ -12,8 +11,8 @@ test.each([
 ])(
   'the note that Temporal keeps of a paused schedule has no reason if payloads are encrypted (%s)',
   async (encrypts, note) => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'pause-note-'))
-    onTestFinished(() => rm(dataDir, { recursive: true }))
+    const state = await openState({ folder: await temporaryFolder() })
+    onTestFinished(() => state.close())
     const notes: (string | undefined)[] = []
     const handle = {
       describe: async () => ({
@@ -24,7 +23,7 @@ test.each([
       pause: async (given?: string) => void notes.push(given),
     }
     const client = { schedule: { getHandle: () => handle } } as unknown as Client
-    const pauseIfFailing = createPauseIfFailing({ dataDir, encrypts })
+    const pauseIfFailing = createPauseIfFailing({ state, encrypts })
     const told = await pauseIfFailing({ client } as StepContext, {
       schedule: 'nightly',
       scheduledFor: '2026-11-22T02:00:00Z',

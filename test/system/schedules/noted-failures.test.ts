@@ -1,24 +1,44 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { recordFailure } from '../../../activities/schedules/pause-if-failing.ts'
+import { openState } from '../../../core/state/open.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
+import { startPostgres } from '../destinations/postgres-server.ts'
 
-test('failed runs are noted in the data folder, schedule by schedule, the last 20 of each', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'failures-'))
-  onTestFinished(() => rm(dataDir, { recursive: true }))
-  const note = (schedule: string, firstExecutionRunId: string) =>
-    recordFailure({ dataDir, run: { schedule, firstExecutionRunId, scheduledFor: '2026-11-21', why: 'no' } })
-  expect(await note('nightly', 'first')).toEqual(new Set(['first']))
-  expect(await note('nightly', 'second')).toEqual(new Set(['first', 'second']))
-  expect(await note('nightly', 'second')).toEqual(new Set(['first', 'second']))
-  expect(await note('hourly', 'other')).toEqual(new Set(['other']))
-  for (let run = 0; run < 19; run++) await note('nightly', `run ${run}`)
-  const noted = await note('nightly', 'run 0')
-  expect(noted.size).toBe(20)
-  expect([...noted]).toContain('second')
-  expect([...noted]).not.toContain('first')
-  // A note that a full disk cut short is started over: the run still fails with its own message.
-  await writeFile(join(dataDir, 'schedules', 'nightly.failed.json'), '[{"first')
-  expect(await note('nightly', 'last')).toEqual(new Set(['last']))
+const failure = (firstExecutionRunId: string, schedule = 'nightly') => ({
+  schedule,
+  firstExecutionRunId,
+  scheduledFor: '2026-11-21',
+})
+
+test('failed runs are recorded schedule by schedule, the last 20 of each', async () => {
+  const state = await openState({ folder: await temporaryFolder() })
+  onTestFinished(() => state.close())
+  const { notes } = state
+  expect(await recordFailure({ notes, run: failure('first') })).toEqual(new Set(['first']))
+  expect(await recordFailure({ notes, run: failure('second') })).toEqual(new Set(['first', 'second']))
+  expect(await recordFailure({ notes, run: failure('second') })).toEqual(new Set(['first', 'second']))
+  expect(await recordFailure({ notes, run: failure('other', 'hourly') })).toEqual(new Set(['other']))
+  for (let run = 0; run < 19; run++) await recordFailure({ notes, run: failure(`run ${run}`) })
+  const recorded = await recordFailure({ notes, run: failure('run 0') })
+  expect(recorded.size).toBe(20)
+  expect(recorded).not.toContain('first')
+})
+
+test('a failure that one worker of a fleet has recorded counts for another one, which has another disk', async () => {
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.close())
+  const database = { url: await postgres.createDatabase(), schema: 'connector_acc' }
+  const openWorker = async () => {
+    const state = await openState({ folder: await temporaryFolder(), database })
+    onTestFinished(() => state.close())
+    return state
+  }
+  const [one, other] = [await openWorker(), await openWorker()]
+  await recordFailure({ notes: one.notes, run: failure('first') })
+  expect(await recordFailure({ notes: other.notes, run: failure('second') })).toEqual(
+    new Set(['first', 'second']),
+  )
+  const runs = Array.from({ length: 16 }, (_, index) => failure(`run ${index}`))
+  await Promise.all(runs.map((run, index) => recordFailure({ notes: (index % 2 ? one : other).notes, run })))
+  expect(await one.notes.of('schedule nightly')).toHaveLength(18)
 })

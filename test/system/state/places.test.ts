@@ -58,6 +58,7 @@ async function embedded() {
     isClosed: async () => false,
   })
   await state.publications.add(publicationOf({ changesThrough: 9 }))
+  await state.notes.add({ subject: 'schedule nightly', name: 'x', body: '2026-11-21' })
   const { storeId } = state
   const rows = await rowsOf(state)
   await state.close()
@@ -67,7 +68,7 @@ async function embedded() {
 const rowsOf = async (state: State) =>
   (await Array.fromAsync(state.ledger.rows({ run: 'r' }))).map((row) => ({ ...row, id: 0 }))
 
-test('move-state takes every row, the leases, the publications and the id of the store along', async () => {
+test('move-state takes every row, the leases, the publications, the notes and the id of the store along', async () => {
   const { folder, storeId, rows, sender } = await embedded()
   const database = newDatabase()
   expect(await moveState({ folder, database })).toMatchObject({ changes: 2_500 })
@@ -78,6 +79,7 @@ test('move-state takes every row, the leases, the publications and the id of the
   expect(await rowsOf(state)).toEqual(expected)
   expect(await state.leases.holder({ name: 'import r' })).toEqual({ workflowId: 'w', runId: 'x' })
   expect(await state.publications.all()).toMatchObject([{ resource: 'customers', changesThrough: 9 }])
+  expect(await state.notes.of('schedule nightly')).toEqual([{ name: 'x', body: '2026-11-21' }])
   const second = (await state.ledger.row({ run: 'r', row: 2 }))!
   expect(await state.ledger.claim({ sender, id: second.id, sends: 0, at: 6 })).toMatchObject({ row: 2 })
 })

@@ -3,6 +3,7 @@ import { StateReadOnlyError } from '../../../../core/state/errors.ts'
 import { openState } from '../../../../core/state/open.ts'
 import { describeLeases } from './leases.ts'
 import { describeLedger } from './ledger.ts'
+import { describeNotes } from './notes.ts'
 import type { NewPlace } from './place.ts'
 import { describePublications } from './publications.ts'
 
@@ -11,6 +12,7 @@ export function describeState(newPlace: NewPlace): void {
   describeLedger(newPlace)
   describeLeases(newPlace)
   describePublications(newPlace)
+  describeNotes(newPlace)
 
   test('keeps its id and its rows from one opening to the next', async () => {
     const place = await newPlace()
