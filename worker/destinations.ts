@@ -1,4 +1,4 @@
-import { createCsvDestination } from '../core/destinations/csv/csv.ts'
+import { createCsvDestination } from '../core/destinations/files/csv.ts'
 import type { Destination, Warehouse } from '../core/destinations/destination.ts'
 import {
   fileDestinationNames,
@@ -12,7 +12,7 @@ type Places = Pick<Settings, 'dataDir' | 'warehouseUrl'>
 
 const fileDestinations: Readonly<Record<FileDestinationName, () => Promise<Destination>>> = {
   csv: () => Promise.resolve(createCsvDestination()),
-  parquet: async () => (await import('../core/destinations/parquet/parquet.ts')).createParquetDestination(),
+  parquet: async () => (await import('../core/destinations/files/parquet.ts')).createParquetDestination(),
 }
 
 /** How to open each warehouse; undefined if a required setting is missing. */

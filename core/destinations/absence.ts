@@ -1,6 +1,6 @@
 import type { Publication } from './destination.ts'
 import type { Deletes, Manifest } from './manifest/manifest.ts'
-import { rowsOf } from './parts/check-parts.ts'
+import { rowsOf } from './parts/read-parts.ts'
 
 /** The facts of a read that decide whether a record missing from it is gone. */
 export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped' | 'clock'> & {

@@ -1,5 +1,5 @@
 import { join, relative, sep } from 'node:path'
-import { missingHeader } from '../destinations/csv/stage-notes.ts'
+import { missingHeader } from '../destinations/files/csv.ts'
 import { readParts } from '../destinations/parts/read-parts.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'

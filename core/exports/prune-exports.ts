@@ -1,8 +1,9 @@
-import { lstat, readdir, readlink, rm } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { lstat, readdir, rm } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
 import { manifestName } from '../destinations/manifest/manifest.ts'
-import { pointedToInStore } from '../destinations/store/store-pointers.ts'
+import { pointedTo } from '../destinations/files/pointers.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import { createFolderStore } from '../storage/folder-store.ts'
 import { isAddress, type Publication, type PublishedState } from '../state/publications.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { hasUnpublished } from './parts/prune.ts'
@@ -76,14 +77,14 @@ function placeOf(options: {
   if (files !== undefined && path !== undefined) return placeInStore(files, path)
   if (isAddress(folder) || !isInside(dataDir, folder)) return undefined
   return {
-    isPointedTo: async () => (await pointedTo(dirname(folder))).has(folder),
+    isPointedTo: async () => (await pointedTo(createFolderStore(dirname(folder)), '')).has(basename(folder)),
     size: () => sizeOf(folder),
     remove: () => rm(folder, { recursive: true }),
   }
 }
 
 const placeInStore = (files: FileStore, path: string): Place => ({
-  isPointedTo: async () => (await pointedToInStore(files, dirname(path))).has(path),
+  isPointedTo: async () => (await pointedTo(files, dirname(path))).has(path),
   size: async () => (await files.list(path)).reduce((sum, { bytes }) => sum + bytes, 0),
   async remove() {
     const manifest = `${path}/${manifestName}`
@@ -114,14 +115,6 @@ async function isNeeded(options: {
     if (newest?.manifest === one.manifest) return true
   }
   return await hasUnpublished({ ...options, plan: await loadPlan({ ...options, run: one.run }) })
-}
-
-/** The targets of the symbolic links in a folder. */
-async function pointedTo(root: string): Promise<ReadonlySet<string>> {
-  const links = (await readdir(root, { withFileTypes: true })).filter((entry) => entry.isSymbolicLink())
-  return new Set(
-    await Promise.all(links.map(async ({ name }) => resolve(root, await readlink(join(root, name))))),
-  )
 }
 
 function isInside(root: string, path: string): boolean {

@@ -39,7 +39,8 @@ export async function replaceLink(path: string, target: string): Promise<void> {
   await replace(path, (temporary) => symlink(target, temporary))
 }
 
-async function replace<T>(path: string, make: (temporary: string) => Promise<T>): Promise<T> {
+/** Replaces a file by rename, by what `make` has put under a temporary name beside it. */
+export async function replace<T>(path: string, make: (temporary: string) => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true })
   const temporary = temporaryName(path)
   try {

@@ -48,6 +48,20 @@ export interface FileStore {
   /** Every file below a path. Never the truth of what an export consists of: its manifest is. */
   list(path: string): Promise<StoredFile[]>
   remove(path: string): Promise<void>
+  /** What only a folder can do: a bucket has neither renames nor links. */
+  readonly folder?: FolderOnly | undefined
+}
+
+export interface FolderOnly {
+  /**
+   * Moves a local folder of the same disk to a path, at once.
+   * @throws the error of the disk, if something else is there
+   */
+  moveIn(path: string, folder: string): Promise<void>
+  /** The target of a symbolic link; undefined if there is no link. */
+  readLink(path: string): Promise<string | undefined>
+  /** Changes a link if it still has the target `before`, or creates it without one; false if it is another by now. */
+  replaceLink(path: string, target: string, before: string | undefined): Promise<boolean>
 }
 
 /**

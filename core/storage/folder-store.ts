@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { copyFile, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { copyFile, link, mkdir, open, readdir, readFile, readlink, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
-import { replaceFile, syncPath, temporaryName, writeNew } from './durable.ts'
+import { replace, replaceFile, replaceLink, syncPath, temporaryName, writeNew } from './durable.ts'
 import type { FileStore, TaggedText } from './file-store.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { isSystemError, orMissing } from './system-errors.ts'
@@ -15,6 +15,7 @@ export function createFolderStore(folder: string): FileStore {
     const text = await orMissing(readFile(locate(path), 'utf8'))
     return text === undefined ? undefined : { text, tag: createHash('sha256').update(text).digest('hex') }
   }
+  const readLink = (path: string) => readlink(locate(path)).catch(() => undefined)
   /** Writes the text if `isExpected` accepts the present version; the same text is never a conflict. */
   const write = (path: string, text: string, isExpected: (tag: string | undefined) => boolean) =>
     mutex.runExclusive(locate(path), async () => {
@@ -39,16 +40,10 @@ export function createFolderStore(folder: string): FileStore {
         await syncPath(place)
         return await syncPath(dirname(place))
       }
-      const temporary = temporaryName(place)
-      await mkdir(dirname(temporary), { recursive: true })
-      try {
+      await replace(place, async (temporary) => {
         await copyFile(file, temporary)
         await syncPath(temporary)
-        await rename(temporary, place)
-        await syncPath(dirname(temporary))
-      } finally {
-        await rm(temporary, { force: true })
-      }
+      })
     },
     create: (path, text) => write(path, text, (tag) => tag === undefined),
     read,
@@ -69,6 +64,19 @@ export function createFolderStore(folder: string): FileStore {
       )
     },
     remove: (path) => rm(locate(path), { force: true }),
+    folder: {
+      async moveIn(path, from) {
+        await rename(from, locate(path))
+        await syncPath(dirname(locate(path)))
+      },
+      readLink,
+      replaceLink: (path, target, before) =>
+        mutex.runExclusive(locate(path), async () => {
+          if ((await readLink(path)) !== before) return false
+          await replaceLink(locate(path), target)
+          return true
+        }),
+    },
   }
 }
 

@@ -20,12 +20,12 @@ const refusals: Readonly<Record<string, string>> = {
   ENOTEMPTY: 'a folder that is not an export is there',
 }
 
-/** Undefined if the file or folder does not exist. */
+/** Undefined if the file or folder does not exist, also because a part of its path is a file. */
 export async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
   try {
     return await found
   } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return undefined
+    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return undefined
     throw error
   }
 }

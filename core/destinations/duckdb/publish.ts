@@ -6,9 +6,8 @@ import { PublishedOtherwiseError, refuseIncomplete, repeatedRow } from '../error
 import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { isSameRead, type Manifest, type ReadFacts } from '../manifest/manifest.ts'
-import { toManifest } from '../manifest/to-manifest.ts'
-import { checkRows, rowsOf } from '../parts/check-parts.ts'
-import { isSameParts, readLines, sumOf } from '../parts/read-parts.ts'
+import { toManifest, toPublishedTable } from '../manifest/to-manifest.ts'
+import { checkRows, isSameParts, readLines, rowsOf } from '../parts/read-parts.ts'
 import { instant, literal, quote } from '../sql.ts'
 import { findExport, findLost, lastExports, lookBack, writeExport, writeHeld } from './exports.ts'
 import type { DuckDb } from './open.ts'
@@ -168,15 +167,13 @@ async function merge(publishing: Publishing, staged: Staged): Promise<Manifest> 
   for (const table of tables) await changeTable(db, table, found)
   const { changes, kept } = await keepNewer(publishing)
   await replaceRecords(publishing)
-  const published = publication.tables.map((table) => ({
-    ...table,
-    key: [...table.key],
-    columns: [...table.columns],
-    rows: staged.rows.get(table.name)!,
-    files: [],
-    parts: sumOf(publication.parts, table.name),
-    ...(kept.has(table.name) && { kept: kept.get(table.name)! }),
-  }))
+  const published = publication.tables.map((table) =>
+    toPublishedTable(publication, table, {
+      rows: staged.rows.get(table.name)!,
+      files: [],
+      ...(kept.has(table.name) && { kept: kept.get(table.name)! }),
+    }),
+  )
   const judged = await judgeDeletes(publishing)
   if (judged.marks) await markDeletes(publishing)
   if (kept.size > 0 || lackingOf(before).length > 0) await alignChildren(publishing)

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { posix } from 'node:path'
 import type { FileStore } from '../../storage/file-store.ts'
+import { createFolderStore } from '../../storage/folder-store.ts'
 import { manifestName, manifestSchema, type Manifest } from './manifest.ts'
-import { orMissing } from '../../storage/system-errors.ts'
 
 /** The folder has a manifest that cannot be parsed. */
 export class MalformedManifestError extends Error {
@@ -14,39 +13,29 @@ export class MalformedManifestError extends Error {
  * Reads the manifest of an export's folder; undefined if there is none.
  * @throws {MalformedManifestError}
  */
-export async function readManifest(folder: string): Promise<Manifest | undefined> {
-  const path = join(folder, manifestName)
-  const text = await orMissing(readFile(path, 'utf8'))
-  return text === undefined ? undefined : parseManifest(text, path)
-}
+export const readManifest = (folder: string): Promise<Manifest | undefined> =>
+  readStoredManifest(createFolderStore(folder), '')
 
 /**
- * Reads the manifest of an export's folder in a store; undefined if there is none.
+ * Reads the manifest of an export in a store; undefined if there is none.
  * @throws {MalformedManifestError}
  */
-export async function readStoredManifest(store: FileStore, folder: string): Promise<Manifest | undefined> {
-  const path = `${folder}/${manifestName}`
-  const stored = await store.read(path)
-  return stored && parseManifest(stored.text, store.locate(path))
-}
-
-/**
- * @param where its path or address, for messages
- * @throws {MalformedManifestError}
- */
-function parseManifest(text: string, where: string): Manifest {
-  const parsed = manifestSchema.safeParse(parseJson(text, where))
+export async function readStoredManifest(store: FileStore, path: string): Promise<Manifest | undefined> {
+  const file = posix.join(path, manifestName)
+  const text = await store.readText(file)
+  if (text === undefined) return undefined
+  const parsed = manifestSchema.safeParse(parseJson(text, store.locate(file)))
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]!
   throw new MalformedManifestError(
-    `${where} is not a manifest of this connector: ${issue.path.join('.')} ${issue.message}.`,
+    `${store.locate(file)} is not a manifest of this connector: ${issue.path.join('.')} ${issue.message}.`,
   )
 }
 
-function parseJson(text: string, path: string): unknown {
+function parseJson(text: string, where: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch (cause) {
-    throw new MalformedManifestError(`${path} is not JSON.`, { cause })
+    throw new MalformedManifestError(`${where} is not JSON.`, { cause })
   }
 }

@@ -1,6 +1,8 @@
 import type { Destination, Publication } from '../destination.ts'
 import { toDriftWarnings } from './drift-warnings.ts'
-import type { Manifest } from './manifest.ts'
+import type { Table } from '../../tables/table.ts'
+import { sumOf } from '../parts/read-parts.ts'
+import type { Manifest, PublishedTable } from './manifest.ts'
 
 type Arrived = Pick<
   Manifest,
@@ -45,3 +47,16 @@ export function toManifest(options: {
     versions: { ...publication.versions },
   }
 }
+
+/** A table of the manifest: what the read made of it, and what arrived. */
+export const toPublishedTable = (
+  { parts }: Publication,
+  table: Table,
+  arrived: Pick<PublishedTable, 'rows' | 'files' | 'kept'>,
+): PublishedTable => ({
+  ...table,
+  key: [...table.key],
+  columns: [...table.columns],
+  parts: sumOf(parts, table.name),
+  ...arrived,
+})

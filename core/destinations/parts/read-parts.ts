@@ -1,7 +1,7 @@
 import { createHash, hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { PartsDamagedError } from '../errors.ts'
-import type { PartFile } from '../destination.ts'
+import { PartsDamagedError, RowsMissingError } from '../errors.ts'
+import type { PartFile, Publication } from '../destination.ts'
 import type { PartsSum } from '../manifest/manifest.ts'
 
 /**
@@ -98,6 +98,31 @@ export const isSameParts = (
 ): boolean =>
   published.length === tables.length &&
   published.every(({ name, parts: sum }) => sum?.sha256 === sumOf(parts, name).sha256)
+
+/**
+ * Checks that each part belongs to a published table.
+ * @throws {PartsDamagedError}
+ */
+export function checkTables({ tables, parts }: Publication): void {
+  const stray = parts.find((part) => !tables.some((table) => table.name === part.table))
+  if (stray === undefined) return
+  throw new PartsDamagedError(`The part file ${stray.path} is of no table of this export (${stray.table}).`)
+}
+
+/**
+ * Checks that as many rows arrived as the parts hold.
+ * @throws {RowsMissingError}
+ */
+export function checkRows(
+  parts: readonly PartFile[],
+  arrived: { table: string; rows: number; where: string },
+): void {
+  const read = rowsOf(parts)
+  if (arrived.rows === read) return
+  throw new RowsMissingError({ table: arrived.table, read, arrived: arrived.rows, where: arrived.where })
+}
+
+export const rowsOf = (parts: readonly PartFile[]): number => parts.reduce((sum, part) => sum + part.rows, 0)
 
 const unreadable = ({ path }: PartFile, cause: unknown) =>
   new PartsDamagedError(`The part file ${path} can't be read. Run the export again.`, { cause })

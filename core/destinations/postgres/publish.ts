@@ -6,9 +6,8 @@ import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
 import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { toDriftWarnings } from '../manifest/drift-warnings.ts'
 import { isSameRead, type Manifest } from '../manifest/manifest.ts'
-import { toManifest } from '../manifest/to-manifest.ts'
-import { checkRows, checkTables, rowsOf } from '../parts/check-parts.ts'
-import { isSameParts, readLines, sumOf } from '../parts/read-parts.ts'
+import { toManifest, toPublishedTable } from '../manifest/to-manifest.ts'
+import { checkRows, checkTables, isSameParts, readLines, rowsOf } from '../parts/read-parts.ts'
 import { literal, quote } from '../sql.ts'
 import { findDeletes, markChildren, markDeletes } from './deletes.ts'
 import {
@@ -183,15 +182,8 @@ function describe(options: {
   const { publication, staged, merged, rejected, before, judged, warnings } = options
   const tables = publication.tables.map((table) => {
     const kept = merged.kept.get(table.name)!
-    return {
-      ...table,
-      key: [...table.key],
-      columns: [...table.columns],
-      rows: staged.get(table.name)!,
-      files: [],
-      parts: sumOf(publication.parts, table.name),
-      ...(kept > 0 && { kept }),
-    }
+    const rows = staged.get(table.name)!
+    return toPublishedTable(publication, table, { rows, files: [], ...(kept > 0 && { kept }) })
   })
   const { missing } = publication
   const lost = lostAfter(publication, tables, before)

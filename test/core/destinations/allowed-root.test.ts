@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { allowedRoot } from '../../../core/destinations/allowed-root.ts'
-import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import { resolveInside } from '../../../core/storage/inside.ts'
 import { createWorkplace } from './publication.ts'
 

@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, readlink, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
+import { exportPath } from '../../../core/destinations/files/publish.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
-import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import { literal } from '../../../core/destinations/sql.ts'
 import { writePart } from '../exports/write-part.ts'
 import { describeDestination } from './contract.ts'
@@ -12,8 +12,7 @@ import { createWorkplace, noise, type Workplace } from './publication.ts'
 import { readOn } from './use-warehouse.ts'
 import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
 
-const folderOf = (publication: Publication) =>
-  join(exportsRoot(publication), 'parquet', publication.resource, folderName(publication))
+const folderOf = (publication: Publication) => join(publication.folder, exportPath(publication, 'parquet'))
 
 describeDestination('parquet', async () => ({
   destination: createParquetDestination(),
@@ -27,6 +26,7 @@ describeDestination('parquet', async () => ({
     return withoutScale(table, rows)
   },
   remove: (publication, table) => rm(join(folderOf(publication), `${table}.parquet`)),
+  restores: 'maybe',
   close: async () => {},
 }))
 

@@ -4,8 +4,11 @@ import { join } from 'node:path'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { describeStoreDestination } from './store-destination.ts'
 
-// The rules of publishing to a store, over the store that needs no server; over a bucket in test/acceptance/bucket.
-describeStoreDestination('a file store', async () => {
+// The rules of publishing to a bucket, over a folder without what only a folder can do; over a bucket in test/acceptance/bucket.
+describeStoreDestination('a store without renames', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'store-destination-'))
-  return { store: createFolderStore(folder), close: () => rm(folder, { recursive: true, force: true }) }
+  return {
+    store: { ...createFolderStore(folder), folder: undefined },
+    close: () => rm(folder, { recursive: true, force: true }),
+  }
 })

@@ -1,13 +1,13 @@
 import { readdir } from 'node:fs/promises'
 import { buffer, text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
-import { verifyStoredExport } from '../../../core/destinations/csv/verify-export.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
+import { verifyStoredExport } from '../../../core/destinations/files/verify.ts'
 import type { Destination, Publication } from '../../../core/destinations/destination.ts'
-import { folderName } from '../../../core/destinations/export-folder.ts'
+import { exportPath } from '../../../core/destinations/files/publish.ts'
 import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
-import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
-import { followPointer, pointedToInStore } from '../../../core/destinations/store/store-pointers.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
+import { followPointer, pointedTo } from '../../../core/destinations/files/pointers.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { parseRows } from '../tables/csv.ts'
 import { describeDestination, type SeenRow } from './contract.ts'
@@ -15,8 +15,7 @@ import { createWorkplace, facts, type Workplace } from './publication.ts'
 
 type OpenStore = () => Promise<{ store: FileStore; close: () => Promise<void> }>
 
-const folderOf = (publication: Publication) =>
-  `exports/${publication.testMode ? 'test/' : ''}${publication.resource}/${folderName(publication)}`
+const folderOf = (publication: Publication) => `exports/${exportPath(publication)}`
 
 /** What publishing to a file store promises, whatever the store is made of. */
 export function describeStoreDestination(name: string, openStore: OpenStore): void {
@@ -270,7 +269,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
           message: expect.stringContaining('is not a pointer that this version of the connector can read'),
         })
         expect(await store.read(file)).toMatchObject({ text: '{"version":2,"run":"of a newer version"}' })
-        await expect(pointedToInStore(store, 'exports/customers')).rejects.toThrow('is not a pointer')
+        await expect(pointedTo(store, 'exports/customers')).rejects.toThrow('is not a pointer')
       },
     )
 

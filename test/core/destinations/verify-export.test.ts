@@ -1,8 +1,8 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
 import { createWorkplace, type Workplace } from './publication.ts'
 
@@ -54,7 +54,7 @@ describe('an export held against its manifest', () => {
 
   test('has a file too many', async () => {
     await writeFile(join(folder, 'notes.txt'), '')
-    expect(await problems()).toEqual(['notes.txt lies in the folder, and the manifest does not name it.'])
+    expect(await problems()).toEqual(['notes.txt is in the folder but not in the manifest.'])
   })
 
   test('has a letter changed', async () => {
@@ -79,7 +79,7 @@ describe('an export held against its manifest', () => {
     await rm(join(folder, 'manifest.json'))
     expect(await problems()).toEqual([expect.stringContaining('has no manifest.json')])
     expect((await verifyExport(join(folder, 'nowhere'))).problems).toEqual([
-      expect.stringContaining('There is no folder'),
+      expect.stringContaining('has no manifest.json'),
     ])
   })
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
@@ -141,7 +141,10 @@ describe('verify', () => {
   test('ends with 1 and does not ask the warehouse where the files themselves are not whole', async () => {
     env = { CONNECTOR_DATA_DIR: workplace.folder, WAREHOUSE_URL: 'postgres://nobody@127.0.0.1:1/none' }
     const { code, stdout } = await verify(join(workplace.folder, 'none'), '--warehouse', 'postgres')
-    expect([code, stdout]).toEqual([1, expect.stringContaining('There is no folder')])
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining('has no manifest.json: there is no published export'),
+    ])
   })
 
   test('refuses a warehouse that is not there, in a sentence, and makes none', async () => {

@@ -15,16 +15,15 @@ import {
 } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createCsvDestination } from '../../../core/destinations/csv/csv.ts'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
-import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
+import { exportPath } from '../../../core/destinations/files/publish.ts'
 import { parseRows } from '../../core/tables/csv.ts'
 import { describeDestination, type SeenRow } from '../../core/destinations/contract.ts'
 import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
 
-const folderOf = (publication: Publication) =>
-  join(exportsRoot(publication), publication.resource, folderName(publication))
+const folderOf = (publication: Publication) => join(publication.folder, exportPath(publication))
 
 describeDestination('csv', async () => ({
   destination: createCsvDestination(),
@@ -37,6 +36,7 @@ describeDestination('csv', async () => ({
     )
   },
   remove: (publication, table) => rm(join(folderOf(publication), `${table}.csv`)),
+  restores: true,
   close: async () => {},
 }))
 
@@ -260,7 +260,7 @@ describe('a full disk', () => {
     const given = join(workplace.folder, 'publication.json')
     await writeFile(given, JSON.stringify(publication))
     const script = `
-      const { createCsvDestination } = await import(${JSON.stringify(new URL('../../../core/destinations/csv/csv.ts', import.meta.url).href)})
+      const { createCsvDestination } = await import(${JSON.stringify(new URL('../../../core/destinations/files/csv.ts', import.meta.url).href)})
       const { readFile } = await import('node:fs/promises')
       const publication = JSON.parse(await readFile(${JSON.stringify(given)}, 'utf8'))
       await createCsvDestination().publish(publication).catch((error) => console.log(error.name + ': ' + error.message))

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
-import { exportsRoot, folderName } from '../../../core/destinations/export-folder.ts'
-import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { exportPath } from '../../../core/destinations/files/publish.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 import { toPlainJson, toPlainNumber } from '../../core/destinations/plain-value.ts'
 import { textColumnOf } from '../../../core/destinations/layout.ts'
@@ -208,7 +208,7 @@ const openings = {
   parquet: () => ({
     destination: createParquetDestination(),
     rows: (publication: Publication, table: Table) => {
-      const folder = join(exportsRoot(publication), 'parquet', publication.resource, folderName(publication))
+      const folder = join(publication.folder, exportPath(publication, 'parquet'))
       const file = literal(join(folder, `${table.name}.parquet`))
       return askDuckDb(
         ':memory:',

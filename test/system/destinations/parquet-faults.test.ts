@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import { createWorkplace, noise, type Workplace } from '../../core/destinations/publication.ts'
 import { publishInChild } from './children.ts'
 

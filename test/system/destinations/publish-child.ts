@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
-import { createParquetDestination } from '../../../core/destinations/parquet/parquet.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 
 export interface ChildTask {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { input, killGroup, pagesRead, quiet, says, startConnector } from './killed-process.ts'
 import { connectTemporal, createWorld, folderOf, startRun } from './world.ts'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
 
 const idsIn = async (folder: string, resource: string) => {

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import {
   asked,
   connectTemporal,

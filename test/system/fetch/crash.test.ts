@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import { Chance } from '../../../sandbox/data/random.ts'
 import {
   asked,

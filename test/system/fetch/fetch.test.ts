@@ -1,7 +1,7 @@
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { verifyExport } from '../../../core/destinations/csv/verify-export.ts'
+import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { FetchInput } from '../../../core/exports/input.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import type { ExportProgress } from '../../../workflows/export-view.ts'

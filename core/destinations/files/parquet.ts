@@ -2,18 +2,16 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Destination, Publication } from '../destination.ts'
-import { stageNotes } from '../csv/stage-notes.ts'
 import { toDuckDbError } from '../duckdb/errors.ts'
 import { type DuckDb, memoryFor, withDuckDb } from '../duckdb/open.ts'
 import { readRows, withDrift } from '../duckdb/rows.ts'
-import { exportsRoot } from '../export-folder.ts'
-import { createFileDestination } from '../file-destination.ts'
-import type { StagedFiles } from '../file-format.ts'
 import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import type { PublishedFile } from '../manifest/manifest.ts'
-import { checkTables } from '../parts/check-parts.ts'
-import { sumOf } from '../parts/read-parts.ts'
+import { toPublishedTable } from '../manifest/to-manifest.ts'
+import { checkTables } from '../parts/read-parts.ts'
 import { literal } from '../sql.ts'
+import { stageNotes } from './csv.ts'
+import { createFileDestination, type StagedFiles } from './publish.ts'
 
 /**
  * Destination for Parquet files, in a root of their own beside the CSV files: a run may be published as
@@ -22,7 +20,7 @@ import { literal } from '../sql.ts'
 export function createParquetDestination(): Destination {
   const files = createFileDestination({
     name: 'parquet',
-    root: (publication) => join(exportsRoot(publication), 'parquet'),
+    below: 'parquet',
     stage: stageParquet,
   })
   // Only CSV has a form for Excel.
@@ -47,16 +45,9 @@ async function stageParquet(publication: Publication, folder: string): Promise<S
       for (const table of publication.tables) {
         const staged = await stageTable({ db, publication, folder }, toWarehouseTable(table))
         drift.push(staged.drift)
-        tables.push({
-          ...table,
-          key: [...table.key],
-          columns: [...table.columns],
-          rows: staged.file.rows,
-          files: [staged.file],
-          parts: sumOf(parts, table.name),
-        })
+        tables.push(toPublishedTable(publication, table, { rows: staged.file.rows, files: [staged.file] }))
       }
-      return { tables, ...(await stageNotes({ publication, folder })), drift: withDrift(facts, drift).drift }
+      return { tables, ...(await stageNotes(publication, folder)), drift: withDrift(facts, drift).drift }
     })
   } catch (error) {
     signal?.throwIfAborted()

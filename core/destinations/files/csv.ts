@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Table } from '../../tables/table.ts'
+import type { Destination, PartFile, Publication } from '../destination.ts'
+import type { Dialect, Manifest, PublishedFile } from '../manifest/manifest.ts'
+import { toPublishedTable } from '../manifest/to-manifest.ts'
+import { checkTables, readParts, rowsOf } from '../parts/read-parts.ts'
+import { toExcel } from './excel.ts'
+import { createFileDestination, type StagedFiles } from './publish.ts'
+
+/** Destination for CSV files. */
+export const createCsvDestination = (): Destination =>
+  createFileDestination({ name: 'csv', below: '', stage: stageCsv })
+
+const machine: Dialect = {
+  delimiter: ',',
+  decimal: '.',
+  bom: false,
+  formulaGuard: false,
+  encoding: 'utf-8',
+  lineEnd: '\n',
+  null: 'an empty field; the empty string is ""',
+}
+
+/** What a spreadsheet in Santiago, Bogotá or Mexico opens with a double click. */
+const excel: Dialect = { ...machine, delimiter: ';', decimal: ',', bom: true, formulaGuard: true }
+
+export const dialectOf = (forExcel: boolean): Dialect => (forExcel ? excel : machine)
+
+/** The bytes at the start of a table's file: byte order mark and header. */
+export function toHeader(dialect: Dialect, columns: readonly { name: string }[]): string {
+  const names = columns.map((column) => column.name).join(dialect.delimiter)
+  return `${dialect.bom ? '\ufeff' : ''}${names}\n`
+}
+
+/** The header of `missing.csv`. */
+export const missingHeader = 'id\n'
+
+async function stageCsv(publication: Publication, folder: string): Promise<StagedFiles> {
+  const { forExcel = false, signal } = publication
+  const dialect = dialectOf(forExcel)
+  checkTables(publication)
+  const tables = []
+  for (const table of publication.tables) {
+    const parts = publication.parts.filter((part) => part.table === table.name)
+    const file = await stageParts(folder, {
+      path: `${table.name}.csv`,
+      parts,
+      header: toHeader(dialect, table.columns),
+      signal,
+      ...(forExcel && { excel: table }),
+    })
+    tables.push(toPublishedTable(publication, table, { rows: file.rows, files: [file] }))
+  }
+  return { ...(await stageNotes(publication, folder)), tables, dialect }
+}
+
+/** Writes the files beside the tables, if any: rejected items and ids that do not exist. */
+export async function stageNotes(
+  { rejected = [], missing, signal }: Publication,
+  folder: string,
+): Promise<Pick<Manifest, 'rejected' | 'missing'>> {
+  const stageNote = async (path: string, header: string, parts: readonly PartFile[]) => ({
+    rows: rowsOf(parts),
+    files: rowsOf(parts) === 0 ? [] : [await stageParts(folder, { path, parts, header, signal })],
+  })
+  const notes = { rejected: await stageNote('rejected.jsonl', '', rejected) }
+  if (missing === undefined) return notes
+  const ids = await stageNote('missing.csv', missingHeader, missing.parts)
+  return { ...notes, missing: { ...ids, first: [...missing.first] } }
+}
+
+/** Writes a header and the bytes of parts into a new file and fsyncs it, computing its checksum on the way. */
+async function stageParts(
+  folder: string,
+  file: {
+    path: string
+    parts: readonly PartFile[]
+    header: string
+    signal: AbortSignal | undefined
+    /** The table to rewrite for Excel. */
+    excel?: Table
+  },
+): Promise<PublishedFile> {
+  const { path, parts, header, signal, excel: table } = file
+  const chunks =
+    table === undefined
+      ? readParts(parts, { signal, reusesBuffer: true })
+      : toExcel(table, readParts(parts, { signal }))
+  const hash = createHash('sha256')
+  await using written = await open(join(folder, path), 'wx')
+  let bytes = 0
+  const append = async (chunk: Buffer) => {
+    // Overlaps the disk write with the checksum of the same chunk.
+    const writing = written.writeFile(chunk)
+    hash.update(chunk)
+    bytes += chunk.length
+    await writing
+  }
+  if (header !== '') await append(Buffer.from(header))
+  for await (const chunk of chunks) await append(chunk)
+  await written.sync()
+  return { path, rows: rowsOf(parts), bytes, sha256: hash.digest('hex') }
+}

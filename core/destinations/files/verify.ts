@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto'
+import { posix } from 'node:path'
+import type { FileStore } from '../../storage/file-store.ts'
+import { createFolderStore } from '../../storage/folder-store.ts'
+import type { Comparison, Warehouse } from '../destination.ts'
+import { filesOf, manifestName, type Manifest, type PublishedFile } from '../manifest/manifest.ts'
+import { MalformedManifestError, readStoredManifest } from '../manifest/read-manifest.ts'
+
+export interface Verified {
+  /** Undefined if there is no readable manifest. */
+  manifest: Manifest | undefined
+  /** One sentence each; empty if everything is there as it was published. */
+  problems: string[]
+}
+
+/** Checks an export in a local folder: see `verifyStoredExport`. */
+export const verifyExport = (folder: string): Promise<Verified> =>
+  verifyStoredExport(createFolderStore(folder), '')
+
+/**
+ * Checks the files of an export against its manifest, offline: every file's bytes and checksum. Their rows were checked when it
+ * was published. A folder must have no other files. Elsewhere, an attempt that died may have left some, and nothing leads to
+ * them. Memory use is constant, whatever the size.
+ */
+export async function verifyStoredExport(store: FileStore, path: string): Promise<Verified> {
+  const where = store.locate(path)
+  let manifest: Manifest | undefined
+  try {
+    manifest = await readStoredManifest(store, path)
+  } catch (error) {
+    if (error instanceof MalformedManifestError) return { manifest, problems: [error.message] }
+    throw error
+  }
+  if (manifest === undefined)
+    return {
+      manifest,
+      problems: [`${where} has no ${manifestName}: there is no published export.`],
+    }
+  const files = filesOf(manifest)
+  const problems = store.folder === undefined ? [] : await findStrangers(store, path, files)
+  for (const file of files) problems.push(...(await checkFile(store, path, file)))
+  return { manifest, problems }
+}
+
+async function findStrangers(
+  store: FileStore,
+  folder: string,
+  files: readonly PublishedFile[],
+): Promise<string[]> {
+  const known = new Set([manifestName, ...files.map((file) => file.path)])
+  const names = (await store.list(folder)).map(({ path }) => posix.relative(folder, path))
+  return names
+    .filter((name) => !known.has(name))
+    .map((name) => `${name} is in the folder but not in the manifest.`)
+}
+
+async function checkFile(
+  store: FileStore,
+  folder: string,
+  { path, bytes, sha256 }: PublishedFile,
+): Promise<string[]> {
+  const stream = await store.open(posix.join(folder, path))
+  if (stream === undefined) return [`${path} is missing.`]
+  const hash = createHash('sha256')
+  let found = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    hash.update(chunk)
+    found += chunk.length
+  }
+  if (found !== bytes) return [`${path} has ${found} bytes, and the manifest says ${bytes}.`]
+  return hash.digest('hex') === sha256
+    ? []
+    : [`${path} is not as it was published: its SHA-256 sum is another.`]
+}
+
+export type VerifiedWarehouse = Comparison & { manifest: Manifest | undefined }
+
+/**
+ * Checks the files of an export in CSV against their manifest, and then the tables of a warehouse against the files.
+ * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+ */
+export async function verifyWarehouse(options: {
+  destination: Pick<Warehouse, 'compare'>
+  /** The export's folder. */
+  folder: string
+  schema?: string | undefined
+  signal?: AbortSignal | undefined
+}): Promise<VerifiedWarehouse> {
+  const { destination, folder, schema, signal } = options
+  const { manifest, problems } = await verifyExport(folder)
+  const refuse = (sentences: string[]) => ({ manifest, problems: sentences, tables: [], where: '' })
+  if (manifest === undefined || problems.length > 0) return refuse(problems)
+  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
+    return refuse([`${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`])
+  return { manifest, ...(await destination.compare({ manifest, folder, schema, signal })) }
+}
