@@ -50,15 +50,18 @@ async function publishOnce(
   checkTables(publication)
   const tables = publication.tables.map(toWarehouseTable)
   const before = await admit(session, publication, tables)
-  if (before.existing !== undefined) return publishAgain(session, publication, before.existing)
-  const staged = await stageTables(session, publication)
-  publication.onStep?.('staged')
-  publication.signal?.throwIfAborted()
+  const stage = async () => {
+    const rows = await stageTables(session, publication)
+    publication.onStep?.('staged')
+    publication.signal?.throwIfAborted()
+    return rows
+  }
+  const staged = before.existing === undefined ? await stage() : undefined
   await lock(session, publication)
-  // Meanwhile, another attempt of the same run may have published, or a table may have changed.
+  // Meanwhile, another attempt of the same run may have published or marked deletes, or a table may have changed.
   const { existing, found } = await admit(session, publication, tables)
-  if (existing !== undefined) return publishAgain(session, publication, existing)
-  const manifest = await merge(session, { publication, tables, staged, found })
+  if (existing !== undefined) return publishAgain(session, publication, { existing, found })
+  const manifest = await merge(session, { publication, tables, staged: staged ?? (await stage()), found })
   publication.onStep?.('counted')
   publication.signal?.throwIfAborted()
   return { manifest, fresh: true }
@@ -203,11 +206,14 @@ function describe(options: {
   })
 }
 
-/** A run that is published already changes nothing, except for deletes that were held back and are allowed now. */
+/**
+ * A run that is published already changes nothing, except for deletes that were held back and are allowed now. Under the lock:
+ * another publication that is becoming visible must not look like a loss.
+ */
 async function publishAgain(
   session: Session,
   publication: Publication,
-  existing: Manifest,
+  { existing, found }: { existing: Manifest; found: Found },
 ): Promise<Pick<Published, 'manifest' | 'fresh'>> {
   const { where } = session
   if (!isSameRead(publication, existing) || !isSameParts(publication, existing.tables))
@@ -215,9 +221,6 @@ async function publishAgain(
       `${where} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
     )
-  // Another publication that is becoming visible must not look like a loss.
-  await lock(session, publication)
-  const found = await findTables(session)
   refuseIncomplete({ missing: await findLost(session, found, existing), where })
   if (publication.maxDeletes === undefined || (existing.deletes?.heldBack ?? 0) === 0)
     return { manifest: existing, fresh: false }

@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto'
 import { Client } from 'pg'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 import { toPlainJson } from '../../core/destinations/plain-value.ts'
-import { createWorkplace, type Workplace } from '../../core/destinations/publication.ts'
+import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
 import { describeDestination } from '../../core/destinations/contract.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'
 import { describeWarehouse } from '../../core/destinations/warehouse.ts'
@@ -289,6 +289,32 @@ describe('tables in PostgreSQL', () => {
     await writer.query('commit')
     expect(await again).toMatchObject({ name: 'PublishedOtherwiseError' })
     await writer.end()
+  })
+
+  test('count a delete once when two publications at once are allowed to mark what was held back', async () => {
+    const list = Array.from({ length: 12 }, (_, at) => `{"id":"c${at}","created":"2026-01-01T00:00:00Z"}`)
+    const warehouse = createPostgresDestination({ url })
+    await warehouse.publish(await workplace.toPublication('customers', [list], { run: 'first' }))
+    const startedAt = '2026-03-02T03:00:00.000Z'
+    const second = await workplace.toPublication('customers', [], {
+      run: 'second',
+      facts: { ...facts, startedAt, completeThrough: startedAt },
+    })
+    expect((await warehouse.publish(second)).manifest.deletes).toMatchObject({ marked: 0, heldBack: 12 })
+    const holder = new Client({ connectionString: url })
+    await holder.connect()
+    await holder.query(
+      `begin; select pg_advisory_xact_lock(hashtextextended('billing-connector billing', 0))`,
+    )
+    const both = [1, 2].map(() => warehouse.publish({ ...second, maxDeletes: 'all' }))
+    await areWaiting(2)
+    await holder.query('commit')
+    await holder.end()
+    for (const { manifest } of await Promise.all(both))
+      expect(manifest.deletes).toMatchObject({ marked: 12, heldBack: 0 })
+    expect(await ask(`select deleted::text from billing._exports where run = 'second'`)).toEqual([
+      { deleted: '12' },
+    ])
   })
 
   test('notice what somebody removes while an export is published', async () => {
