@@ -70,7 +70,7 @@ async function movePointer(
   const { store, path, folder, manifest, name } = options
   for (let tries = 0; tries < mostTries; tries += 1) {
     const { version, to } = await readPointer(options, name)
-    if (to?.folder === folder) return
+    refuseOtherWorkspace(options, to, manifest.workspace)
     if (to !== undefined && Date.parse(to.startedAt) > Date.parse(manifest.startedAt)) return
     if (await writePointer(options, { name, folder, manifest, version })) return
     await sleep(Math.random() * 20 * 2 ** Math.min(tries, 5))
@@ -144,12 +144,15 @@ export function parsePointer(text: string | undefined): Pointer | undefined {
  * @throws {ForeignWarehouseError}
  */
 export async function refuseForeign({ store, path }: List, { workspace }: Publication): Promise<void> {
-  const { to: shown } = await readPointer({ store, path }, 'latest')
+  refuseOtherWorkspace({ store, path }, (await readPointer({ store, path }, 'latest')).to, workspace)
+}
+
+function refuseOtherWorkspace({ store, path }: List, shown: Shown['to'], workspace: string): void {
   if (shown === undefined || shown.workspace === workspace) return
   const other = store.folder === undefined ? 'prefix (CONNECTOR_FILES_URL)' : 'folder (--out)'
   throw new ForeignWarehouseError(
-    `${store.locate(path)} holds the exports of workspace ${shown.workspace}, not ${workspace}. Nothing was written: name` +
-      ` another ${other}.`,
+    `${store.locate(path)} holds the exports of workspace ${shown.workspace}, not ${workspace}. They are not replaced:` +
+      ` name another ${other}.`,
   )
 }
 

@@ -184,6 +184,35 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect((await pointer('latest', 'exports/test/customers'))?.run).toBe('rehearsal')
     })
 
+    test('never shows another workspace that published between its look and its pointers', async () => {
+      const other: FileStore = {
+        ...store,
+        async create(path, content) {
+          if (path.endsWith('night/manifest.json')) await publish({ run: 'theirs', workspace: 'acc_other' })
+          return await store.create(path, content)
+        },
+      }
+      await expect(publish({ run: 'night', store: other, facts: at(9) })).rejects.toThrow(
+        'holds the exports of workspace acc_other',
+      )
+      expect((await pointer('latest'))?.run).toBe('theirs')
+    })
+
+    test('has pointers that name the files of its manifest after it was removed and published anew', async () => {
+      const destination = createParquetDestination()
+      const publication = await workplace.toPublication('customers', one, { run: 'night', store })
+      await destination.publish(publication)
+      const path = 'exports/parquet/customers/latest.json'
+      const stale = (await store.read(path))!
+      await store.replace(
+        path,
+        stale.text.replaceAll(/-[0-9a-f]{12}\.parquet/g, '-000000000000.parquet'),
+        stale.tag,
+      )
+      await destination.publish(publication)
+      expect((await store.read(path))?.text).toBe(stale.text)
+    })
+
     test('shows the newest of many reads that are published at once, in any order', async () => {
       const days = [5, 2, 8, 1, 7, 3, 6, 4]
       const seen: string[] = []
