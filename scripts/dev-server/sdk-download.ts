@@ -1,8 +1,9 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing'
-import { cliVersion } from './find-binary.ts'
+import { cliVersion } from './download-binary.ts'
 
 // A program for download-binary.ts: downloads the Temporal CLI into the given folder. The SDK downloads it only
 // when it starts a server from it.
+console.log('begins')
 const [downloadDir = '.'] = process.argv.slice(2)
 try {
   const executable = { type: 'cached-download', downloadDir, version: `v${cliVersion}` } as const

@@ -2,7 +2,7 @@
 // JavaScript that Node 22 can run. Node itself strips types, but never below node_modules, and Node 22 does not
 // support `using`.
 import { execFile } from 'node:child_process'
-import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -16,7 +16,7 @@ await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', join(root, 'scripts'
 await rm(join(dist, 'worker', 'bundle-workflows.js'), { force: true })
 await nameJavaScript()
 // Runs last, because it replaces the folder of workflows while their files could still be read.
-await Promise.all([bundleWorkflows(), copyRest(), describePackage()])
+await Promise.all([bundleWorkflows(), describePackage()])
 
 /** Renames `new URL('./thread.ts', import.meta.url)` to `.js`, because tsc rewrites only imports. */
 async function nameJavaScript(): Promise<void> {
@@ -40,12 +40,6 @@ async function bundleWorkflows(): Promise<void> {
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder)
   await run(process.execPath, [join(root, 'worker', 'bundle-workflows.ts'), join(folder, 'bundle.js')])
-}
-
-/** Copies the other files that the code reads. */
-async function copyRest(): Promise<void> {
-  const modules = join('scripts', 'dev-server', 'temporal-cli')
-  await cp(join(root, modules), join(dist, modules), { recursive: true })
 }
 
 /** Writes dist/package.json: the code reads its version, and Node whether `.js` files are modules. */

@@ -219,7 +219,7 @@ export const variables = z.object({
   TEMPORAL_CLI_PATH: path.optional().meta({
     meaning: 'The Temporal CLI binary, for the dev server of `up`, `demo` and `--local`.',
     form: 'a path',
-    otherwise: '`temporal` on PATH, otherwise downloaded, otherwise built once with Go',
+    otherwise: '`temporal` on PATH, otherwise downloaded once',
   }),
 })
 

