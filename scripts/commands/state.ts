@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -5,8 +6,10 @@ import { listNames } from '../../core/billing/resources/lists.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
+import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import { openState } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
+import { stateFileOf } from '../../core/state/sqlite-file.ts'
 import { readStatePlace } from '../../worker/settings/settings.ts'
 import { personHere } from '../runs/person.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -43,25 +46,37 @@ export function configure(command: Command, terminal: Terminal): void {
 const statePlace = () => readStatePlace({ env: process.env, cwd: process.cwd() })
 
 async function show(terminal: Terminal): Promise<void> {
-  const state = await openState({ ...statePlace(), readOnly: true })
+  const watermarks = toWatermarks(await readPublications())
+  const rows = watermarks.map(({ resource, destination, location, service, only, readUpTo, run }) => [
+    resource,
+    location === '' ? destination : `${destination} ${location}`,
+    service,
+    only,
+    formatLocalTime(readUpTo),
+    run,
+  ])
+  const head = ['resource', 'destination', 'service', 'only', 'read up to', 'run']
+  const none = 'No watermarks: every incremental export reads the whole list.'
+  terminal.result({
+    document: { watermarks },
+    text: rows.length === 0 ? none : formatTable({ head, rows }),
+  })
+}
+
+/** None in a data folder without a state, which the first worker creates. */
+async function readPublications(): Promise<readonly Publication[]> {
+  const place = statePlace()
   try {
-    const watermarks = toWatermarks(await state.publications.all())
-    const rows = watermarks.map(({ resource, destination, location, service, only, readUpTo, run }) => [
-      resource,
-      location === '' ? destination : `${destination} ${location}`,
-      service,
-      only,
-      formatLocalTime(readUpTo),
-      run,
-    ])
-    const head = ['resource', 'destination', 'service', 'only', 'read up to', 'run']
-    const none = 'No watermarks: every incremental export reads the whole list.'
-    terminal.result({
-      document: { watermarks },
-      text: rows.length === 0 ? none : formatTable({ head, rows }),
-    })
-  } finally {
-    await state.close()
+    const state = await openState({ ...place, readOnly: true })
+    try {
+      return await state.publications.all()
+    } finally {
+      await state.close()
+    }
+  } catch (error) {
+    const isMissing = error instanceof StateUnreadableError && !existsSync(stateFileOf(place.folder))
+    if (isMissing || error instanceof NoStateError) return []
+    throw error
   }
 }
 

@@ -25,6 +25,13 @@ describe('a log', () => {
     })
   })
 
+  test('says nothing of kinds of tasks that no worker here takes', () => {
+    const { logger, written } = lines({ format: 'text' })
+    logger.info('No Nexus services registered, not polling for Nexus tasks')
+    logger.warn('No workflows registered, not polling for workflow tasks')
+    expect(written).toEqual([])
+  })
+
   test('for people is one line each, in which nothing speaks to the terminal', () => {
     const { logger, written } = lines({ format: 'text' })
     logger.info('published', { run: 'export-1', page: 12, said: 'red \u001b[31m\nINFO faked' })

@@ -17,8 +17,11 @@ interface Line {
 /** Fields of the SDK that are not useful. */
 const noise = new Set(['taskToken', 'namespace', 'isLocal', 'sdkComponent', 'workflowRunId', 'activityId'])
 
-/** A warning of the SDK about each worker of ranges, which has no workflows. */
-const rangesWarning = 'No workflows registered, not polling for workflow tasks'
+/** What the SDK says of each worker: those of ranges have no workflows, and none has Nexus services. */
+const noiseMessages = new Set([
+  'No workflows registered, not polling for workflow tasks',
+  'No Nexus services registered, not polling for Nexus tasks',
+])
 
 /** Writes the SDK's log lines and ours to stderr, each with its run, as JSON or as text. */
 export function createLogger(options: {
@@ -30,7 +33,7 @@ export function createLogger(options: {
   const toText = format === 'json' ? toJson : toTextLine
   const least = options.level.toUpperCase() as Uppercase<LogLevel>
   return new DefaultLogger(least, ({ level, message, meta, timestampNanos }) => {
-    if (message === rangesWarning) return
+    if (noiseMessages.has(message)) return
     const time = new Date(Number(timestampNanos / 1_000_000n))
     const fields = toFields(meta ?? {})
     write(`${toText({ time, level: level.toLowerCase() as LogLevel, message, fields })}\n`)
