@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { copyFile, link, mkdir, open, readdir, readFile, readlink, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { replace, replaceFile, replaceLink, syncPath, temporaryName, writeNew } from './durable.ts'
 import type { FileStore, TaggedText } from './file-store.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
@@ -11,6 +11,7 @@ const mutex = createKeyedMutex()
 /** A file store in a folder, which one process at a time writes. */
 export function createFolderStore(folder: string): FileStore {
   const locate = (path: string) => join(folder, path)
+  const toPath = (file: string) => relative(folder, file).split(sep).join('/')
   const read = async (path: string): Promise<TaggedText | undefined> => {
     const text = await orMissing(readFile(locate(path), 'utf8'))
     return text === undefined ? undefined : { text, tag: createHash('sha256').update(text).digest('hex') }
@@ -30,8 +31,8 @@ export function createFolderStore(folder: string): FileStore {
   return {
     locate,
     pathOf(location) {
-      const path = relative(folder, location)
-      return path.startsWith('..') ? undefined : path.split(sep).join('/')
+      const path = toPath(location)
+      return path.startsWith('..') ? undefined : path
     },
     async put(path, file, { signal } = {}) {
       signal?.throwIfAborted()
@@ -59,7 +60,7 @@ export function createFolderStore(folder: string): FileStore {
       return await Promise.all(
         files.map(async ({ parentPath, name }) => {
           const { size: bytes, mtimeMs: changedAt } = await stat(join(parentPath, name))
-          return { path: relative(folder, join(parentPath, name)).split(sep).join('/'), bytes, changedAt }
+          return { path: toPath(join(parentPath, name)), bytes, changedAt }
         }),
       )
     },
@@ -70,6 +71,12 @@ export function createFolderStore(folder: string): FileStore {
         await syncPath(dirname(locate(path)))
       },
       readLink,
+      async linkedFrom(path) {
+        const entries = (await orMissing(readdir(locate(path), { withFileTypes: true }))) ?? []
+        const links = entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(path, name))
+        const targets = await Promise.all(links.map(readLink))
+        return targets.map((target) => toPath(resolve(locate(path), target ?? '')))
+      },
       replaceLink: (path, target, before) =>
         mutex.runExclusive(locate(path), async () => {
           if ((await readLink(path)) !== before) return false

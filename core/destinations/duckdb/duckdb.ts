@@ -1,22 +1,53 @@
 import { mkdir, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { temporaryName } from '../../storage/durable.ts'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
-import { checkPrivacy } from '../admission.ts'
 import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
+import { toWarehouseTable } from '../layout.ts'
 import { checkTables } from '../parts/read-parts.ts'
+import { quote, stagedName } from '../sql.ts'
+import { checkPrivacy } from '../warehouse/admission.ts'
+import { compareExport } from '../warehouse/compare.ts'
+import { lastExports, lookBack } from '../warehouse/exports.ts'
+import { publishTo } from '../warehouse/publish.ts'
+import { type Database, toTables } from '../warehouse/tables.ts'
 import { toDuckDbError } from './errors.ts'
-import { lastExports, lookBack } from './exports.ts'
+import { toMerging } from './merge.ts'
 import { type DuckDb, leastMemory, memoryFor, withDuckDb } from './open.ts'
-import { publishTo } from './publish.ts'
-import { describe } from './tables.ts'
-import { compareExport, comparingMemory } from './compare.ts'
+import { toCsv, toQuery, types } from './rows.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'signal'>
 
 /** DuckDB allows one writing process, and two instances in one process would corrupt the file. */
 const mutex = createKeyedMutex()
+
+/** The longest row that can be compared, in bytes: the files of an export are not in parts. */
+const longestCompared = 128_000_000
+
+/** In MB, for buffers of that size. A command of its own has it. */
+const comparingMemory = 1_000
+
+const typeOf: Database['typeOf'] = ({ kind }) => types[kind]
+
+const toDatabase = (db: DuckDb, where: string): Database => ({
+  name: 'duckdb',
+  where,
+  instead: 'move the file away',
+  nameOf: quote,
+  run: (sql) => db.run(sql),
+  all: (sql) => db.all(sql),
+  async describe() {
+    const rows = await db.all(`select table_name, column_name, data_type from duckdb_columns()
+      where database_name = current_database() and schema_name = 'main' and not internal
+      order by table_name, column_index`)
+    return toTables(rows)
+  },
+  typeOf,
+  createTable: ({ name }, columns) =>
+    `create table ${quote(name)} (${columns.map((column) => `${quote(column.name)} ${typeOf(column)}`).join(', ')})`,
+  microseconds: (column) => `epoch_us(${column})`,
+})
 
 /** Destination for a DuckDB database file: `warehouse.duckdb`, or `warehouse-test.duckdb` for test data. */
 export function createDuckDbDestination({ folder }: { folder: string }): Warehouse {
@@ -39,11 +70,15 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
     )
   }
 
-  async function read<T>(scope: Scope, work: (db: DuckDb) => Promise<T>, memory = leastMemory): Promise<T> {
+  async function read<T>(
+    scope: Scope,
+    work: (database: Database, db: DuckDb) => Promise<T>,
+    memory = leastMemory,
+  ): Promise<T> {
     const path = locate(scope)
     if ((await stat(path).catch(() => undefined)) === undefined)
       throw new WarehouseRefusedError(`There is no warehouse ${path}.`)
-    return await withFile({ scope, memory, readOnly: true }, work)
+    return await withFile({ scope, memory, readOnly: true }, (db) => work(toDatabase(db, path), db))
   }
 
   return {
@@ -57,22 +92,39 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
       await mkdir(dirname(path), { recursive: true })
       const published = await withFile(
         { scope: publication, memory: memoryFor(publication.parts, leastMemory), readOnly: false },
-        (db) => publishTo(db, { publication, where: path }),
+        async (db) => {
+          const done = await publishTo(toDatabase(db, path), publication, toMerging(db, publication, path))
+          await db.run('commit')
+          return done
+        },
       )
       publication.onStep?.('visible')
       return { ...published, location: path }
     },
-    coveredThrough: (scope, of) => read(scope, async (db) => (await lookBack(db, of)).through),
+    coveredThrough: (scope, of) =>
+      read(scope, async (db) => (await lookBack(db, await db.describe(), of)).through),
     checkPrivacy: (scope, of) =>
       read(scope, async (db) => {
-        if (!(await describe(db)).has('_exports')) return
-        const published = await lastExports(db)
-        for (const privacy of of) checkPrivacy({ published, privacy, where: locate(scope) })
+        const published = await lastExports(db, await db.describe())
+        const { where, instead } = db
+        for (const privacy of of) checkPrivacy({ published, privacy, where, instead })
       }),
     async compare({ manifest, folder, signal }) {
-      const where = locate(manifest)
       const scope = { testMode: manifest.testMode, ...(signal && { signal }) }
-      return await read(scope, (db) => compareExport(db, { manifest, folder, where }), comparingMemory)
+      return await read(
+        scope,
+        (database, db) =>
+          compareExport(database, manifest, async (table) => {
+            const files = table.files.map(({ path, bytes }) => ({ path: join(folder, path), bytes }))
+            const size = Math.min(longestCompared, 1 + Math.max(0, ...files.map(({ bytes }) => bytes)))
+            const columns = toWarehouseTable(table)
+            const csv = await toCsv(db, { table: columns, files, size, hasHeader: true })
+            const exported = stagedName(table.name)
+            await db.run(`create or replace temporary table ${exported} as ${toQuery(columns, csv)}`)
+            return exported
+          }),
+        comparingMemory,
+      )
     },
   }
 }

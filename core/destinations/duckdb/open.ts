@@ -5,9 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { removeTemporaries } from '../../storage/durable.ts'
 import type { PartFile } from '../destination.ts'
 import { literal } from '../sql.ts'
-
-/** A row of a result: texts by column. */
-export type Row = Record<string, string | null>
+import type { Row } from '../warehouse/tables.ts'
 
 /** An open database. */
 export interface DuckDb {

@@ -157,10 +157,11 @@ function refuseOtherWorkspace({ store, path }: List, shown: Shown['to'], workspa
 }
 
 /**
- * The paths of the exports that the pointers of a list lead to.
+ * The paths of the exports that the pointers of a list lead to, and links that people made.
  * @throws {StoreRefusedError} one cannot be read
  */
 export async function pointedTo(store: FileStore, path: string): Promise<ReadonlySet<string>> {
+  if (store.folder !== undefined) return new Set(await store.folder.linkedFrom(path))
   const shown = await Promise.all(pointerNames.map((name) => readPointer({ store, path }, name)))
   return new Set(shown.flatMap(({ to }) => (to === undefined ? [] : [posix.join(path, to.folder)])))
 }

@@ -2,25 +2,19 @@ import type { Publication } from '../destination.ts'
 import { RowsMissingError } from '../errors.ts'
 import type { WarehouseColumn, WarehouseTable } from '../layout.ts'
 import { quote, stagedName } from '../sql.ts'
-import type { Session } from './session.ts'
-import { typeOf, type Found } from './tables.ts'
+import { type Merged, type Merging, repeatedWarning } from '../warehouse/publish.ts'
+import type { Found } from '../warehouse/tables.ts'
+import { createIndexes, dropRefusingIndexes } from './indexes.ts'
+import { type Session, typeOf } from './session.ts'
+import { stageTables } from './stage.ts'
 
-export interface Merge {
+interface Merge {
   session: Session
   publication: Publication
   /** The tables before the publication. */
   found: Found
-  /** The main table first. */
-  tables: readonly WarehouseTable[]
   /** How many rows are staged, by table. */
   staged: ReadonlyMap<string, number>
-}
-
-export interface Merged {
-  /** How many rows of each table were left as they are, because the warehouse has newer versions of the same records. */
-  kept: ReadonlyMap<string, number>
-  /** Records that were not there before, and those with a later `updated` than the stored one. */
-  changes: { new: number; changed: number }
 }
 
 /** The column that holds a record's id, in a table or its child. */
@@ -46,14 +40,48 @@ const idIn = (table: WarehouseTable) => valueOf(columnOf(table, table.table.key[
 const hasUpdated = ({ columns }: WarehouseTable) =>
   columns.some(({ name, kind }) => name === 'updated' && kind === 'timestamp')
 
+/** How PostgreSQL stages, locks and merges. */
+export const toMerging = (session: Session, publication: Publication): Merging => ({
+  async stage(tables) {
+    const staged = await stageTables(session, publication)
+    const isRepeated = (publication.facts.repeatedIds ?? []).length > 0
+    return {
+      rows: isRepeated ? await leaveOutRepeated(session, tables, staged) : staged,
+      facts: publication.facts,
+      warnings: isRepeated ? [repeatedWarning(publication)] : [],
+    }
+  },
+  lock: () => lock(session, publication),
+  async merge(tables, { rows: staged }, found) {
+    for (const { table } of tables) await dropRefusingIndexes(session, table)
+    const merged = await mergeRecords({ session, publication, found, staged }, tables)
+    for (const { table } of tables) await createIndexes(session, table)
+    return merged
+  },
+})
+
+async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): Promise<void> {
+  const { schema } = session
+  await session.run('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`billing-connector ${schema}`])
+  // `if not exists` requires the right to create the schema even if it exists.
+  const [found] = await session.all('select 1 as one from pg_namespace where nspname = $1', [schema])
+  if (found === undefined) await session.run(`create schema ${quote(schema)}`)
+  const there = await session.all(
+    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = $1 and c.relkind in ('r', 'p') and c.relname = any ($2)`,
+    [schema, tables.map(({ name }) => name)],
+  )
+  const names = there.map(({ name }) => session.nameOf(name ?? ''))
+  if (names.length > 0) await session.run(`lock table ${names.join(', ')} in share row exclusive mode`)
+}
+
 /**
- * Merges staged records into a warehouse, each as a whole with its children. A record replaces the stored one unless that has a
- * newer `updated`, as where a replica of the service lags behind. No stored record was read later: see `checkOrder`.
+ * Merges staged records. No stored record was read later: see `checkOrder`.
  * @throws {PartsDamagedError} a row is staged twice
  * @throws {RowsMissingError}
  */
-export async function mergeRecords(merge: Merge): Promise<Merged> {
-  const { session, publication, tables, staged } = merge
+async function mergeRecords(merge: Merge, tables: readonly WarehouseTable[]): Promise<Merged> {
+  const { session, publication, staged } = merge
   const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
   const target = session.nameOf(main.table.name)
   const source = `${stagedName(main.table.name)} s`
@@ -164,14 +192,13 @@ async function countKept(
 /**
  * Leaves out what no key allows: of several staged records with one id, the one that was changed last stays, without rows
  * in child tables, because nothing tells whose they are.
- * @returns how many rows stay staged, and a warning
+ * @returns how many rows stay staged
  */
-export async function leaveOutRepeated(
-  merge: Omit<Merge, 'found'>,
-): Promise<{ staged: ReadonlyMap<string, number>; warnings: string[] }> {
-  const { session, publication, tables, staged } = merge
-  const ids = publication.facts.repeatedIds ?? []
-  if (ids.length === 0) return { staged, warnings: [] }
+async function leaveOutRepeated(
+  session: Session,
+  tables: readonly WarehouseTable[],
+  staged: ReadonlyMap<string, number>,
+): Promise<ReadonlyMap<string, number>> {
   const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
   const rows = stagedName(main.table.name)
   const left = new Map(staged)
@@ -192,11 +219,5 @@ export async function leaveOutRepeated(
     `s.ctid in (select ctid from (select s.ctid, row_number() over (partition by s.${idOf(main)} order by ${order.join('')}s.ctid) as nth
       from ${rows} s) numbered where nth > 1)`,
   )
-  const without = children.map(({ table }) => table.name)
-  return {
-    staged: left,
-    warnings: [
-      `Of the records with one id, the one that was changed last is here${without.length > 0 ? `, without rows in ${without.join(' and ')}` : ''}: ${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}.`,
-    ],
-  }
+  return left
 }

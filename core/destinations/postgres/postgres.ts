@@ -1,15 +1,20 @@
+import { createReadStream } from 'node:fs'
+import { join } from 'node:path'
 import { Client } from 'pg'
-import { checkOwner, checkPrivacy, type Owner } from '../admission.ts'
 import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
-import { quote } from '../sql.ts'
+import { toWarehouseTable } from '../layout.ts'
+import { checkTables } from '../parts/read-parts.ts'
+import { quote, stagedName } from '../sql.ts'
+import { checkPrivacy } from '../warehouse/admission.ts'
+import { compareExport } from '../warehouse/compare.ts'
+import { lastExports, lookBack, ownerTable } from '../warehouse/exports.ts'
+import { checkOwnerOf, publishTo } from '../warehouse/publish.ts'
 import { parseAddress, type Address } from './address.ts'
-import { compareExport } from './compare.ts'
 import { toPostgresError } from './errors.ts'
-import { findCoverage, lastExports, ownerTable } from './exports-table.ts'
-import { publish } from './publish.ts'
-import type { Row, Session } from './session.ts'
-import { findTables } from './tables.ts'
+import { toMerging, valueOf } from './merge.ts'
+import { type Session, toSession } from './session.ts'
+import { copyInto, createStaged } from './stage.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'schema' | 'signal'>
 
@@ -46,23 +51,25 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
     locate,
     async publish(publication) {
       publication.signal?.throwIfAborted()
+      checkTables(publication)
       const published = await inTransaction('publish', publication, (session) =>
-        publish(session, publication),
+        publishTo(session, publication, toMerging(session, publication)),
       )
       publication.onStep?.('visible')
       return { ...published, location: locate(publication) }
     },
     checkPrivacy: (scope, of) =>
       inTransaction('read', scope, async (session) => {
-        const published = await lastExports(session, await findTables(session))
-        for (const privacy of of) checkPrivacy({ published, privacy, where: session.where })
+        const published = await lastExports(session, await session.describe())
+        const { where, instead } = session
+        for (const privacy of of) checkPrivacy({ published, privacy, where, instead })
       }),
     placeOf: (scope) => Promise.resolve(locate(scope)),
     coveredThrough: (scope, view) =>
       inTransaction(
         'read',
         scope,
-        async (session) => (await findCoverage(session, await findTables(session), view)).through,
+        async (session) => (await lookBack(session, await session.describe(), view)).through,
       ),
     compare: ({ manifest, folder, schema, signal }) =>
       inTransaction(
@@ -72,7 +79,16 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
           ...(schema !== undefined && { schema }),
           ...(signal !== undefined && { signal }),
         },
-        (session) => compareExport(session, { manifest, folder }),
+        (session) =>
+          compareExport(session, manifest, async (table) => {
+            await createStaged(session, table)
+            for (const { path } of table.files)
+              await copyInto(session, table, createReadStream(join(folder, path)), ', header')
+            const values = toWarehouseTable(table).columns.map(
+              (column) => `${valueOf(column)} as ${quote(column.name)}`,
+            )
+            return `(select ${values.join(', ')} from ${stagedName(table.name)} s)`
+          }),
       ),
     findRefusal: (owner) => inTransaction('publish', owner, (session) => findRefusal(session, owner)),
   }
@@ -113,23 +129,6 @@ async function transact<T>(options: {
   }
 }
 
-function toSession(client: Client, { schema, where }: Pick<Session, 'schema' | 'where'>): Session {
-  const query = (text: string, values: readonly unknown[] = []) =>
-    client.query<Row>({
-      text,
-      values: [...values],
-      types: { getTypeParser: () => (value: unknown) => value },
-    })
-  return {
-    client,
-    schema,
-    where,
-    nameOf: (table) => `${quote(schema)}.${quote(table)}`,
-    run: async (sql, values) => (await query(sql, values)).rowCount ?? 0,
-    all: async (sql, values) => (await query(sql, values)).rows,
-  }
-}
-
 /** How long a publication waits for another publication or a reader's lock before it fails. */
 const lockTimeout = '60s'
 
@@ -162,11 +161,7 @@ async function findRefusal(
   owner: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>,
 ): Promise<string | undefined> {
   const { schema, where } = session
-  const { columns } = await findTables(session)
-  if (columns.has(ownerTable)) {
-    const [stamp] = await session.all(`select workspace, base_url, mode from ${session.nameOf(ownerTable)}`)
-    checkOwner({ stamp: (stamp ?? {}) as unknown as Owner, publication: owner, where })
-  }
+  await checkOwnerOf(session, { columns: await session.describe() }, owner)
   // Several rights in one text would mean any of them.
   const [found = {}] = await session.all(
     `select current_user::text as name, pg_is_in_recovery()::text as is_replica,

@@ -6,8 +6,7 @@ import { PartsDamagedError } from '../errors.ts'
 import { checkRows, readParts } from '../parts/read-parts.ts'
 import { quote, stagedName } from '../sql.ts'
 import type { Table } from '../../tables/table.ts'
-import type { Session } from './session.ts'
-import { keyCollation } from './tables.ts'
+import { keyCollation, type Session } from './session.ts'
 
 /** Copies the parts of each table into a session table of texts, and returns how many rows arrived. */
 export async function stageTables(

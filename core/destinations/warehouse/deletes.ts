@@ -1,6 +1,8 @@
-import type { Publication } from './destination.ts'
-import type { Deletes, Manifest } from './manifest/manifest.ts'
-import { rowsOf } from './parts/read-parts.ts'
+import type { Publication } from '../destination.ts'
+import type { Deletes, Manifest } from '../manifest/manifest.ts'
+import { rowsOf } from '../parts/read-parts.ts'
+import { instant, quote } from '../sql.ts'
+import type { Database } from './tables.ts'
 
 /** The facts of a read that decide whether a record missing from it is gone. */
 export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped' | 'clock'> & {
@@ -44,7 +46,7 @@ export const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publicat
 const alwaysAllowed = 10
 
 /** The live records that a read should have seen and did not. */
-export interface Absent {
+interface Absent {
   rows: number
   /** The first ids, in order. */
   first: readonly string[]
@@ -64,13 +66,13 @@ export interface JudgedDeletes {
 }
 
 /** Whether a read can prove that records are gone: proven, of the whole list, complete up to a time that records can be compared with. */
-export const canProveDeletes = (publication: Publication): boolean =>
+const canProveDeletes = (publication: Publication): boolean =>
   isOfAll(readOf(publication)) &&
   publication.facts.completeThrough !== null &&
   publication.tables[0]!.columns.some(({ name, kind }) => name === 'created' && kind === 'timestamp')
 
 /** Decides about the absent records of a read that can prove deletes. */
-export function judgeAbsent(publication: Publication, { rows, first, live }: Absent): JudgedDeletes {
+function judgeAbsent(publication: Publication, { rows, first, live }: Absent): JudgedDeletes {
   const { resource, run, maxDeletes } = publication
   const doubt = caveatOf(readOf(publication))
   const named = `${rows} ${resource}`
@@ -100,5 +102,64 @@ export function judgeAbsent(publication: Publication, { rows, first, live }: Abs
       `${named} are no longer in the service ${ids}, which is more than may be marked as deleted at once; none was` +
         ` marked. If it is right, publish ${run} again with --max-deletes all.`,
     ],
+  }
+}
+
+type Bounds = Pick<Manifest, 'startedAt' | 'completeThrough'>
+
+/** The live records that a read of the whole list should have seen and did not; no other read has seen them since. */
+export const isAbsent = ({ startedAt, completeThrough }: Bounds) =>
+  `_deleted_at is null and _read_at < ${instant(startedAt)} and created <= ${instant(completeThrough)}`
+
+const mostNamed = 10
+
+/** Finds the live records that the read proves gone, counts them against the cap, and decides what is to be done. */
+export async function findDeletes(db: Database, publication: Publication): Promise<JudgedDeletes> {
+  if (!canProveDeletes(publication)) return { marks: false, deletes: undefined, warnings: [], isProof: false }
+  const { facts, tables } = publication
+  const { name, key } = tables[0]!
+  const target = db.nameOf(name)
+  const [counted = {}] =
+    await db.all(`select count(*) as live, count(*) filter (where ${isAbsent(facts)}) as absent
+    from ${target} where _deleted_at is null`)
+  const rows = Number(counted['absent'])
+  const id = quote(key[0]!)
+  const first =
+    rows === 0
+      ? []
+      : await db.all(
+          `select ${id}::text as first from ${target} where ${isAbsent(facts)} order by ${id} limit ${mostNamed}`,
+        )
+  return judgeAbsent(publication, {
+    rows,
+    live: Number(counted['live']),
+    first: first.map((row) => row['first'] ?? ''),
+  })
+}
+
+/** Marks the absent records and their child rows, as of the start of the read. */
+export async function markDeletes(db: Database, { facts, tables }: Publication): Promise<void> {
+  const [main, ...children] = tables as [Publication['tables'][0], ...Publication['tables'][0][]]
+  const records = db.nameOf(main.name)
+  const read = instant(facts.startedAt)
+  await db.run(`update ${records} set _deleted_at = ${read} where ${isAbsent(facts)}`)
+  for (const child of children)
+    await db.run(`update ${db.nameOf(child.name)} set _deleted_at = ${read} where _deleted_at is null
+      and ${quote(child.key[0]!)} in (select ${quote(main.key[0]!)} from ${records} where _deleted_at = ${read})`)
+}
+
+/**
+ * Marks and unmarks all child rows with their records, after records were seen again or somebody changed rows; marks those
+ * whose record somebody has removed.
+ */
+export async function alignChildren(db: Database, { facts, tables }: Publication): Promise<void> {
+  const [main, ...children] = tables as [Publication['tables'][0], ...Publication['tables'][0][]]
+  const records = db.nameOf(main.name)
+  for (const child of children) {
+    const isOf = `c.${quote(child.key[0]!)} = t.${quote(main.key[0]!)}`
+    await db.run(`update ${db.nameOf(child.name)} as c set _deleted_at = t._deleted_at from ${records} as t
+      where ${isOf} and c._deleted_at is distinct from t._deleted_at`)
+    await db.run(`update ${db.nameOf(child.name)} as c set _deleted_at = ${instant(facts.startedAt)}
+      where c._deleted_at is null and not exists (select 1 from ${records} as t where ${isOf})`)
   }
 }

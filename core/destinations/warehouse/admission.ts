@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Publication } from './destination.ts'
-import { ForeignWarehouseError, OlderReadError } from './errors.ts'
-import type { Manifest } from './manifest/manifest.ts'
+import type { Publication } from '../destination.ts'
+import { ForeignWarehouseError, OlderReadError } from '../errors.ts'
+import type { Manifest } from '../manifest/manifest.ts'
 
 // What a warehouse accepts: publications of its owner, in the form of its values, in the order of their reads.
 
@@ -62,24 +62,23 @@ export function checkPrivacy(options: {
   published: readonly Manifest[]
   privacy: Privacy
   where: string
+  instead: string
 }): void {
-  const { published, privacy, where } = options
+  const { published, privacy, where, instead } = options
   const { resource, hashed, hashedWith } = privacy
   const last = published.find((manifest) => manifest.resource === resource)
   if (last !== undefined && !isDeepStrictEqual(toForm(last), toForm(privacy)))
     throw new ForeignWarehouseError(
       `${where} has ${resource} ${describeForm(last)}, and this export has them ${describeForm(privacy)}. Nothing was written: export with` +
-        ` the --exclude and --hash of before, or ${elsewhere}.`,
+        ` the --exclude and --hash of before, or ${instead}.`,
     )
   const other = published.find((manifest) => manifest.hashed.length > 0 && manifest.hashedWith !== hashedWith)
   if (hashed.length > 0 && other !== undefined)
     throw new ForeignWarehouseError(
       `${where} has values that are hashed with another key than those of this export. Nothing was written: set` +
-        ` CONNECTOR_HASH_KEY to the key of before and export again, or ${elsewhere}.`,
+        ` CONNECTOR_HASH_KEY to the key of before and export again, or ${instead}.`,
     )
 }
-
-const elsewhere = 'name another schema (for DuckDB, move the file away)'
 
 const toForm = ({ excluded, hashed }: Privacy) => [excluded.toSorted(), hashed.toSorted()]
 
@@ -101,15 +100,15 @@ export function checkOrder(options: {
   published: readonly Manifest[]
   publication: Pick<Publication, 'resource' | 'run' | 'facts'>
   where: string
+  instead: string
 }): void {
-  const { published, publication, where } = options
+  const { published, publication, where, instead } = options
   const { resource, run, facts } = publication
   const last = published.find((manifest) => manifest.resource === resource)
   if (last === undefined || Date.parse(facts.startedAt) >= Date.parse(last.startedAt)) return
   throw new OlderReadError(
     `${where} has a later read of ${resource}: the run ${last.run} began to read at ${last.startedAt}, and ${run} at` +
       ` ${facts.startedAt}. Nothing was written, because that would bring back older values.` +
-      ' Start a new export if something is missing. If the later time is wrong because a clock was, name another schema' +
-      ' (for DuckDB, move the file away).',
+      ` Start a new export if something is missing. If the later time is wrong because a clock was, ${instead}.`,
   )
 }

@@ -1,0 +1,139 @@
+import type { Table } from '../../tables/table.ts'
+import { ChangedTableError } from '../errors.ts'
+import {
+  aboutTable,
+  liveColumns,
+  liveName,
+  runColumns,
+  type WarehouseColumn,
+  type WarehouseTable,
+} from '../layout.ts'
+import { literal, quote } from '../sql.ts'
+
+/** A result row: text by column. */
+export type Row = Record<string, string | null>
+
+/** The type of each column, by table or view and by name, in order. */
+export type Tables = ReadonlyMap<string, ReadonlyMap<string, string>>
+
+type TableColumn = Pick<WarehouseColumn, 'name' | 'kind' | 'note'>
+
+/**
+ * The database of a warehouse. PostgreSQL and DuckDB take the same SQL for all that the connector keeps beside the records,
+ * and for deletes; each merges records in SQL of its own.
+ */
+export interface Database {
+  name: 'postgres' | 'duckdb'
+  /** Describes the warehouse for people. */
+  where: string
+  /** What people name instead of a warehouse that is refused, after "or": `name another schema`. */
+  instead: string
+  /** The qualified name of one of its tables or views. */
+  nameOf(table: string): string
+  /** Returns how many rows the statement changed; unspecified for several statements. */
+  run(sql: string): Promise<number>
+  all(sql: string): Promise<Row[]>
+  describe(): Promise<Tables>
+  typeOf(column: Pick<TableColumn, 'name' | 'kind'>): string
+  /** SQL that creates a table. */
+  createTable(table: Table, columns: readonly TableColumn[]): string
+  /** SQL for the microseconds from 1970 to the instant in a column. */
+  microseconds(column: string): string
+}
+
+/** Rows with `table_name`, `column_name` and `data_type`, by table. */
+export const toTables = (rows: readonly Row[]): Tables =>
+  new Map(
+    [...Map.groupBy(rows, (row) => row['table_name'] ?? '')].map(([table, columns]) => [
+      table,
+      new Map(columns.map((row) => [row['column_name'] ?? '', row['data_type'] ?? ''])),
+    ]),
+  )
+
+/** The table that lists the columns that this connector made, for people and for later publications. */
+export const columnsTable = '_columns'
+
+/** The tables and views of a warehouse. */
+export interface Found {
+  columns: Tables
+  /** Whether this connector made a column. */
+  isOurs(table: string, column: string): boolean
+}
+
+export async function findTables(db: Database): Promise<Found> {
+  const columns = await db.describe()
+  const registry = columns.has(columnsTable)
+    ? await db.all(`select table_name, column_name from ${db.nameOf(columnsTable)}`)
+    : []
+  const toKey = (table: string | null | undefined, column: string | null | undefined) => `${table}\0${column}`
+  const ours = new Set(registry.map((row) => toKey(row['table_name'], row['column_name'])))
+  return { columns, isOurs: (table, column) => ours.has(toKey(table, column)) }
+}
+
+const columnsOf = ({ columns }: WarehouseTable): TableColumn[] => [...columns, ...runColumns]
+
+/**
+ * Refuses to merge rows into a table or view that somebody else has made or changed.
+ * @throws {ChangedTableError}
+ */
+export function checkTable(db: Database, found: Found, table: WarehouseTable): void {
+  const { name } = table.table
+  const { where, instead } = db
+  const strangersIn = (relation: string) =>
+    [...(found.columns.get(relation)?.keys() ?? [])].filter((column) => !found.isOurs(relation, column))
+  const existing = found.columns.get(name)
+  const strange = strangersIn(name)
+  const refuse = (relation: string) =>
+    new ChangedTableError(
+      `There is ${relation} in ${where} that this connector did not make. Nothing was written: rename it, or ${instead}.`,
+    )
+  if (strange.length > 0 && strange.length === existing?.size) throw refuse(`a table ${name}`)
+  if (strange.length > 0)
+    throw new ChangedTableError(
+      `Someone added ${strange.length === 1 ? 'a column' : 'columns'} to ${name} in ${where}: ${strange.join(', ')}. Rows are` +
+        ' replaced whole, so what is in there would be lost. Nothing was written: move it to a table of your own.',
+    )
+  if (strangersIn(liveName(table.table)).length > 0) throw refuse(liveName(table.table))
+  for (const column of columnsOf(table)) {
+    const type = existing?.get(column.name)
+    if (type !== undefined && type !== db.typeOf(column))
+      throw new ChangedTableError(
+        `The column ${column.name} of ${name} in ${where} is ${type}, and has to be ${db.typeOf(column)}. Nothing was` +
+          ` written: change it back, or ${instead}.`,
+      )
+  }
+}
+
+/** Creates a table with its live view, or adds the columns that it lacks. */
+export async function prepareTable(db: Database, found: Found, table: WarehouseTable): Promise<void> {
+  const { name } = table.table
+  const view = liveName(table.table)
+  const existing = found.columns.get(name)
+  const added = columnsOf(table).filter((column) => existing?.has(column.name) !== true)
+  if (added.length === 0 && found.columns.has(view)) return
+  const target = db.nameOf(name)
+  // A view can gain columns only after its existing ones.
+  const viewed = new Set([
+    ...(found.columns.get(view)?.keys() ?? []),
+    ...liveColumns(table.table).map((column) => column.name),
+  ])
+  const statements = [
+    ...(existing === undefined
+      ? [db.createTable(table.table, added)]
+      : added.map((column) => `alter table ${target} add column ${quote(column.name)} ${db.typeOf(column)}`)),
+    `create or replace view ${db.nameOf(view)} as select ${[...viewed].map(quote).join(', ')}
+      from ${target} where "_deleted_at" is null`,
+    ...added.map((column) => `comment on column ${target}.${quote(column.name)} is ${literal(column.note)}`),
+    `comment on table ${target} is ${literal(aboutTable(table.table))}`,
+    `comment on view ${db.nameOf(view)} is ${literal(`${name} without the records that are gone`)}`,
+    register(db, name, columnsOf(table)),
+    register(db, view, liveColumns(table.table)),
+  ]
+  await db.run(statements.join(';\n'))
+}
+
+/** SQL that records columns of a table or view as ours. */
+const register = (db: Database, relation: string, columns: readonly TableColumn[]) =>
+  `insert into ${db.nameOf(columnsTable)} values
+    ${columns.map(({ name, kind, note }) => `(${[relation, name, kind, note].map(literal).join(', ')})`).join(', ')}
+    on conflict (table_name, column_name) do update set kind = excluded.kind, note = excluded.note`
