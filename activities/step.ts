@@ -50,7 +50,7 @@ export interface StepContext {
   /** The client with which the step's requests say why they fail or wait; the heartbeats have it as `trouble`. */
   watch: (billing: Billing) => Billing
   /**
-   * Takes leases for the execution, or for the run that it is part of. Every step takes its leases again, because a run
+   * Takes leases for the execution, or for the first one of a run that continues. Every step takes its leases again, because a run
    * that was reset is another execution than the one that took them.
    *
    * @throws {Busy} if another run that has not ended holds one
@@ -61,7 +61,7 @@ export interface StepContext {
    * blocks this process, so Temporal retries then.
    */
   outlast: <Result>(work: () => Promise<Result>) => Promise<Result>
-  /** Whether another run has ended, from the point of view of `asker`: this run, or the one that it is part of. */
+  /** Whether another run has ended, from the point of view of `asker`: this execution, or the first one of its run. */
   isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
 
@@ -74,20 +74,10 @@ class TokenReplaced extends Error {
   }
 }
 
-/** What a step is part of. */
-interface Part {
-  resource?: string
-  /** The run that has started the step's own. */
-  parent?: LeaseOwner
-}
-
-function partOfRun(input: unknown): Part {
-  const { resource, owner } = input as { resource?: unknown; owner?: Partial<LeaseOwner> }
-  const { workflowId, runId } = { ...owner }
-  return {
-    ...(typeof resource === 'string' && { resource }),
-    ...(typeof workflowId === 'string' && typeof runId === 'string' && { parent: { workflowId, runId } }),
-  }
+/** The list that a step of an export reads or publishes. */
+function resourceOf(input: unknown): string | undefined {
+  const { resource } = { ...(input as { resource?: unknown }) }
+  return typeof resource === 'string' ? resource : undefined
 }
 
 type Run<Input> = Omit<Input, 'plan'> & RunRef
@@ -99,11 +89,11 @@ export function createSteps(
   const step =
     <Input extends unknown[], Result>(
       work: (context: StepContext, ...input: Input) => Promise<Result>,
-      partOf: (input: unknown) => Part = () => ({}),
+      resource: (input: unknown) => string | undefined = () => undefined,
     ) =>
     async (...input: Input): Promise<Result> => {
       try {
-        return await withHeartbeat(deps, partOf(input[0]), (context) => work(context, ...input))
+        return await withHeartbeat(deps, resource(input[0]), (context) => work(context, ...input))
       } catch (error) {
         throw toFailure(error, deps)
       }
@@ -117,7 +107,7 @@ export function createSteps(
         const { folder } = context
         const plan = await knownRun({ input, worker: deps.identity, find: (run) => find(run, input, folder) })
         return await work(context, { ...input, plan } as unknown as Input)
-      }, partOfRun)
+      }, resourceOf)
 
   const { identity } = deps
   const fetched = async (folder: StepFolder, of: Parameters<StepFolder['fetchRun']>[0]) => {
@@ -153,7 +143,7 @@ async function withHeartbeat<T>(
     shared,
     files,
   }: Pick<ActivityDeps, 'state' | 'awaitToken' | 'dataDir' | 'shared' | 'files'>,
-  { resource, parent }: Part,
+  resource: string | undefined,
   work: (context: StepContext) => Promise<T>,
 ): Promise<T> {
   const context = Context.current()
@@ -163,8 +153,7 @@ async function withHeartbeat<T>(
   const before = troubleIn(info.heartbeatDetails)
   const watch = new TroubleWatch(before)
   let waiting: Trouble | undefined
-  const runs = parent === undefined ? [owner] : [owner, parent]
-  const signals = createTroubleSignals({ client, runs, step: info.activityId, resource, before })
+  const signals = createTroubleSignals({ client, run: owner, step: info.activityId, resource, before })
   const troubleNow = () => waiting ?? watch.trouble
   const beat = () => {
     const trouble = troubleNow()

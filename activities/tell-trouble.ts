@@ -17,19 +17,19 @@ const lastsMs = 5_000
 const everyMs = 60_000
 
 /**
- * Tells runs what holds up a step of theirs, for their Current Details: a workflow does not see the heartbeats of a
+ * Tells a run what holds up a step of its own, for its Current Details: a workflow does not see the heartbeats of a
  * step under way. It is best effort: the next signal, or the end of the step, makes up for one that is lost.
  */
 export function createTroubleSignals(options: {
   client: Pick<Client, 'workflow'>
-  /** The run of the step, and the one that it is part of. */
-  runs: readonly LeaseOwner[]
+  /** The run of the step. */
+  run: LeaseOwner
   step: string
   resource: string | undefined
   /** What the last attempt of the step has told. */
   before: Trouble | undefined
 }) {
-  const { client, runs, step, resource, before } = options
+  const { client, run, step, resource, before } = options
   let told = before === undefined ? undefined : keyOf(before)
   let toldAt = Number.NEGATIVE_INFINITY
 
@@ -40,10 +40,10 @@ export function createTroubleSignals(options: {
       ...(resource !== undefined && { resource }),
       ...(trouble && { trouble }),
     }
-    const signals = runs.map(({ workflowId, runId }) =>
-      client.workflow.getHandle(workflowId, runId).signal('trouble', note),
-    )
-    await Promise.allSettled(signals)
+    await client.workflow
+      .getHandle(run.workflowId, run.runId)
+      .signal('trouble', note)
+      .catch(() => undefined)
   }
   return {
     /** Called every second. */

@@ -16,7 +16,7 @@ import { verifyExport, verifyStoredExport } from '../core/destinations/files/ver
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
-import type { exportData } from '../workflows/export-data.ts'
+import type { exportData } from '../workflows/export-run.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import { openFiles } from '../worker/files.ts'

@@ -13,7 +13,7 @@ import { verifyExport, verifyStoredExport } from '../core/destinations/files/ver
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
-import type { exportData } from '../workflows/export-data.ts'
+import type { exportData } from '../workflows/export-run.ts'
 import { openFiles } from '../worker/files.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import {

@@ -2,97 +2,141 @@ import {
   ApplicationFailure,
   CancellationScope,
   defineQuery,
-  getExternalWorkflowHandle,
   proxyActivities,
   rootCause,
   setCurrentDetails,
   setHandler,
-  startChild,
   workflowInfo,
 } from '@temporalio/workflow'
+import type { OpenedExport } from '../activities/export/open.ts'
 import type { Activities } from '../activities/index.ts'
-import { allowHeartbeats } from './run/heartbeats.ts'
-import { closing } from './run/activity-options.ts'
-import type { Opened } from '../core/notifications/opened.ts'
+import type { ExportInput, FetchInput, PublishAgainInput } from '../core/exports/input.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
-import type { ExportReport, ResourceResult } from '../core/exports/report.ts'
-import { exportResource } from './export-resource.ts'
-import { type ExportProgress, toLiveExport } from './export-view.ts'
+import type { ExportReport, PublishedExport, PublishFailure, ResourceResult } from '../core/exports/report.ts'
 import { toMarkdown } from '../core/runs/view/markdown.ts'
-import { needsPerson } from './run/needs-person.ts'
+import { type ExportProgress, type ListProgress, toLiveExport } from './export-view.ts'
+import { readList } from './read-list.ts'
+import { closing, opening, openingFetch, publishing, republishing } from './run/activity-options.ts'
+import { controlRun, type ControlText, type RunControl } from './run/control.ts'
+import { allowHeartbeats } from './run/heartbeats.ts'
+import { createNotifier, type Notifier, scheduledBy } from './run/notify.ts'
+import { refOf } from './run/run-ref.ts'
 import { createSearchAttributes } from './run/search-attributes.ts'
-import { createNotifier } from './run/notify.ts'
-import { controlRun, type RunControl } from './run/control.ts'
 import { showTroubles } from './run/troubles.ts'
 import { rethrowBug } from './run/unwrap-failure.ts'
-import { refOf } from './run/run-ref.ts'
-import { stoppedReport } from './run/stopped-report.ts'
-import { notifyOfExport } from './run/notify-export.ts'
 
+const { openExport, openPublish } = proxyActivities<Activities>(opening)
+const { openFetch } = proxyActivities<Activities>(openingFetch)
+const { publishExport } = proxyActivities<Activities>(publishing)
+const { publishExport: publishAgain } = proxyActivities<Activities>(republishing)
 const { closeExport } = proxyActivities<Activities>(closing)
 
 const status = defineQuery<ExportProgress>('status')
 
 /**
- * Executes a plan of reading and publishing, each resource in a child run of its own. The report says for each
- * whether it is proven complete. A resource that fails does not stop the others.
+ * Exports lists of the service to their destinations. The report says for each list whether the export is proven
+ * complete. A list that fails does not stop the others.
  */
-export async function exportRun(options: {
-  name: 'export' | 'fetch'
-  open: () => Promise<Opened<ExportPlan>>
+export async function exportData(input?: ExportInput | null): Promise<ExportReport> {
+  const summary = 'check input, service and data folder'
+  return exportRun({
+    name: 'export',
+    control: { between: 'two pages, or before it publishes', kept: 'what was read is kept' },
+    stoppedEarly: 'Stopped before anything was read',
+    open: () => openExport.executeWithOptions({ summary }, [input ?? {}, scheduledBy()]),
+  })
+}
+
+/**
+ * Fetches credit notes or cancellations by id, from a list or a column of a file, and publishes them like an
+ * export. Proven if the service returned each document or said that it does not exist.
+ */
+export async function fetchDocuments(input?: FetchInput | null): Promise<ExportReport> {
+  const summary = 'check input, ids, service and data folder'
+  return exportRun({
+    name: 'fetch',
+    control: { between: 'two requests, or before it publishes', kept: 'what was read is kept' },
+    stoppedEarly: 'Stopped before anything was read',
+    open: () => openFetch.executeWithOptions({ summary }, [input ?? {}]),
+  })
+}
+
+/**
+ * Publishes the retained parts of an export again, to the same or other destinations, without calling the service.
+ * A stop or a pause abandons the publication in progress, which leaves nothing visible; finished publications stay.
+ */
+export async function publishRun(input: PublishAgainInput): Promise<ExportReport> {
+  const summary = 'check input and retained parts'
+  return exportRun({
+    name: 'publication',
+    control: { between: 'two publications', kept: 'what is published stays' },
+    stoppedEarly: 'Stopped before anything was published',
+    open: () => openPublish.executeWithOptions({ summary }, [input]),
+  })
+}
+
+/**
+ * Opens a plan of reading and publishing, reads and publishes its lists side by side, and writes the report. A list or
+ * a destination that fails does not stop the others. A list whose read is already complete is only published.
+ */
+async function exportRun(job: {
+  name: ExportProgress['name']
+  control: ControlText
+  /** The summary of a run that was stopped while its input was checked, before any step could write a report. */
+  stoppedEarly: string
+  open: () => Promise<OpenedExport>
 }): Promise<ExportReport> {
-  const { name, open } = options
+  const { name } = job
   const progress: ExportProgress = { name, phase: 'checking', resources: [] }
-  const show = () => setCurrentDetails(toMarkdown(toLiveExport(progress)))
-  const children = new Map<string, string>()
-  const control = controlRun({
-    onChange: (now) => {
-      progress.phase = now.stopping ? 'stopping' : now.paused ? 'paused' : 'running'
-      show()
-      const signal = now.stopping ? 'stop' : now.paused ? 'pause' : 'unpause'
-      // The signal may fail: a child that has just ended has nothing left to pause.
-      for (const id of children.values()) void tell(id, signal)
-    },
-  })
+  const show = () => {
+    if (progress.phase !== 'ended') setCurrentDetails(toMarkdown(toLiveExport(progress)))
+  }
+  const showPhase = ({ stopping, paused }: RunControl) => {
+    progress.phase = stopping ? 'stopping' : paused ? 'paused' : 'running'
+    show()
+  }
+  const control = controlRun({ text: job.control, onChange: showPhase })
   setHandler(status, () => progress, {
-    description: 'The progress of the run: its phase, and each resource with its result.',
+    description: 'The progress of the run: its phase, and each list with its counts or its result.',
   })
-  showTroubles(progress, () => progress.phase !== 'ended' && show())
+  showTroubles(progress, show)
   show()
   const notifier = createNotifier()
   const attributes = createSearchAttributes()
 
-  return CancellationScope.nonCancellable(async () => {
-    const plan = await control.unlessStopped(open)
-    if (plan === undefined) {
+  return CancellationScope.nonCancellable(async (): Promise<ExportReport> => {
+    const opened = await control.unlessStopped(job.open)
+    if (opened === undefined) {
       progress.phase = 'ended'
-      return stoppedReport('read')
+      setCurrentDetails(job.stoppedEarly)
+      return {
+        summary: job.stoppedEarly,
+        run: workflowInfo().workflowId,
+        verdict: 'stopped',
+        exports: [],
+      } as const
     }
+    const { plan, again } = opened
     notifier.allow(plan)
     attributes.allow(plan)
     allowHeartbeats(plan)
     attributes.set({ resources: plan.resources })
-    progress.phase = control.stopping ? 'stopping' : control.paused ? 'paused' : 'running'
     progress.run = plan.run
     progress.identity = plan.identity
-    progress.resources = plan.resources.map((resource) => ({ resource, state: 'reading' }))
-    show()
+    progress.resources = plan.resources.map((resource) => ({
+      resource,
+      state: again === undefined ? 'reading' : 'publishing',
+    }))
+    showPhase(control)
 
     const results = await Promise.all(
-      plan.resources.map(async (resource): Promise<ResourceResult> => {
-        await control.mayContinue()
-        const result = control.stopping
-          ? ({ resource, stopped: true } as const)
-          : await runChild({ plan, resource, children, control })
-        const row = progress.resources.find((row) => row.resource === resource)
-        if (row !== undefined) Object.assign(row, toRow(result))
-        show()
-        return result
-      }),
+      plan.resources.map((resource, index) =>
+        exportList({ opened, resource, list: progress.resources[index]!, progress, show, control }),
+      ),
     )
 
     const { report, view } = await closeExport.executeWithOptions({ summary: 'write the report' }, [
-      { ...refOf(plan), results },
+      { ...refOf(plan), ...(again && { again }), results },
     ])
     attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
@@ -107,45 +151,87 @@ export async function exportRun(options: {
   }).catch(notifier.fail)
 }
 
-async function runChild(options: {
-  plan: Opened<ExportPlan>
+/** Reads one list, unless its read is already complete, and publishes it. Its failure is its result. */
+async function exportList(options: {
+  opened: OpenedExport
   resource: ExportPlan['resources'][number]
-  /** The workflow ids of the children that can be signalled, by resource. */
-  children: Map<string, string>
+  list: ListProgress
+  progress: ExportProgress
+  show: () => void
   control: RunControl
 }): Promise<ResourceResult> {
-  const { plan, resource, children, control } = options
-  const workflowId = `${workflowInfo().workflowId}/${resource}`
+  const { opened, resource, list, progress, show, control } = options
+  const { plan, again, checkpoints = {} } = opened
+  const end = (result: ResourceResult) => {
+    Object.assign(list, toEnd(result))
+    show()
+    return result
+  }
   try {
-    const child = await startChild(exportResource, {
-      workflowId,
-      // After a reset, the previous execution's child may still be running: this one replaces it.
-      workflowIdReusePolicy: 'TERMINATE_IF_RUNNING',
-      args: [{ plan, resource }],
-      staticSummary: `${resource} to ${plan.to.join(', ')}`,
+    const checkpoint =
+      checkpoints[resource] ?? (await readList({ plan, resource, list, progress, show, control }))
+    if (checkpoint === undefined) return end({ resource, stopped: true })
+    list.state = 'publishing'
+    show()
+    const step = again === undefined ? publishExport : publishAgain
+    const result = await publishEach({
+      resource,
+      to: plan.to,
+      publish: (destination) =>
+        control.unlessStopped(() =>
+          step.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
+            { ...refOf(plan), ...(again && { again }), resource, destination, checkpoint },
+          ]),
+        ),
     })
-    children.set(resource, workflowId)
-    // A signal sent before the child existed did not reach it.
-    if (control.stopping) await tell(workflowId, 'stop')
-    else if (control.paused) await tell(workflowId, 'pause')
-    return await child.result()
+    return end(result)
   } catch (error) {
     rethrowBug(error)
-    const cause = rootCause(error) ?? String(error)
-    return { resource, error: cause }
-  } finally {
-    children.delete(resource)
+    return end({ resource, error: rootCause(error) ?? String(error) })
   }
 }
 
-/** Shielded from cancellation: Request Cancellation reaches the children as `stop`. */
-async function tell(workflowId: string, signal: 'pause' | 'unpause' | 'stop'): Promise<void> {
-  await CancellationScope.nonCancellable(() =>
-    getExternalWorkflowHandle(workflowId).signal(signal).catch(rethrowBug),
+/**
+ * Publishes a finished read to each of its destinations. A destination that fails does not affect the others: every
+ * result is awaited and reported.
+ */
+async function publishEach(options: {
+  resource: ExportPlan['resources'][number]
+  to: ExportPlan['to']
+  /** Undefined if the run was stopped first. */
+  publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport | undefined>
+}): Promise<ResourceResult> {
+  const { resource, to, publish } = options
+  const published: PublishedExport[] = []
+  const failed: PublishFailure[] = []
+  const unpublished: ExportPlan['to'] = []
+  const outcomes = await Promise.all(
+    to.map((destination) =>
+      publish(destination).catch((error: unknown): PublishFailure => {
+        rethrowBug(error)
+        return { destination, error: rootCause(error) ?? String(error) }
+      }),
+    ),
   )
+  for (const [index, outcome] of outcomes.entries()) {
+    if (outcome === undefined) unpublished.push(to[index]!)
+    else if ('error' in outcome) failed.push(outcome)
+    else published.push(outcome)
+  }
+  if (unpublished.length === to.length) return { resource, stopped: true }
+  if (published.length > 0)
+    return {
+      resource,
+      published,
+      ...(failed.length > 0 && { failed }),
+      ...(unpublished.length > 0 && { unpublished }),
+    }
+  // Destinations that failed with the same message are reported once.
+  return { resource, error: [...new Set(failed.map(({ error }) => error))].join(' ') }
 }
 
-function toRow(result: ResourceResult): Partial<ExportProgress['resources'][number]> {
+/** How a list ended, for the progress of its run. */
+function toEnd(result: ResourceResult): Partial<ListProgress> {
   if ('error' in result) return { state: 'failed', reason: result.error }
   if ('stopped' in result) return { state: 'stopped' }
   if (result.unpublished !== undefined && result.failed === undefined)
@@ -161,4 +247,31 @@ function toRow(result: ResourceResult): Partial<ExportProgress['resources'][numb
     records: first?.records ?? 0,
     reason: first?.reasons.join(' ') ?? '',
   }
+}
+
+const publishedIn = ({ exports }: ExportReport): PublishedExport[] =>
+  exports.flatMap((result) => ('published' in result ? result.published : []))
+
+/** Whether the end of a run needs a person. A stop does not: a person caused it. */
+function needsPerson(report: ExportReport): boolean {
+  const { verdict, missing } = report
+  const isWarned = publishedIn(report).some(({ warnings }) => warnings.length > 0)
+  return verdict === 'failed' || verdict === 'unproven' || missing !== undefined || isWarned
+}
+
+/** Notifies people of the end of a run that did not fail as a whole. */
+async function notifyOfExport(ended: { notifier: Notifier; report: ExportReport }): Promise<void> {
+  const { notifier, report } = ended
+  const { verdict } = report
+  // The destinations of a list share most of them.
+  const warnings = [...new Set(publishedIn(report).flatMap((one) => one.warnings))]
+  const parts = [report.summary, ...warnings].map((text) => text.replace(/\.$/, ''))
+  const summary = warnings.length === 0 ? report.summary : parts.join('; ')
+  // If only some of the lists failed, the run completes, so the failure is notified here.
+  const isBad = verdict === 'failed' || verdict === 'unproven'
+  await notifier.notify({
+    kind: isBad ? verdict : warnings.length > 0 ? 'attention' : 'ended',
+    summary,
+    report,
+  })
 }

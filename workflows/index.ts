@@ -1,8 +1,5 @@
 // The entry point for Temporal: the name of each export is a workflow type.
-export { exportData } from './export-data.ts'
-export { fetchDocuments } from './fetch-documents.ts'
-export { exportResource } from './export-resource.ts'
-export { publishRun } from './publish-run.ts'
+export { exportData, fetchDocuments, publishRun } from './export-run.ts'
 export { importFile } from './import-file.ts'
 export { deliverNotification } from './deliver-notification.ts'
 export { watchSchedules } from './watch-schedules.ts'

@@ -29,29 +29,28 @@ export async function closeExport(options: {
   files: FileStore | undefined
   plan: ExportPlan
   results: ResourceResult[]
-  /** Set when kept parts were published again: the export keeps its own report. */
-  keepReport: boolean
+  /** The run whose report it is: the export itself, or the run that published its parts again. */
+  name: string
 }): Promise<{ report: ExportReport; view: View }> {
-  const { dataDir, plan, results, keepReport } = options
+  const { dataDir, plan, results, name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
   await refuseForeign(options)
   const missing = await noteMissing(options)
   const { startedAt, identity } = plan
-  const page = reportFile({ dataDir, run: plan.run, ending: '.html' })
+  const page = reportFile({ dataDir, run: name, ending: '.html' })
   const report: ExportReport = {
     ...toReport(plan.run, results),
     startedAt,
     identity,
     next: exportNextSteps({ plan, results }),
-    ...(!keepReport && { page }),
+    page,
     ...(missing && { missing }),
     ...(plan.files !== undefined && { files: plan.files }),
   }
   const view = toExportView(report)
-  if (keepReport) return { report, view }
   // The page is written first, so that a report never exists without its page.
   await replaceFile(page, toReportPage(view))
-  const json = reportFile({ dataDir, run: plan.run, ending: '.json' })
+  const json = reportFile({ dataDir, run: name, ending: '.json' })
   await replaceFile(json, `${JSON.stringify(report, null, 2)}\n`)
   for (const file of [missing?.file, page, json])
     if (file !== undefined) await files?.put(relative(dataDir, file).split(sep).join('/'), file)
@@ -93,15 +92,16 @@ async function noteMissing(options: {
   shared: SharedFolder
   plan: ExportPlan
   results: readonly ResourceResult[]
+  name: string
 }): Promise<ExportReport['missing']> {
-  const { dataDir, shared, plan, results } = options
+  const { dataDir, shared, plan, results, name } = options
   const [published] = results.flatMap(publishedOf)
   if (published?.missing === undefined || published.missing.count === 0) return undefined
   const folder = partsFolder({ dataDir, run: plan.run, resource: published.resource })
   const { parts = [] } = (await latestCheckpoint({ shared, folder })) ?? {}
   const missing = parts.filter(isMissing)
   await fetchParts({ dataDir, shared, parts: missing })
-  const file = reportFile({ dataDir, run: plan.run, ending: '.missing.csv' })
+  const file = reportFile({ dataDir, run: name, ending: '.missing.csv' })
   await replaceFile(file, [missingHeader, ...(await textsOf(missing))].join(''))
   return { ...published.missing, file }
 }

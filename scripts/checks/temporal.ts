@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { findSearchAttributes, searchAttributeNames } from '../../worker/search-attributes.ts'
+import { runTypeQuery } from '../runs/run-types.ts'
 import { awaitWorker } from '../session/find-worker.ts'
 import { connectFor, refuseOtherFolder } from '../session/session.ts'
 import { NoServerError, type TemporalPlace, temporalPlace } from '../session/temporal-place.ts'
@@ -96,8 +97,6 @@ async function checkSearchAttributes(of: { client: Client; namespace: string }):
   ]
 }
 
-const runTypes = ['exportData', 'importFile', 'publishRun', 'recoverSubscriptions', 'fetchDocuments']
-
 const mostRuns = 100
 
 interface Asked {
@@ -125,8 +124,7 @@ async function checkWaiting(asked: Asked): Promise<Finding[]> {
 }
 
 async function findWaiting({ client, namespace, own }: Asked) {
-  const types = runTypes.map((type) => `'${type}'`).join(', ')
-  const query = `WorkflowType IN (${types}) AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
+  const query = `${runTypeQuery} AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
   const served = new Map<string, boolean>()
   const waiting: { run: string; taskQueue: string }[] = []
   // As Temporal has them, because the memo of a connector with another key cannot be read.

@@ -2,6 +2,7 @@ import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@tempora
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import type { openDoneSince } from '../runs/done-since/open.ts'
+import { isRunType, runTypeQuery, runTypes } from '../runs/run-types.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { blankingCodec } from '../../worker/codec/payload-codec.ts'
@@ -13,13 +14,6 @@ const mostRuns = 50
 // The number of a gRPC status code (https://grpc.io/docs/guides/status-codes).
 const invalidArgument = 3
 
-const kinds = {
-  exportData: 'export',
-  fetchDocuments: 'fetch',
-  importFile: 'import',
-  publishRun: 'publish',
-  recoverSubscriptions: 'recovery',
-} as const
 const verdicts = ['proven', 'unproven', 'stopped', 'failed', 'dryRun'] as const
 
 interface Options {
@@ -100,7 +94,7 @@ function toRun({
   const verdict = found.get('Verdict')
   return {
     run: workflowId,
-    kind: kinds[type as keyof typeof kinds],
+    kind: isRunType(type) ? runTypes[type] : type,
     type,
     status: status.name.toLowerCase(),
     /** Null while the run is active, and on a server without our search attributes. */
@@ -112,9 +106,8 @@ function toRun({
 }
 
 function toQuery({ open, verdict, needsPerson, since }: Options, taskQueue: string): string {
-  const types = Object.keys(kinds).map((type) => `'${type}'`)
   return [
-    `WorkflowType IN (${types.join(', ')})`,
+    runTypeQuery,
     `TaskQueue = '${taskQueue}'`,
     ...(open ? ["ExecutionStatus = 'Running'"] : []),
     ...(verdict === undefined ? [] : [`Verdict = '${verdict}'`]),

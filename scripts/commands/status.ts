@@ -34,7 +34,7 @@ export function configure(command: Command, terminal: Terminal): void {
     if (found.type !== 'export') return await showChanges({ ...found, name, client, settings, terminal })
     const { handle, description } = found
     const status = description.status.name.toLowerCase()
-    const { heldUp, ...workers } = await findRunWorkers({ client, description, settings })
+    const { heldUp, ...workers } = await findRunWorkers({ description, settings })
     const progress = await ask({ client, terminal, query: () => handle.query<ExportProgress>('status') })
     const run = runOf({ name, id, newest: progress?.run })
     if (progress === undefined) {
@@ -83,7 +83,7 @@ async function showChanges({
   name: string
 }) {
   const status = description.status.name.toLowerCase()
-  const { heldUp, ...workers } = await findRunWorkers({ client, description, settings })
+  const { heldUp, ...workers } = await findRunWorkers({ description, settings })
   const query = () => handle.query<WriteProgress & { run?: string; summary?: string }>('status')
   const progress = await ask({ client, terminal, query })
   const run = runOf({ name, id: handle.workflowId, newest: progress?.run })

@@ -19,7 +19,7 @@ export function configure(command: Command, terminal: Terminal): void {
       process.exit(exitCodes.failed)
     }
     using _interrupt = onInterrupt({ first: detach, second: detach })
-    const found = await findRun({ client, run, exports: ['exportData', 'fetchDocuments', 'publishRun'] })
+    const found = await findRun({ client, run })
     if (found.type !== 'export') {
       const session = { client, serverLost: new AbortController().signal }
       const { followImport, followRecovery } = await import('../runs/follow-changes.ts')

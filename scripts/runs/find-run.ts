@@ -1,10 +1,11 @@
 import { type Client, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
-import type { exportData } from '../../workflows/export-data.ts'
+import type { exportData } from '../../workflows/export-run.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import { RefusedError } from '../terminal/failures.ts'
+import { isRunType } from './run-types.ts'
 
-/** An export, or a run that publishes one again: both end in the report of an export. */
+/** An export, a fetch, or a run that publishes one again: all end in the report of an export. */
 export type ExportHandle = WorkflowHandle<typeof exportData>
 
 const hint = '`connector runs` lists the runs.'
@@ -31,20 +32,14 @@ async function isWorkflow(client: Client, workflowId: string): Promise<boolean> 
  *
  * @throws {RefusedError} there is no such run, or it is of another type
  */
-export async function findRun(options: {
-  client: Client
-  run: string
-  /** The types of exports to find. Default: exports and fetches. `publishRun` has no status query. */
-  exports?: readonly ('exportData' | 'fetchDocuments' | 'publishRun')[]
-}) {
-  const { client, run, exports = ['exportData', 'fetchDocuments'] } = options
+export async function findRun({ client, run }: { client: Client; run: string }) {
   const handle = client.workflow.getHandle(run)
   const description = await handle.describe().catch((error: unknown) => {
     throw error instanceof WorkflowNotFoundError
       ? new RefusedError(`There is no run ${run}.`, { hint })
       : error
   })
-  const { type, parentExecution } = description
+  const { type } = description
   if (type === 'importFile')
     return { type: 'import' as const, handle: handle as WorkflowHandle<typeof importFile>, description }
   if (type === 'recoverSubscriptions')
@@ -53,12 +48,8 @@ export async function findRun(options: {
       handle: handle as WorkflowHandle<typeof recoverSubscriptions>,
       description,
     }
-  if (exports.some((name) => name === type))
-    return { type: 'export' as const, handle: handle as ExportHandle, description }
-  const whole = parentExecution?.workflowId
-  throw new RefusedError(`${run} is not an export but a ${type}.`, {
-    hint: whole === undefined ? hint : `It is part of the run ${whole}.`,
-  })
+  if (isRunType(type)) return { type: 'export' as const, handle: handle as ExportHandle, description }
+  throw new RefusedError(`${run} is a ${type}, which has no progress to show.`, { hint })
 }
 
 /** A run that writes to the service. */

@@ -53,4 +53,4 @@ export const followExport = ({
   terminal: Terminal
   serverLost?: AbortSignal
 }): Promise<ExportReport> =>
-  follow({ client, serverLost, handle, terminal, observe: () => observeExport({ client, handle }) })
+  follow({ client, serverLost, handle, terminal, observe: () => observeExport({ handle }) })

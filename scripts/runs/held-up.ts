@@ -15,12 +15,16 @@ export interface HeldUp {
   text: string
 }
 
-/** What holds up a run, as Temporal knows it from the steps: troubles with the service, and retries. */
-export function heldUp(description: Described): HeldUp[] {
+/**
+ * What holds up a run, or one of its lists, as Temporal knows it from the steps: troubles with the service, and
+ * retries.
+ */
+export function heldUp(description: Described, resource?: string): HeldUp[] {
   const { pendingActivities } = description.raw
-  const beats = heartbeatsOf<{ trouble: Trouble }>(description)
-  return (pendingActivities ?? []).flatMap((activity, at) => {
-    const trouble = beats[at]?.trouble
+  const beats = heartbeatsOf<{ trouble: Trouble; resource: string }>(description)
+  return (pendingActivities ?? []).flatMap((activity, index) => {
+    const { trouble, resource: own } = beats[index] ?? {}
+    if (resource !== undefined && own !== resource) return []
     const told = isTrouble(trouble) && isLong(trouble) ? [toHeldUp(trouble)] : []
     const { lastFailure, attempt = 1 } = activity
     // A worker that was shut down is not a failure.

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client'
 import { listNames } from '../../core/billing/resources/lists.ts'
 import type { ExportInput, FetchInput, PublishAgainInput } from '../../core/exports/input.ts'
-import type { exportData } from '../../workflows/export-data.ts'
+import type { exportData } from '../../workflows/export-run.ts'
 import { hashInput } from '../input-hash.ts'
 import type { Session } from '../session/session.ts'
 import { attach, attachDated, type Attached } from './attach.ts'

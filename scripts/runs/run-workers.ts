@@ -1,4 +1,4 @@
-import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
+import type { WorkflowExecutionDescription } from '@temporalio/client'
 import { openState } from '../../core/state/open.ts'
 import { findWorkers, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { type HeldUp, heldUp } from './held-up.ts'
@@ -14,33 +14,19 @@ export interface RunWorkersNow {
   aliveWorkers?: SeenWorker[]
 }
 
-/** Asks Temporal who works on a run and the runs it has started, and the state which workers are alive. */
+/** Tells who works on a run, and asks the state which workers are alive. */
 export async function findRunWorkers(options: {
-  client: Client
   description: WorkflowExecutionDescription
   settings: Pick<Settings, 'state'>
 }): Promise<RunWorkersNow> {
-  const { client, description, settings } = options
-  const [descriptions, aliveWorkers] = await Promise.all([
-    withChildren(client, description),
-    // Without the state, the rest is worth showing.
-    findAlive(settings.state).catch(() => undefined),
-  ])
+  const { description, settings } = options
+  // Without the state, the rest is worth showing.
+  const aliveWorkers = await findAlive(settings.state).catch(() => undefined)
   return {
-    heldUp: descriptions.flatMap(heldUp),
-    workedOnBy: [...new Set(descriptions.flatMap(workersOf))].toSorted(),
+    heldUp: heldUp(description),
+    workedOnBy: [...new Set(workersOf(description))].toSorted(),
     ...(aliveWorkers && { aliveWorkers }),
   }
-}
-
-async function withChildren(
-  client: Client,
-  description: WorkflowExecutionDescription,
-): Promise<WorkflowExecutionDescription[]> {
-  const children = (description.raw.pendingChildren ?? []).map(async ({ workflowId, runId }) =>
-    withChildren(client, await client.workflow.getHandle(workflowId ?? '', runId ?? '').describe()),
-  )
-  return [description, ...(await Promise.all(children)).flat()]
 }
 
 const workersOf = ({ raw }: WorkflowExecutionDescription): string[] =>

@@ -7,7 +7,7 @@ import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ExportHandle } from './find-run.ts'
-import { heartbeatOf } from './heartbeat.ts'
+import { heartbeatOf, heartbeatsOf } from './heartbeat.ts'
 import { heldUp, waitingTasks } from './held-up.ts'
 
 const observeEveryMs = 1_000
@@ -16,10 +16,17 @@ const pickedUpWithinMs = 15_000
 /** The rate is averaged over this many observations. */
 const rateSamples = 15
 
+interface Bar {
+  name: string
+  unit: string
+  done: number
+  total: number | undefined
+  note: string
+}
+
 interface Seen {
-  bars: { name: string; unit: string; done: number; total: number | undefined; note: string }[]
-  /** The run and its child runs. */
-  descriptions: WorkflowExecutionDescription[]
+  bars: Bar[]
+  description: WorkflowExecutionDescription
   /** Lines that are each shown once. */
   notes?: string[]
   /** An open question; its deadline distinguishes it from the previous one. */
@@ -58,8 +65,8 @@ export async function showRun(options: {
       bar.update(state)
     }
     for (const note of seen?.notes ?? []) noteOnce(note)
-    for (const { key, text } of seen?.descriptions.flatMap(heldUp) ?? []) noteOnce(text, key)
-    const waiting = seen?.descriptions.flatMap(waitingTasks) ?? []
+    for (const { key, text } of seen === undefined ? [] : heldUp(seen.description)) noteOnce(text, key)
+    const waiting = seen === undefined ? [] : waitingTasks(seen.description)
     const keys = waiting.map(({ key }) => key).join()
     // A step that fails at once is never seen at work: another attempt shows that a worker had the last one.
     if (keys === '' || keys !== waited) pickedUpAt = performance.now()
@@ -77,37 +84,26 @@ export async function showRun(options: {
   endBars()
 }
 
-/** Observes an export, with one bar per resource. */
-export function observeExport({ client, handle }: { client: Client; handle: ExportHandle }): Observe {
+/** Observes an export, with one bar per list. */
+export function observeExport({ handle }: { handle: ExportHandle }): Observe {
   return async () => {
-    const whole = await handle.describe()
-    const ids = (whole.raw.pendingChildren ?? []).map(({ workflowId }) => workflowId ?? '')
-    const parts = await Promise.all(ids.map((id) => client.workflow.getHandle(id).describe()))
-    const bars = parts.flatMap((part, at) => {
-      const {
-        records,
-        requests = 0,
-        total,
-      } = heartbeatOf<{
-        records: number
-        requests: number
-        total: number
-      }>(part)
-      const name = ids[at]?.split('/').at(-1) ?? ''
-      return records === undefined
-        ? []
-        : [
-            {
-              name,
-              unit: 'records',
-              done: records,
-              total,
-              note: [`${requests} requests`, ...heldUpBy(part)].join(', '),
-            },
-          ]
-    })
-    return { bars, descriptions: [whole, ...parts] }
+    const description = await handle.describe()
+    const bars = new Map<string, Bar>()
+    for (const { resource, records, requests = 0, total } of heartbeatsOf<ReadBeat>(description)) {
+      if (resource === undefined || records === undefined || bars.has(resource)) continue
+      const note = [`${requests} requests`, ...heldUpBy(description, resource)].join(', ')
+      bars.set(resource, { name: resource, unit: 'records', done: records, total, note })
+    }
+    return { bars: [...bars.values()], description }
   }
+}
+
+/** The heartbeat of a step that reads a list. */
+interface ReadBeat {
+  resource: string
+  records: number
+  requests: number
+  total: number
 }
 
 /** Observes a write run, with one bar for all changes, and its questions. */
@@ -126,7 +122,7 @@ export function observeChanges<P extends WriteProgress>(options: {
     const progress = await handle.query<P>('status').catch(() => undefined)
     const beat = heartbeatOf<ReportCounts>(description)
     const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
-    if (progress === undefined) return { bars: [], descriptions: [description] }
+    if (progress === undefined) return { bars: [], description }
     const { waitingFor, openBreakers = [] } = progress
     const failed = unit === 'rows' ? 'rows failed' : 'resumes fell back'
     return {
@@ -134,7 +130,7 @@ export function observeChanges<P extends WriteProgress>(options: {
         counts === undefined
           ? []
           : [{ name: nameOf(progress), unit, ...toState(counts, rate, heldUpBy(description)) }],
-      descriptions: [description],
+      description,
       notes: openBreakers.map(
         (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
       ),
@@ -143,9 +139,9 @@ export function observeChanges<P extends WriteProgress>(options: {
   }
 }
 
-/** For the end of a bar. */
-const heldUpBy = (description: WorkflowExecutionDescription): string[] =>
-  heldUp(description).map(({ text }) => text.replace(/\.$/, ''))
+/** For the end of a bar: what holds up the run, or one of its lists. */
+const heldUpBy = (description: WorkflowExecutionDescription, resource?: string): string[] =>
+  heldUp(description, resource).map(({ text }) => text.replace(/\.$/, ''))
 
 function toState(
   counts: Partial<ReportCounts>,

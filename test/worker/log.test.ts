@@ -10,7 +10,7 @@ function lines(options: { level?: LogLevel; format: 'json' | 'text' }) {
 describe('a log', () => {
   test('is a JSON document a line, with the run as people know it and without what nobody looks for', () => {
     const { logger, written } = lines({ format: 'json' })
-    const meta = { workflowId: 'export-1/plans', workflowType: 'exportResource', taskToken: 'x', attempt: 2 }
+    const meta = { workflowId: 'export-1', workflowType: 'exportData', taskToken: 'x', attempt: 2 }
     logger.warn('Activity failed\nhere', { ...meta, error: new TypeError('no\nplace') })
     expect(written).toHaveLength(1)
     expect(written[0]).toMatch(/^[^\n]*\n$/)
@@ -19,7 +19,7 @@ describe('a log', () => {
       level: 'warn',
       message: 'Activity failed\nhere',
       run: 'export-1',
-      workflowType: 'exportResource',
+      workflowType: 'exportData',
       attempt: 2,
       error: { name: 'TypeError', message: 'no\nplace' },
     })

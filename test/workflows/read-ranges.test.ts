@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RunControl } from '../../workflows/run/control.ts'
-import { readRanges } from '../../workflows/run/read-ranges.ts'
+import { readRanges } from '../../workflows/read-list.ts'
 
 const control: RunControl = {
   paused: false,
@@ -10,6 +10,7 @@ const control: RunControl = {
   mayContinue: () => Promise.resolve(),
   untilInterrupted: (work) => work(),
   unlessStopped: (work) => work(),
+  forPart: () => control,
 }
 
 /** The segments that a read leaves in its history if each of its ranges takes so long. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { toMarkdown } from '../../core/runs/view/markdown.ts'
-import { toResourceView } from '../../workflows/export-view.ts'
+import { toLiveExport } from '../../workflows/export-view.ts'
 import { toImportText } from '../../workflows/import-view.ts'
 import { toThroughput } from '../../workflows/run/throughput.ts'
 import { toLiveView } from '../../workflows/write-run/view.ts'
@@ -35,11 +35,12 @@ test('the details of an import show its counts, its throughput and its end', () 
   )
 })
 
-test('the details of a read show its throughput while it reads', () => {
-  const read = { resource: 'customers', records: 100, requests: 2, expected: 500 }
+test('the details of an export show the throughput of each list while it is read', () => {
+  const read = { resource: 'customers', state: 'reading' as const, records: 100, requests: 2, expected: 500 }
   const throughput = { perSecond: 812.3, endsAt: '2026-11-21T20:20:00.000Z' }
-  const shown = '**812 records a second**; at that rate until about 2026-11-21 20:20 UTC.'
-  const details = (phase: 'reading' | 'paused') => toMarkdown(toResourceView({ ...read, phase, throughput }))
-  expect(details('reading')).toContain(shown)
+  const shown = '**812 customers a second**; at that rate until about 2026-11-21 20:20 UTC.'
+  const details = (phase: 'running' | 'paused') =>
+    toMarkdown(toLiveExport({ name: 'export', phase, resources: [{ ...read, throughput }] }))
+  expect(details('running')).toContain(shown)
   expect(details('paused')).not.toContain(shown)
 })

@@ -1,7 +1,6 @@
 import { DefaultLogger, type Logger } from '@temporalio/worker'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
 import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
-import { runOf } from './run-id.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -42,8 +41,8 @@ export function createLogger(options: {
 
 /** Puts the run first; reduces errors to name and message, because stacks do not help operators. */
 function toFields(meta: Fields): Fields {
-  const { workflowId, workflowType } = meta
-  const run = typeof workflowId === 'string' ? { run: runOf({ workflowId, workflowType }) } : {}
+  const { workflowId } = meta
+  const run = typeof workflowId === 'string' ? { run: workflowId } : {}
   const kept = Object.entries(meta).filter(([name]) => !noise.has(name) && name !== 'workflowId')
   return { ...run, ...Object.fromEntries(kept.map(([name, value]) => [name, toPlain(value)])) }
 }

@@ -2,7 +2,7 @@ import type { Logger } from '@temporalio/worker'
 import type { ActivityObserver } from '../../activities/deps.ts'
 import type { CallObserver } from '../../core/billing/calls.ts'
 import type { Metrics } from './metrics.ts'
-import { currentRun } from './run-id.ts'
+import { Context } from '@temporalio/activity'
 import type { ServiceHealth } from './service-health.ts'
 import type { Tracing } from './tracing/open-tracing.ts'
 
@@ -53,5 +53,14 @@ export function activityTelemetry({
       if (type === 'doubled' || type === 'notNotified') logger.error(type, rounded)
       else logger.info(type, rounded)
     },
+  }
+}
+
+/** The run of the current activity; undefined outside activities. */
+function currentRun(): string | undefined {
+  try {
+    return Context.current().info.workflowExecution?.workflowId
+  } catch {
+    return undefined
   }
 }

@@ -26,6 +26,8 @@ export interface RunControl {
   unlessStopped<T>(work: () => Promise<T>): Promise<T | undefined>
   /** Cancels the current `work` without a pause or stop, so that it starts again with changed settings. */
   interrupt(): void
+  /** The control of a part of the run: its `interrupt` leaves the rest of the run alone. */
+  forPart(): RunControl
 }
 
 export interface ControlText {
@@ -49,59 +51,66 @@ export function controlRun(options: {
   const { between, kept } = options.text ?? { between: 'two pages', kept: 'what was read is kept' }
   let { paused = false } = options
   let stops = 0
-  const interrupts = new Set<() => void>()
+  const parts: RunControl[] = []
 
   const change = (to: { paused: boolean; stop?: true }) => {
     ;({ paused } = to)
     if (to.stop === true) stops += 1
-    if (paused || stops > 0) control.interrupt()
+    if (paused || stops > 0) for (const part of parts) part.interrupt()
     options.onChange(control)
   }
 
-  const control: RunControl = {
-    get paused() {
-      return paused
-    },
-    get stopping() {
-      return stops > 0
-    },
-    get stops() {
-      return stops
-    },
-    interrupt() {
-      for (const interrupt of interrupts) interrupt()
-    },
-    async mayContinue() {
-      await condition(() => !paused || stops > 0)
-    },
-    async untilInterrupted(work) {
-      if (paused || stops > 0) return 'interrupted'
-      let interrupted = false
-      const scope = new CancellationScope()
-      const interrupt = () => {
-        interrupted = true
-        scope.cancel()
-      }
-      interrupts.add(interrupt)
-      try {
-        return await scope.run(work)
-      } catch (error) {
-        if (interrupted && (isCancellation(error) || hasTimedOut(error) || isNotRetried(error)))
-          return 'interrupted'
-        throw error
-      } finally {
-        interrupts.delete(interrupt)
-      }
-    },
-    async unlessStopped(work) {
-      for (;;) {
-        await control.mayContinue()
-        if (stops > 0) return undefined
-        const done = await control.untilInterrupted(work)
-        if (done !== 'interrupted') return done
-      }
-    },
+  function createPart(): RunControl {
+    const interrupts = new Set<() => void>()
+    const control: RunControl = {
+      get paused() {
+        return paused
+      },
+      get stopping() {
+        return stops > 0
+      },
+      get stops() {
+        return stops
+      },
+      interrupt() {
+        for (const interrupt of interrupts) interrupt()
+      },
+      async mayContinue() {
+        await condition(() => !paused || stops > 0)
+      },
+      async untilInterrupted(work) {
+        if (paused || stops > 0) return 'interrupted'
+        let interrupted = false
+        const scope = new CancellationScope()
+        const interrupt = () => {
+          interrupted = true
+          scope.cancel()
+        }
+        interrupts.add(interrupt)
+        try {
+          return await scope.run(work)
+        } catch (error) {
+          if (interrupted && (isCancellation(error) || hasTimedOut(error) || isNotRetried(error)))
+            return 'interrupted'
+          throw error
+        } finally {
+          interrupts.delete(interrupt)
+        }
+      },
+      async unlessStopped(work) {
+        for (;;) {
+          await control.mayContinue()
+          if (stops > 0) return undefined
+          const done = await control.untilInterrupted(work)
+          if (done !== 'interrupted') return done
+        }
+      },
+      forPart: createPart,
+    }
+    parts.push(control)
+    return control
   }
+  const control = createPart()
 
   setHandler(pause, () => change({ paused: true }), {
     description: `Halts the run between ${between}; ${kept}. Unpause resumes it.`,

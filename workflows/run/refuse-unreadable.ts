@@ -31,15 +31,6 @@ class RefusingInterceptor implements WorkflowInboundCallsInterceptor {
 class RefusingOutboundInterceptor implements WorkflowOutboundCallsInterceptor {
   scheduleActivity: NonNullable<WorkflowOutboundCallsInterceptor['scheduleActivity']> = async (input, next) =>
     readable(`step ${input.activityType}`, await next(input))
-
-  startChildWorkflowExecution: NonNullable<WorkflowOutboundCallsInterceptor['startChildWorkflowExecution']> =
-    async (input, next) => {
-      const [started, ended] = await next(input)
-      const result = ended.then((given) => readable(`run ${input.workflowType}`, given))
-      // Prevents an unhandled rejection, as the SDK does for its own promises: nobody may be awaiting it.
-      result.catch(() => undefined)
-      return [started, result]
-    }
 }
 
 function readable<T>(source: string, result: T): T {

@@ -23,7 +23,13 @@ export function showTroubles(progress: { troubles?: ShownTrouble[] }, show: () =
   })
 }
 
-/** Each once: the ranges of one list mostly have the same. */
-export const troublesStatus = (troubles: readonly ShownTrouble[] = []): string[] => [
-  ...new Set(troubles.map(({ trouble }) => describeTrouble(trouble))),
-]
+/** Each once, with the lists that it holds up: the steps of a run mostly have the same trouble. */
+export function troublesStatus(troubles: readonly ShownTrouble[] = []): string[] {
+  const lists = new Map<string, string[]>()
+  for (const { resource, trouble } of troubles) {
+    const text = describeTrouble(trouble)
+    const others = lists.get(text) ?? []
+    lists.set(text, resource === undefined || others.includes(resource) ? others : [...others, resource])
+  }
+  return [...lists].map(([text, of]) => (of.length === 0 ? text : `${of.join(', ')}: ${text}`))
+}

@@ -130,7 +130,7 @@ function fingerprintOf(options: ReadOptions): string | undefined {
 }
 
 /** A resource that a run has read completely, and the checkpoint to publish. */
-export interface KeptRead {
+interface KeptRead {
   resource: ExportPlan['resources'][number]
   checkpoint: string
 }

@@ -39,7 +39,7 @@ test.each<[string, object]>([
     files: undefined,
     plan: createPlan(),
     results: [{ resource: 'customers', ...result } as unknown as ResourceResult],
-    keepReport: false,
+    name: 'export-1',
   })
   await expect(closed).rejects.toMatchObject({ name: 'InvalidInput' })
   expect(await readdir(dataDir)).toEqual([])

@@ -2,7 +2,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import { hasEnded } from '../../../activities/step.ts'
 import { openState } from '../../../core/state/open.ts'
-import type { exportData } from '../../../workflows/export-data.ts'
+import type { exportData } from '../../../workflows/export-run.ts'
 import { asked, connectTemporal, createWorld, startRun, startTestWorker, until } from './world.ts'
 
 test("a claim whose run Temporal does not know any more stands in nobody's way", async () => {

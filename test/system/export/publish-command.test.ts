@@ -59,6 +59,32 @@ describe('publish', () => {
     expect(await ask(world, 'select count(*) as n from customers')).toEqual([{ n: '150' }])
   })
 
+  test('is a run like any other: status, report, open and runs know it', async () => {
+    const { run } = await export_({ resources: ['plans'] })
+    expect((await publish(world, [run, '--to', 'parquet'])).code).toBe(0)
+    const publication = `publish-${run}-to-parquet`
+    const call = async (...words: string[]) => {
+      const { code, stdout, stderr } = await callCommand(world, [...words, '--json'])
+      expect({ words, code, stderr }).toMatchObject({ code: 0 })
+      return JSON.parse(stdout) as object
+    }
+    expect(await call('status', publication)).toMatchObject({
+      status: 'completed',
+      name: 'publication',
+      phase: 'ended',
+      resources: [{ resource: 'plans', state: 'proven', records: 10 }],
+    })
+    const report = { run, verdict: 'proven', exports: [{ resource: 'plans', destination: 'parquet' }] }
+    expect(await call('report', publication)).toMatchObject(report)
+    // The export keeps its own report.
+    expect(await call('report', run)).toMatchObject({ exports: [{ resource: 'plans', destination: 'csv' }] })
+    expect(await call('open', publication)).toMatchObject({
+      page: join(world.dataDir, 'exports', 'reports', `${publication}.html`),
+    })
+    const { runs } = (await call('runs')) as { runs: { run: string; kind: string }[] }
+    expect(runs).toContainEqual(expect.objectContaining({ run: publication, kind: 'publish' }))
+  })
+
   test('changes nothing when it is given twice, or twice at once', { tags: ['long'] }, async () => {
     const { run } = await export_({ resources: ['plans'] })
     const words = [run, '--to', 'duckdb', '--json']

@@ -277,7 +277,7 @@ test('a PostgreSQL that is away when an incremental export begins is waited for,
   postgres.killAll()
   const run = await startRun({ client, world, input })
   const hasFailed = async () => {
-    const { raw } = await client.workflow.getHandle(`${run.workflowId}/plans`).describe()
+    const { raw } = await run.describe()
     return (
       raw.pendingActivities?.some(({ lastFailure }) => lastFailure?.message?.includes("Can't reach")) ?? false
     )

@@ -84,14 +84,6 @@ describe('the input of an export, as the Temporal UI can send it', () => {
     expect(events?.length).toBeLessThan(12)
   })
 
-  test.each([[[]], [[null]], [['customers']], [[{ plan: {}, resource: 'customers' }]]])(
-    'ends at once with a sentence where the part of one list is started on its own with %j',
-    async (args) => {
-      const run = await start(await connectTemporal(), 'exportResource', ...args)
-      expect((await failureOf(run)).message).toMatch(/start exportData/)
-    },
-  )
-
   test.each([[[]], [[{ kind: 'failed' }]]])(
     'ends at once with a sentence where a notice is started by hand with %j',
     async (args) => {

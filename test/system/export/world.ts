@@ -15,7 +15,7 @@ import { findWorker } from '../../../scripts/session/find-worker.ts'
 import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { startWorker } from '../../../worker/start-worker.ts'
-import type { exportData } from '../../../workflows/export-data.ts'
+import type { exportData } from '../../../workflows/export-run.ts'
 import { runProgram } from '../command-line/run-program.ts'
 
 let worlds = 0

@@ -150,8 +150,7 @@ describe('a fetch of documents', () => {
     await run.signal('pause')
     const phase = async () => (await run.query<ExportProgress>('status')).phase
     await until(async () => (await phase()) === 'paused')
-    const child = client.workflow.getHandle(`${run.workflowId}/creditnotes`)
-    await until(async () => ((await child.describe()).raw.pendingActivities ?? []).length === 0)
+    await until(async () => ((await run.describe()).raw.pendingActivities ?? []).length === 0)
     const paused = asked(world)
     await run.signal('unpause')
     await until(() => asked(world) > paused + 10)

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import type { FetchInput } from '../../../core/exports/input.ts'
-import type { fetchDocuments } from '../../../workflows/fetch-documents.ts'
+import type { fetchDocuments } from '../../../workflows/export-run.ts'
 import type { World } from '../export/world.ts'
 
 let runs = 0

@@ -88,12 +88,10 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
     return run
   },
 
-  'export-resource': () => Promise.resolve({ workflowId: 'export-all/customers' }),
-
-  async 'export-resource-ranges'(place) {
+  async 'export-data-ranges'(place) {
     const run = await begin(place, 'exportData', 'export-ranges', { resources: ['customers'] })
     await run.result()
-    return { workflowId: 'export-ranges/customers' }
+    return run
   },
 
   async 'export-data-steered'(place) {
@@ -107,8 +105,6 @@ export const scenarios: Readonly<Record<string, (place: Place) => Promise<Record
     await run.result()
     return run
   },
-
-  'export-resource-steered': () => Promise.resolve({ workflowId: 'export-steered/customers' }),
 
   async 'export-data-stopped'(place) {
     slowDown(place, 150)

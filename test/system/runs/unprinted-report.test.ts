@@ -17,7 +17,7 @@ import { breakSome, idsOf, well } from '../recovery/world.ts'
 const slow = { kind: 'latency', ms: 2_000 } as const
 
 const openRun = async (client: Client, { taskQueue }: World): Promise<string | undefined> => {
-  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running' AND WorkflowType != 'exportResource'`
+  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`
   for await (const { workflowId } of client.workflow.list({ query })) return workflowId
   return undefined
 }

@@ -145,7 +145,6 @@ const craftedPlan = (run: unknown) => ({
   limits: {},
 })
 
-const owner = { workflowId: 'x', runId: 'y' }
 const decision = { at: '2026-01-01T00:00:00Z', about: 'approval', by: 'x', why: 'y' }
 const segment = { seconds: 1, breakers: {}, claims: 0, limits: {} }
 const published = () => ({
@@ -172,18 +171,17 @@ const crafted: Record<keyof Activities, () => object[]> = {
       { kind: 'retentions', file: 'inbox/rows.csv', mapping: file },
     ]),
   openRecovery: () => [],
-  readSegment: () => resources().map((resource) => ({ resource, seconds: 1, owner })),
+  readSegment: () => resources().map((resource) => ({ resource, seconds: 1 })),
   readRange: () => [
-    ...resources().map((resource) => ({ resource, range: 0, seconds: 1, owner })),
-    ...[up, '00', 'length', -1, 0.5, null].map((range) => ({ resource: 'plans', range, seconds: 1, owner })),
+    ...resources().map((resource) => ({ resource, range: 0, seconds: 1 })),
+    ...[up, '00', 'length', -1, 0.5, null].map((range) => ({ resource: 'plans', range, seconds: 1 })),
   ],
   publishExport: () => [
-    ...resources().map((resource) => ({ resource, destination: 'csv', checkpoint: 'x', owner })),
+    ...resources().map((resource) => ({ resource, destination: 'csv', checkpoint: 'x' })),
     ...[`../../../${up}/x`, join(outside, 'x'), '../x', 'a\0b', 12].map((checkpoint) => ({
       resource: 'plans',
       destination: 'csv',
       checkpoint,
-      owner,
     })),
   ],
   closeExport: () => [
@@ -200,7 +198,7 @@ const crafted: Record<keyof Activities, () => object[]> = {
   closeRecovery: () => [{ how: 'finished' }],
   noteDecision: () => [{ decision }],
   resolveRow: () => [{ row: 2, decision: { state: 'dropped' }, by: 'x', why: 'y' }],
-  sendNotification: () => [{ kind: 'ended', summary: outside, run: owner }],
+  sendNotification: () => [{ kind: 'ended', summary: outside, run: { workflowId: 'x', runId: 'y' } }],
   findMissed: () => [{ input: { lookBackHours: up }, until: outside }],
   pauseIfFailing: () => [{ schedule: up, why: outside }],
 }

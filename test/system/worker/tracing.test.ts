@@ -78,7 +78,6 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       expect(chain(named('list customers', exported.run).at(-1))).toEqual([
         'list customers',
         'RunActivity:readSegment',
-        'RunWorkflow:exportResource',
         'RunWorkflow:exportData',
         'StartWorkflow:exportData',
       ])

@@ -35,6 +35,6 @@ test('the bundle takes one byte a character, and its map names its sources witho
   const { sources, sourcesContent } = z
     .object({ sources: z.string().array(), sourcesContent: z.unknown().optional() })
     .parse(JSON.parse(Buffer.from(map, 'base64').toString()))
-  expect(sources.join()).toContain('workflows/export-data.ts')
+  expect(sources.join()).toContain('workflows/export-run.ts')
   expect(sourcesContent).toBeUndefined()
 })

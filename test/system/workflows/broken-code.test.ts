@@ -34,7 +34,7 @@ const jobs: Record<
     input: {},
     breaks: 'async function notifyOfExport(ended) {',
     steps: {
-      openExport: () => exportPlan(),
+      openExport: () => ({ plan: exportPlan() }),
       readSegment: () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' }),
       publishExport: () => publication,
       closeExport: () => closedExport(),
@@ -44,7 +44,7 @@ const jobs: Record<
     input: { run: 'export-steps' },
     breaks: 'async function publishEach(options) {',
     steps: {
-      openPublish: () => ({ plan: exportPlan(), checkpoints: [{ resource: 'plans', checkpoint: '1' }] }),
+      openPublish: () => ({ plan: exportPlan(), again: {}, checkpoints: { plans: '1' } }),
       publishExport: () => publication,
       closeExport: () => closedExport(),
     },

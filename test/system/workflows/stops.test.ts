@@ -40,14 +40,14 @@ async function begin(of: { workflow: string; steps: Steps; input?: object }) {
   const { client, taskQueue } = await startSteps(steps)
   const workflowId = `stops-${workflow}-${process.pid}-${(runs += 1)}`
   const run = await client.workflow.start(workflow, { workflowId, taskQueue, args: [input] })
-  return { client, run, end: (how: string) => (how === 'stop' ? run.signal('stop') : run.cancel()) }
+  return { run, end: (how: string) => (how === 'stop' ? run.signal('stop') : run.cancel()) }
 }
 let runs = 0
 
 test.each(ways)('an export that is publishing ends on %s, and publishes nothing more', async (how) => {
   const begun: string[] = []
   const steps = {
-    openExport: () => exportPlan({ to: ['csv', 'duckdb'] }),
+    openExport: () => ({ plan: exportPlan({ to: ['csv', 'duckdb'] }) }),
     readSegment,
     publishExport: async ({ destination }: { destination: string }) =>
       destination === 'csv' ? publication : hanging(begun, destination)(),
@@ -67,16 +67,15 @@ test.each(ways)('an export that is publishing ends on %s, and publishes nothing 
 test('an export that is paused while it publishes starts publishing again after it is unpaused', async () => {
   const begun: string[] = []
   const steps = {
-    openExport: () => exportPlan(),
+    openExport: () => ({ plan: exportPlan() }),
     readSegment,
     publishExport: async () => (begun.length === 0 ? hanging(begun, 'csv')() : publication),
     closeExport,
   }
-  const { client, run } = await begin({ workflow: 'exportData', steps })
+  const { run } = await begin({ workflow: 'exportData', steps })
   await until(() => begun.length > 0)
   await run.signal('pause')
-  const child = client.workflow.getHandle(`${run.workflowId}/plans`)
-  await until(async () => (await child.query<{ phase: string }>('status')).phase === 'paused')
+  await until(async () => (await run.query<{ phase: string }>('status')).phase === 'paused')
   await run.signal('unpause')
   expect(await run.result()).toMatchObject({ exports: [{ published: [{ destination: 'csv' }] }] })
 })
@@ -84,7 +83,7 @@ test('an export that is paused while it publishes starts publishing again after 
 test.each(ways)('a run that publishes again ends on %s, with a report', async (how) => {
   const begun: string[] = []
   const steps = {
-    openPublish: () => ({ plan: exportPlan(), checkpoints: [{ resource: 'plans', checkpoint: '1' }] }),
+    openPublish: () => ({ plan: exportPlan(), again: {}, checkpoints: { plans: '1' } }),
     publishExport: hanging(begun, 'csv'),
     closeExport,
   }
@@ -142,18 +141,18 @@ test('a stop that arrives while an attempt fails ends the run as stopped, and no
   expect(await run.result()).toMatchObject({ verdict: 'stopped' })
 })
 
-test('a stop at any moment around the start of a child is heard', { tags: ['long'] }, async () => {
+test('a stop at any moment around the first step that reads is heard', { tags: ['long'] }, async () => {
   const begun: string[] = []
   const signalled: Promise<void>[] = []
   let client: Client | undefined
   const steps = {
-    // The child is started a few milliseconds after this has ended.
+    // The read is started a few milliseconds after this has ended.
     openExport: () => {
       const { workflowId } = Context.current().info.workflowExecution!
       const delay = Number(workflowId.split('-').at(-1))
       const stop = () => client!.workflow.getHandle(workflowId).signal('stop')
       signalled.push(new Promise((resolve) => setTimeout(resolve, delay)).then(stop))
-      return exportPlan()
+      return { plan: exportPlan() }
     },
     readSegment: hanging(begun, 'read'),
     closeExport,
@@ -165,7 +164,7 @@ test('a stop at any moment around the start of a child is heard', { tags: ['long
   const handles = await Promise.all(
     delays.map((delay) =>
       started.client.workflow.start('exportData', {
-        workflowId: `stops-child-${process.pid}-${delay}`,
+        workflowId: `stops-early-${process.pid}-${delay}`,
         taskQueue,
         args: [{}],
       }),

@@ -23,7 +23,7 @@ const protobuf = {
   data: bytes('{}'),
 }
 
-test.each(['exportData', 'exportResource', 'publishRun', 'importFile', 'fetchDocuments', 'watchSchedules'])(
+test.each(['exportData', 'publishRun', 'importFile', 'fetchDocuments', 'watchSchedules'])(
   'an input that is not JSON ends a run of %s at once with a sentence',
   async (workflow) => {
     const connection = await Connection.connect({ address: inject('temporalAddress') })

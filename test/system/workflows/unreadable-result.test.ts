@@ -21,7 +21,7 @@ test.each(['openExport', 'readSegment'] as const)(
     }
     const { client, taskQueue } = await startSteps(
       {
-        openExport: () => exportPlan({ mark: step === 'openExport' ? mark : '' }),
+        openExport: () => ({ plan: exportPlan({ mark: step === 'openExport' ? mark : '' }) }),
         readSegment: () => ({ records: 1, requests: 1, verdict: 'proven', checkpoint: mark }),
         publishExport: () => ({ destination: 'csv', verdict: 'proven', reasons: [], warnings: [] }),
         closeExport: () => closedExport(),
@@ -30,16 +30,10 @@ test.each(['openExport', 'readSegment'] as const)(
     )
     const run = await client.workflow.start('exportData', { workflowId: taskQueue, taskQueue, args: [] })
     const failures = async () => {
-      const runs = client.workflow.list({ query: `TaskQueue = '${taskQueue}'` })
-      const messages: string[] = []
-      for await (const { workflowId } of runs) {
-        const { events = [] } = await client.workflow.getHandle(workflowId).fetchHistory()
-        for (const event of events ?? []) {
-          const message = event.workflowTaskFailedEventAttributes?.failure?.message
-          if (message) messages.push(message)
-        }
-      }
-      return messages
+      const { events } = await run.fetchHistory()
+      return (events ?? []).flatMap(
+        (event) => event.workflowTaskFailedEventAttributes?.failure?.message ?? [],
+      )
     }
     await until(async () => (await failures()).length > 0)
     expect((await failures())[0]).toBe(`The result of the step ${step} cannot be read as JSON.`)

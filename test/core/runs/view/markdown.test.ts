@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { escapeMarkdown, toMarkdown } from '../../../../core/runs/view/markdown.ts'
 import { sentence, strong } from '../../../../core/runs/view/sentence.ts'
 import type { View } from '../../../../core/runs/view/view.ts'
-import { toLiveExport, toResourceView } from '../../../../workflows/export-view.ts'
+import { toLiveExport } from '../../../../workflows/export-view.ts'
 import { toImportText } from '../../../../workflows/import-view.ts'
 import { toRecoveryText } from '../../../../workflows/recovery-view.ts'
 import { toLiveView } from '../../../../workflows/write-run/view.ts'
@@ -111,14 +111,6 @@ test('live views escape names of files and reasons', () => {
       name: 'export',
       phase: 'running',
       resources: [{ resource: 'plans', state: 'failed', reason: evil }],
-    }),
-    toResourceView({
-      phase: 'ended',
-      resource: 'plans',
-      records: 1,
-      requests: 1,
-      verdict: 'unproven',
-      reasons: [evil],
     }),
   ].map(toMarkdown)
   for (const page of pages) {
