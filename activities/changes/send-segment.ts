@@ -6,7 +6,14 @@ import { closeGap, type GapOptions } from '../../core/changes/restored-ledger.ts
 import { createSendRight } from '../../core/changes/send/send-right.ts'
 import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
-import { sendFor, type SendInput, type SendStep, type SendWork } from '../../core/changes/send/send-for.ts'
+import {
+  defaultLimits,
+  type Limits,
+  Sending,
+  type SendInput,
+  type SendStep,
+  type SendWork,
+} from '../../core/changes/send/sending.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
@@ -39,8 +46,8 @@ export async function sendSegment(
   options: SendDeps & {
     context: StepContext
     plan: ChangeRun
-    work: SendWork
-    input: SendInput
+    work: Omit<SendWork, 'limits'>
+    input: SendInput & { limits: ChosenLimits }
     /** The lease under which the run sends. */
     lease: Omit<SendLease, 'attempt'>
     /** The run's share of the process's rate. */
@@ -72,21 +79,23 @@ export async function sendSegment(
     let counts = {}
     // Reports only claims that are on disk: a higher number would look like a journal restored from a backup.
     context.report(() => ({ ...counts, claims: journal.recorded }))
-    const { breakers, rows, lookupsOnly } = input
-    const place = { ledger, right, journal, billing, signal }
     const notified: Promise<void>[] = []
     try {
-      return await sendFor(Math.max(leastMs, deadline - performance.now()), {
+      const sending = await Sending.begin({
+        ...input,
         ...work,
-        ...place,
-        breakers,
-        rows,
-        lookupsOnly,
+        limits: limitsOf(input.limits, deps),
+        ledger,
+        right,
+        journal,
+        billing,
+        signal,
         onProgress: (now) => {
           counts = now
         },
         onDoubled: (doubled) => notified.push(notifyDoubled({ deps, context, run, doubled })),
       })
+      return await sending.segment(Math.max(leastMs, deadline - performance.now()))
     } finally {
       await Promise.all(notified)
     }
@@ -102,6 +111,15 @@ export async function sendSegment(
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return { ...step, ...(await seeWorkers(deps.state)) }
 }
+
+type ChosenLimits = { readonly [name in keyof Limits]?: Limits[name] | undefined }
+
+/** The limits of a run, where it has none the defaults and the worker's own concurrency. */
+const limitsOf = (limits: ChosenLimits, { concurrency }: Pick<ActivityDeps, 'concurrency'>): Limits => ({
+  ...limits,
+  concurrency: limits.concurrency ?? concurrency,
+  maxFailureShare: limits.maxFailureShare ?? defaultLimits.maxFailureShare,
+})
 
 /**
  * The number of claims in the run's journal as last reported to Temporal, by this step's last attempt or by an

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import type { Billing } from '../../core/billing/client.ts'
-import { limitsOf } from '../../core/changes/send/limits.ts'
 import { markSeenInList } from '../../core/changes/seen-in-list.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
 import type { ImportLimits } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
 import { toMs } from '../../core/runs/duration.ts'
+import { canarySize } from '../../core/imports/plan.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
-import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
 import type { StepContext } from '../step.ts'
 import { gapOf, leaseOf } from '../../core/imports/restored-ledger.ts'
 import { gapDeps } from './gap-deps.ts'
@@ -34,7 +34,7 @@ export function createSendImport(options: ImportDeps) {
       settleMs: toMs(verifyAfter),
       // Only resumes are attempted several times.
       attempts: { most: 1, waitsMs: [0] },
-      limits: limitsOf(limits, deps),
+      canarySize: canarySize(plan),
       breakerWaitsMs: breakerWaits?.map(toMs),
     }
     const { requestsPerSecond } = limits

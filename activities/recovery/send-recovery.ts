@@ -1,10 +1,9 @@
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
-import { limitsOf } from '../../core/changes/send/limits.ts'
 import { toMs } from '../../core/runs/duration.ts'
 import type { RecoveryLimits } from '../../core/recoveries/input.ts'
 import { leaseOf, leasesOf, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
-import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
 import type { StepContext } from '../step.ts'
 import { recoveryGap } from '../../core/recoveries/restored-ledger.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
@@ -39,7 +38,7 @@ export function createSendRecovery(options: SendDeps) {
       verifyMs: toMs(verifyAfter),
       attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
       shortWaitMs,
-      limits: limitsOf(limits, deps),
+      canarySize: { size: plan.canary },
       breakerWaitsMs: breakerWaits?.map(toMs),
     }
     const { requestsPerSecond } = limits

@@ -11,6 +11,16 @@ export interface ReportSummary {
   doneWithoutId: number
 }
 
+export const noCounts: ReportCounts = {
+  staged: 0,
+  done: 0,
+  rejected: 0,
+  unknown: 0,
+  parked: 0,
+  skipped: 0,
+  notTried: 0,
+}
+
 /** Counts the changes of a run. */
 export async function summarize({
   ledger,
@@ -25,15 +35,7 @@ export async function summarize({
   /** Number of changes the run staged. Those missing from the ledger were lost, so they count as unknown. */
   staged?: number
 }): Promise<ReportSummary> {
-  const counts: ReportCounts = {
-    staged: 0,
-    done: 0,
-    rejected: 0,
-    unknown: 0,
-    parked: 0,
-    skipped: 0,
-    notTried: leftOut,
-  }
+  const counts = { ...noCounts, notTried: leftOut }
   const outcomes: Record<string, number> = leftOut === 0 ? {} : { notTried: leftOut }
   let doneWithoutId = 0
   let held = 0

@@ -3,7 +3,7 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
 import type { FencingToken } from '../state/ledger/claims.ts'
 import type { ChangeState } from '../state/schema.ts'
-import type { Outcome } from './outcomes.ts'
+import { hasFailed, type Outcome } from './outcomes.ts'
 
 /** What causes a transition. */
 export type Trigger =
@@ -177,8 +177,21 @@ export async function transition({
     ...(sameClaim && { claims: row.claims }),
     ...(fromOutcome && { outcome: fromOutcome }),
     sender,
-    patch: { ...patch, state: to, outcome },
+    patch: { ...eventOf({ to, by, outcome, at: patch?.closedAt }), ...patch, state: to, outcome },
   })
+}
+
+/** What the breaker learns of sending from a transition; nothing from a person, a check or the end of the run. */
+function eventOf({
+  to,
+  by,
+  outcome,
+  at = null,
+}: Pick<TransitionOptions, 'to' | 'by' | 'outcome'> & { at: number | null | undefined }): RowPatch {
+  if (by !== 'answer' && by !== 'lookup') return {}
+  const failed = hasFailed({ state: to, outcome })
+  if (to !== 'done' && !failed) return {}
+  return { event: failed ? 'failure' : 'success', eventAt: at }
 }
 
 /**

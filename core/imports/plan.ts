@@ -41,3 +41,8 @@ export const runFiles = {
   /** Exists once a command has shown the report of the finished run. */
   shown: 'shown',
 } as const
+
+/** Up to this many changes need no canary: they are quickly reviewed. */
+const smallFile = 20
+
+export const canarySize = ({ canary }: ImportPlan) => ({ size: canary, unlessAtMost: smallFile })

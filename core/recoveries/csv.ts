@@ -10,6 +10,7 @@ import { outcomeLabel } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { type Candidate, fromBody } from './candidates/candidate.ts'
+import type { Selection } from './candidates/select.ts'
 
 /** The outcome of one subscription; in a dry run, the outcome it would have. */
 export interface RecoveryRow {
@@ -35,6 +36,18 @@ export function toRecoveryRow(row: LedgerRow): RecoveryRow {
     resumedAt: row.sends === 0 ? null : row.sentAt,
   }
 }
+
+/** The rows of a dry run, with the outcomes that they would have. */
+export const toDryRows = ({ rows }: Pick<Selection, 'rows'>): RecoveryRow[] =>
+  rows.map(({ candidate, change: { row, closed } }) => ({
+    row,
+    candidate,
+    attempts: 0,
+    outcome: closed?.outcome ?? 'wouldResume',
+    message: closed?.error ?? null,
+    saw: undefined,
+    resumedAt: null,
+  }))
 
 /** The outcome of a change if it has one, otherwise its state. */
 export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): string {

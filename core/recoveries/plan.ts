@@ -32,6 +32,8 @@ export const recoveryFiles = {
   journal: 'snapshot.jsonl',
   /** The counts of the finished snapshot. */
   snapshot: 'snapshot.json',
+  /** Of a dry run: the rows of recovery.csv, as its snapshot decided them. */
+  decided: 'decided.json',
   results: 'recovery.csv',
 } as const
 

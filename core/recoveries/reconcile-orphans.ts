@@ -63,7 +63,7 @@ export async function reconcileOrphans({
         settleMs,
         verifyMs: toMs(plan.verifyAfter),
         attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
-        inFlight: deps.concurrency,
+        concurrency: deps.concurrency,
         timeBoxMs: Infinity,
         signal,
       })

@@ -3,11 +3,10 @@ import { explain } from '../changes/decisions.ts'
 import { placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
+import { readNote } from '../runs/run-files.ts'
 import { canaryFailed, type ReportCounts } from '../runs/view/counts.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { readJournal } from './candidates/journal.ts'
-import { selectCandidates } from './candidates/select.ts'
 import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import { recoveryNextSteps } from './next-steps.ts'
@@ -121,34 +120,14 @@ async function toReport({
   }
 }
 
-/** The rows from the ledger. A dry run has none there, so its rows are selected again from the journal. */
+/** The rows from the ledger. A dry run has none there; its snapshot has decided them. */
 async function* rowsOf({
   ledger,
-  saved,
+  saved: { plan },
   folder,
 }: ReportOptions & { folder: string }): AsyncGenerator<RecoveryRow> {
-  const { plan, narrowing } = saved
-  if (!plan.dryRun) {
-    for await (const row of ledger.rows({ run: plan.run })) yield toRecoveryRow(row)
-    return
-  }
-  const candidates = await readJournal(join(folder, recoveryFiles.journal))
-  const { workspace, mode } = plan.identity
-  const keys = candidates.map(({ id }) => id)
-  const history = await ledger.history({ workspace, mode, kind: 'resume-subscription', keys })
-  const { rows } = selectCandidates({ plan, ...narrowing, candidates, history })
-  for (const { candidate, change } of rows) {
-    const { outcome = 'wouldResume', error = null } = change.closed ?? {}
-    yield {
-      row: change.row,
-      candidate,
-      attempts: 0,
-      outcome,
-      message: error,
-      saw: undefined,
-      resumedAt: null,
-    }
-  }
+  if (plan.dryRun) yield* (await readNote<RecoveryRow[]>(join(folder, recoveryFiles.decided))) ?? []
+  else for await (const row of ledger.rows({ run: plan.run })) yield toRecoveryRow(row)
 }
 
 /** Enough to see what is wrong; recovery.csv has all of them. */

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { createClaimJournal } from '../changes/claim-journal.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
-import { countOpen, openCanary } from '../changes/send/canary.ts'
+import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
 import { withKey } from '../changes/stage-changes.ts'
 import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
 import { readNote } from '../runs/run-files.ts'
@@ -14,6 +14,7 @@ import type { Candidate } from './candidates/candidate.ts'
 import { readCandidates } from './candidates/read.ts'
 import { selectCandidates, type Selection } from './candidates/select.ts'
 import { closeRecoveryGap, leaveToNextRecovery } from './restored-ledger.ts'
+import { toDryRows } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { toPreview } from './preview.ts'
 import { reconcileOrphans } from './reconcile-orphans.ts'
@@ -73,6 +74,7 @@ export async function takeSnapshot(
   })
   const { candidates, ...outcome } = read
   const { rows, leftOut } = await select({ deps, plan, candidates })
+  if (plan.dryRun) await replaceFile(join(folder, recoveryFiles.decided), JSON.stringify(toDryRows({ rows })))
   const staged = plan.dryRun ? 0 : await stageAll({ deps, plan, rows })
   const takenAt = new Date().toISOString()
   const preview = toPreview({ rows }, Date.now())
@@ -117,6 +119,6 @@ async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }
 async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {
   const { run } = plan
   const { ledger } = deps
-  const canary = await openCanary({ ledger, run, kind: resumeSubscription, size: plan.canary })
-  return { ...note, open: await countOpen({ ledger, run }), canary }
+  await markCanary({ ledger, run, kind: resumeSubscription, size: plan.canary })
+  return { ...note, open: await countOpen({ ledger, run }), canary: await openCanary({ ledger, run }) }
 }

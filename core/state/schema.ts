@@ -97,6 +97,9 @@ export type Mode = 'live' | 'test'
 export const changeStates = ['staged', 'sending', 'done', 'rejected', 'unknown', 'parked', 'dropped'] as const
 export type ChangeState = (typeof changeStates)[number]
 
+/** `fault`: a reply that is not the service's: the service or a gateway is failing. It does not decide the change. */
+export type ChangeEvent = 'success' | 'failure' | 'fault'
+
 export interface ChangeTable {
   id: Generated<number>
   run: string
@@ -112,6 +115,8 @@ export interface ChangeTable {
   holdsKey: number
   /** Changes with the same key share a breaker and a canary; '' for one per run. */
   breakerKey: string
+  /** 0 for the canary, which is sent first; 1 for the rest. */
+  phase: number
   /** JSON text exactly as it is sent. */
   body: string
   state: ChangeState
@@ -125,8 +130,9 @@ export interface ChangeTable {
   notBefore: number
   sentAt: number | null
   answeredAt: number | null
-  /** When a reply came to its last request that is not the service's: the service or a gateway is failing. */
-  faultAt: number | null
+  /** What its last request told the breaker, and when; null if nothing, or nothing yet. */
+  event: ChangeEvent | null
+  eventAt: number | null
   /** When it last got an outcome. */
   closedAt: number | null
   /** The id that the service returned or a lookup found. */
@@ -211,15 +217,17 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       id ${id}, run ${text} not null, "row" ${number} not null,
       workspace ${text} not null, mode ${text} not null check (mode in ('live', 'test')), kind ${text} not null,
       key ${text} not null, generation ${number} not null, holds_key ${number} not null, breaker_key ${text} not null,
+      phase ${number} not null, event ${text}, event_at ${number},
       body ${text} not null,
       state ${text} not null check (state in (${changeStates.map((state) => `'${state}'`).join(', ')})),
       claims ${number} not null, sends ${number} not null, attempts_before ${number} not null,
-      not_before ${number} not null, sent_at ${number}, answered_at ${number}, fault_at ${number}, closed_at ${number},
+      not_before ${number} not null, sent_at ${number}, answered_at ${number}, closed_at ${number},
       answer_id ${text}, other_ids ${text}, answer ${text}, outcome ${text}, error ${text}, unknown_since ${number},
       lookups ${number} not null, checked_at ${number}, before ${text}, resolved_by ${text}, resolved_why ${text}
     ) ${end}`,
     `create unique index changes_row on changes (run, "row")`,
     `create index changes_state on changes (run, state, "row")`,
+    `create index changes_event on changes (run, breaker_key, event_at)`,
     `create index changes_key on changes (workspace, mode, kind, key)`,
     // One change at a time may be open under a key ...
     `create unique index changes_open on changes (workspace, mode, kind, key)

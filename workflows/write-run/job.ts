@@ -1,6 +1,6 @@
 import type { RunRef } from '../../core/runs/known-run.ts'
 import type { Opened } from '../../core/notifications/opened.ts'
-import type { SendInput, SendStep } from '../../core/changes/send/send-for.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
 import type { ChangeRun, RunEnd } from '../../core/runs/run-files.ts'
 import type { ControlText, RunControl } from '../run/control.ts'
 import type { Notifier, RunNotification } from '../run/notify.ts'
@@ -32,8 +32,8 @@ export interface SendState {
   segment: number
   /** The keys of the open breakers whose opening was notified; absent before the first segment. */
   notifiedBreakers?: readonly string[] | undefined
-  /** The rows of the canary that has no result yet; undefined once the rest may be sent. */
-  canary?: readonly number[] | undefined
+  /** The others wait for the canary, or for a person who confirms it. */
+  isCanary: boolean
   /** The last segment was interrupted and gave no counts: its worker was gone. */
   isCutOff: boolean
 }

@@ -5,8 +5,7 @@ import {
   condition,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { SendStep } from '../../core/changes/send/send-for.ts'
-import type { SendEnd } from '../../core/changes/send/sender.ts'
+import type { SendEnd, SendInput, SendStep } from '../../core/changes/send/sending.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'
@@ -23,6 +22,7 @@ export const newSendState = (): SendState => ({
   claims: 0,
   seconds: firstSegmentSeconds,
   segment: 1,
+  isCanary: false,
   isCutOff: false,
 })
 
@@ -36,7 +36,7 @@ export async function sendStaged(sending: Sending): Promise<RunEnd> {
     const seconds = plan.approvalWait
     if (!(await operator.ask({ question: 'approval', seconds, ...approval }))) return notApproved(sending)
   }
-  state.canary = staged.canary
+  state.isCanary = true
   return await sendRemaining(sending)
 }
 
@@ -51,7 +51,8 @@ export async function sendRemaining(sending: Sending): Promise<RunEnd> {
 /** Sends only what people have resolved as absent: somebody may have stopped the rest, and nobody has started it again. */
 export async function sendResolved(sending: Sending): Promise<RunEnd> {
   const { operator, progress, control } = sending
-  const step = await sendSegments(sending, { phase: 'sending', rows: operator.absent })
+  const only = () => (operator.absent.size > 0 ? { rows: [...operator.absent] } : { lookupsOnly: true })
+  const step = await sendSegments(sending, { phase: 'sending', only })
   // Changes without an answer that may be sent again count as unknown.
   const { staged = 0, unknown = 0 } = progress.counts ?? {}
   if (staged + unknown === 0 && !control.stopping) return { how: 'finished', giveUp: false }
@@ -66,19 +67,19 @@ export async function sendResolved(sending: Sending): Promise<RunEnd> {
 /** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */
 async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
   const { job, plan, staged, operator, state } = sending
-  if (state.canary === undefined) return undefined
-  for (let rows = state.canary; rows.length > 0; rows = state.canary) {
-    const step = await sendSegments(sending, { phase: 'canary', rows })
+  if (!state.isCanary) return undefined
+  if (staged.canary.length > 0) {
+    const step = await sendSegments(sending, { phase: 'canary', only: () => ({ canary: true }) })
     if ('how' in step) return step
-    const end = await job.onCanary(sending, { rows, failed: step.failedCanaries })
+    const { rows, failed } = step.canary ?? { rows: [], failed: [] }
+    const end = failed.length > 0 ? await job.onCanary(sending, { rows, failed }) : undefined
     if (end !== undefined) return end
-    state.canary = step.nextCanary ?? []
   }
   if (job.questions(plan, staged).confirmCanary && staged.open > staged.canary.length) {
     const seconds = plan.approvalWait
     if (!(await operator.ask({ question: 'canary', seconds }))) return notApproved(sending)
   }
-  state.canary = undefined
+  state.isCanary = false
   return undefined
 }
 
@@ -87,33 +88,34 @@ function notApproved({ job, control }: Sending): RunEnd {
   return { how: 'stopped', giveUp: false, why }
 }
 
-interface OnlyRows {
+interface Part {
   phase: 'canary' | 'sending'
-  /** Read for each segment: people may add to them. */
-  rows: Iterable<number>
+  /** Called for each segment: people may resolve more rows. */
+  only: () => Pick<SendInput, 'canary' | 'rows' | 'lookupsOnly'>
 }
 
 /**
  * Sends in segments of growing length (15 s, doubling to ten minutes), so that progress shows early and 100,000
  * changes still produce only hundreds of events. Returns the last step once everything is sent and reconciled.
  */
-async function sendSegments(sending: Sending, only?: OnlyRows): Promise<SendStep | RunEnd> {
+async function sendSegments(
+  sending: Sending,
+  { phase, only }: Part = { phase: 'sending', only: () => ({}) },
+): Promise<SendStep | RunEnd> {
   const { job, plan, progress, show, control, operator, state } = sending
-  const isCanary = only?.phase === 'canary'
+  const isCanary = phase === 'canary'
   for (;;) {
     await control.mayContinue()
     if (control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
     await continueWhereLong(sending)
-    progress.phase = only?.phase ?? 'sending'
+    progress.phase = phase
     delete progress.nextAt
     show()
     const begun = Date.now()
     const { resolved } = operator
-    const chosen = only && [...only.rows]
-    const summary = isCanary ? `canary of ${chosen?.length}` : `send, part ${state.segment}`
+    const summary = isCanary ? 'canary' : `send, part ${state.segment}`
     const { seconds, breakers, claims } = state
-    const rows = chosen && (chosen.length > 0 ? { rows: chosen } : { lookupsOnly: true })
-    const input = { seconds, breakers, claims, ...rows }
+    const input = { seconds, breakers, claims, ...only() }
     const step = await control.untilInterrupted(async () => {
       try {
         return await job.send({ ...refOf(plan), limits: progress.limits, ...input }, summary)
@@ -205,19 +207,16 @@ async function endAfter(
     if (!isCanary || job.skipGivenUp === undefined) return { how: 'finished', giveUp: true, why }
     await job.skipGivenUp(sending, { keys: step.givenUp, why })
   }
-  const closed = step.givenUp.map((key) => [key, { clearedAt: clockOf(step), trials: 0 }] as const)
+  const closed = step.givenUp.map((key) => [key, { clearedAt: step.endedAt, trials: 0 }] as const)
   state.breakers = { ...state.breakers, ...Object.fromEntries(closed) }
   state.notifiedBreakers = state.notifiedBreakers?.filter((key) => !step.givenUp.includes(key))
   progress.openBreakers = []
   return 'continue'
 }
 
-/** Now, by the clock of the ledger, which the times of a segment are by: Temporal's may be behind or ahead of it. */
-const clockOf = ({ endedAt = Date.now() }: SendStep): number => endedAt
-
 /** At least a second, because each turn writes events. Undefined if nothing is due. */
 export const msUntilNext = (step: SendStep): number | undefined =>
-  step.nextAt === undefined ? undefined : Math.max(1_000, step.nextAt - clockOf(step))
+  step.nextAt === undefined ? undefined : Math.max(1_000, step.nextAt - step.endedAt)
 
 export function showNext(progress: WriteProgress, step: SendStep): void {
   const ms = msUntilNext(step)

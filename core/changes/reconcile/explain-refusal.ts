@@ -44,6 +44,9 @@ export async function explainRefusal({
     checkedAt: at,
     closedAt: at,
     holdsKey: to === 'done' ? 1 : 0,
+    // It shows nothing about sending.
+    event: null,
+    eventAt: null,
     ...(facts !== undefined && { answer: JSON.stringify(facts) }),
   }
   return (await transition({ ledger, row, to, by: 'lookup', outcome, patch })) ? to : undefined

@@ -25,7 +25,7 @@ export interface ReconcileOptions {
   /** For kinds whose attempts are used up (resumes). */
   attempts: Attempts
   /** Lookups in flight at once. */
-  inFlight: number
+  concurrency: number
   /** No lookup begins after this long. */
   timeBoxMs: number
   signal?: AbortSignal
@@ -78,7 +78,7 @@ export async function reconcileChanges(options: ReconcileOptions): Promise<Recon
     }
   }
   // Several workers share one iterator: each takes the next row when it has reconciled its own.
-  const ends = await Promise.allSettled(Array.from({ length: options.inFlight }, reconcileNext))
+  const ends = await Promise.allSettled(Array.from({ length: options.concurrency }, reconcileNext))
   for (const end of ends) if (end.status === 'rejected') throw end.reason
   return { reconciled: reconciling.reconciled, ...(await countRemaining(reconciling)) }
 }
@@ -216,6 +216,8 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
     checkedAt: now(),
     lookups: row.lookups + 1,
     ...(isToSend && { holdsKey: 1 }),
+    // That the service has done it says nothing about the gateway that answered instead.
+    ...(to.to === 'done' && hasFault(row) && { event: row.event, eventAt: row.eventAt }),
     ...to.patch,
   }
   try {
@@ -226,6 +228,9 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
     await leaveToHolder(reconciling, row, to)
   }
 }
+
+const hasFault = ({ event, eventAt, sentAt }: LedgerRow) =>
+  event === 'fault' && (eventAt ?? 0) >= (sentAt ?? 0)
 
 /** Another run took the key of a change that a restored ledger has as closed: this run must not send it again. */
 async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome, patch }: Closing) {

@@ -1,4 +1,6 @@
 import type { OpenBreaker } from '../../runs/view/breaker.ts'
+import type { Ledger } from '../../state/ledger/ledger.ts'
+import type { ChangeEvent } from '../../state/schema.ts'
 
 /**
  * A circuit breaker. It opens when more than a given share of its last changes failed, or when the service failed on
@@ -7,130 +9,184 @@ import type { OpenBreaker } from '../../runs/view/breaker.ts'
 
 /** The state of a breaker that a run carries from one sending activity to the next. */
 export interface BreakerState {
-  /** Milliseconds since 1970; earlier outcomes are not counted. */
+  /** Milliseconds since 1970; earlier events are not counted. A person closes a breaker by setting it to now. */
   clearedAt: number
   openedAt?: number
   /** How many trials have failed since it opened. */
   trials: number
 }
 
-/**
- * The result of one request for the breaker. `fault`: the service failed (5xx), which does not decide the change yet.
- * `pending`: a lookup will decide. `notSent`: nothing was learned.
- */
-export type BreakerEvent = 'success' | 'failure' | 'fault' | 'pending' | 'notSent'
+export type BreakerStates = Readonly<Record<string, BreakerState>>
 
-export const windowSize = 20
+const windowSize = 20
 const leastOutcomes = 10
 const maxFaults = 10
 /** How long an open breaker waits before its first, second ... trial. */
-const defaultTrialWaitsMs: readonly number[] = [60_000, 120_000, 240_000]
+const defaultWaitsMs: readonly number[] = [60_000, 120_000, 240_000]
 
-export class Breaker {
-  readonly #maxFailureShare: () => number
-  readonly #trialWaitsMs: readonly number[]
-  #state: BreakerState
-  /** Newest last; true is a failure. */
-  #window: boolean[]
-  #faults: number
-  #onTrial = false
+/** Whether these events, newest first, open a breaker. Only an answer of the service ends a row of faults. */
+export function isBad(events: readonly ChangeEvent[], maxFailureShare: number): boolean {
+  const answered = events.findIndex((event) => event !== 'fault')
+  if ((answered === -1 ? events.length : answered) >= maxFaults) return true
+  const { failed, of } = outcomesOf(events)
+  return of >= leastOutcomes && failed / of > maxFailureShare
+}
 
-  constructor({
-    maxFailureShare,
-    state = { clearedAt: 0, trials: 0 },
-    failures = [],
-    faults = 0,
-    trialWaitsMs = defaultTrialWaitsMs,
-  }: {
-    maxFailureShare: () => number
-    state?: BreakerState
-    /** The outcomes since it was closed, newest last; true is a failure. */
-    failures?: readonly boolean[]
-    /** How many faults in a row came since then. */
-    faults?: number
-    trialWaitsMs?: readonly number[]
-  }) {
-    this.#maxFailureShare = maxFailureShare
-    this.#trialWaitsMs = trialWaitsMs
-    this.#state = { ...state }
-    this.#window = failures.slice(-windowSize)
-    this.#faults = faults
+function outcomesOf(events: readonly ChangeEvent[]) {
+  const outcomes = events.filter((event) => event !== 'fault').slice(0, windowSize)
+  return { failed: outcomes.filter((event) => event === 'failure').length, of: outcomes.length }
+}
+
+/** A trial of an open breaker, by what the ledger has of the change that was sent last. */
+type Trial = { at: number; event: ChangeEvent } | 'pending' | undefined
+
+/** The state after a trial. */
+export function afterTrial(state: BreakerState, trial: Trial): BreakerState {
+  if (trial === undefined || trial === 'pending') return state
+  const { at, event } = trial
+  if (event === 'success') return { clearedAt: at, trials: 0 }
+  return { ...state, openedAt: at, trials: state.trials + 1 }
+}
+
+interface BreakerView {
+  state: BreakerState
+  failed: number
+  of: number
+  /** The outcome of its trial is not known yet. */
+  isOnTrial: boolean
+}
+
+/** The breakers of a run by key. Each is a function of the last rows in the ledger, read again after each event. */
+export class Breakers {
+  readonly #options: BreakersOptions
+  readonly #views = new Map<string, BreakerView>()
+  #turn: Promise<void> = Promise.resolve()
+
+  private constructor(options: BreakersOptions) {
+    this.#options = options
   }
 
-  get state(): BreakerState {
-    return { ...this.#state }
+  static async load(options: BreakersOptions & { states: BreakerStates }): Promise<Breakers> {
+    const breakers = new Breakers(options)
+    const keys = new Set((await options.ledger.counts({ run: options.run })).map((count) => count.breakerKey))
+    for (const key of keys)
+      await breakers.#read(key, options.states[key] ?? { clearedAt: 0, trials: 0 }, options.now())
+    return breakers
   }
 
-  get isOpen(): boolean {
-    return this.#state.openedAt !== undefined
+  /**
+   * A change was sent and has ended. The wait for a trial begins after the last change that was sent before the breaker
+   * opened.
+   */
+  async recordEnd({ key, isTrial }: { key: string; isTrial: boolean }): Promise<void> {
+    await this.#inTurn(async () => {
+      const view = this.#view(key)
+      const at = this.#options.now()
+      if (view.state.openedAt === undefined || isTrial) await this.#read(key, view.state, at)
+      else this.#views.set(key, { ...view, state: { ...view.state, openedAt: at }, isOnTrial: false })
+    })
   }
 
-  /** All trials failed: the breaker stays open until a person closes it. */
-  get hasGivenUp(): boolean {
-    return this.isOpen && this.#state.trials >= this.#trialWaitsMs.length
+  /** Reads all events again, after lookups. */
+  async refresh(): Promise<void> {
+    await this.#inTurn(async () => {
+      for (const [key, { state }] of this.#views) await this.#read(key, state, this.#options.now())
+    })
   }
 
-  /** When the next trial may be sent; undefined if the breaker is closed, has given up, or waits for a trial's outcome. */
+  /** One at a time: a read that began before another one must not end after it. */
+  async #inTurn(read: () => Promise<void>): Promise<void> {
+    const turn = this.#turn.then(read)
+    this.#turn = turn.catch(() => undefined)
+    await turn
+  }
+
+  isOpen(key: string): boolean {
+    return this.#view(key).state.openedAt !== undefined
+  }
+
+  /** Keys of breakers that admit nothing now. `busy`: those with changes in flight, which may be their trial. */
+  closedKeys(busy: ReadonlySet<string>): string[] {
+    const at = this.#options.now()
+    return [...this.#views.keys()].filter(
+      (key) => this.isOpen(key) && (busy.has(key) || at < (this.#nextTrialAt(key) ?? Infinity)),
+    )
+  }
+
+  /**
+   * When the next trial may be sent of a breaker that admits nothing now. One that would admit a trial, but has nothing
+   * left to try, is not waited for.
+   */
   get nextTrialAt(): number | undefined {
-    const wait = this.#trialWaitsMs[this.#state.trials]
-    if (this.#state.openedAt === undefined || wait === undefined || this.#onTrial) return undefined
-    return this.#state.openedAt + wait
+    const times = this.closedKeys(new Set()).flatMap((key) => this.#nextTrialAt(key) ?? [])
+    return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** Its outcomes and trials, as a run shows them while it is open. */
-  get account(): Omit<OpenBreaker, 'key'> {
-    const { nextTrialAt } = this
-    return {
-      failed: this.#window.filter(Boolean).length,
-      of: this.#window.length,
-      trial: this.#state.trials + 1,
-      trials: this.#trialWaitsMs.length,
-      ...(nextTrialAt !== undefined && { nextTrialAt }),
-    }
+  get states(): BreakerStates {
+    return Object.fromEntries([...this.#views].map(([key, { state }]) => [key, state]))
   }
 
-  admits(at: number): boolean {
-    return !this.isOpen || (this.nextTrialAt !== undefined && at >= this.nextTrialAt)
+  /** Keys of breakers whose trials all failed: they stay open until a person closes them. */
+  get givenUp(): string[] {
+    return [...this.#views].flatMap(([key, { state }]) =>
+      state.openedAt !== undefined && state.trials >= this.#waitsMs.length ? [key] : [],
+    )
   }
 
-  /** Called when a change is about to be sent. */
-  start(): void {
-    if (this.isOpen) this.#onTrial = true
+  get open(): OpenBreaker[] {
+    return [...this.#views].flatMap(([key, { state, failed, of }]) => {
+      if (state.openedAt === undefined) return []
+      const nextTrialAt = this.#nextTrialAt(key)
+      const trials = { trial: state.trials + 1, trials: this.#waitsMs.length }
+      return [{ key, failed, of, ...trials, ...(nextTrialAt !== undefined && { nextTrialAt }) }]
+    })
   }
 
-  record({ event, at }: { event: BreakerEvent; at: number }): void {
-    if (event === 'fault') this.#faults += 1
-    if (event === 'success' || event === 'failure') this.#faults = 0
-    if (this.isOpen) return this.#recordWhileOpen({ event, at })
-    if (event === 'success' || event === 'failure')
-      this.#window = [...this.#window, event === 'failure'].slice(-windowSize)
-    if (this.#isBad()) this.#state = { ...this.#state, openedAt: at, trials: 0 }
+  get #waitsMs(): readonly number[] {
+    return this.#options.waitsMs ?? defaultWaitsMs
   }
 
-  /** Closes the breaker, by a person or a restart: earlier failures are not counted again. */
-  close(at: number): void {
-    this.#state = { clearedAt: at, trials: 0 }
-    this.#window = []
-    this.#faults = 0
-    this.#onTrial = false
+  #view(key: string): BreakerView {
+    const view = this.#views.get(key)
+    if (view === undefined) throw new RangeError(`the run has no breaker ${key}`)
+    return view
   }
 
-  #recordWhileOpen({ event, at }: { event: BreakerEvent; at: number }) {
-    if (!this.#onTrial) {
-      // Sent before the breaker opened: the wait for a trial begins after the last of these.
-      this.#state = { ...this.#state, openedAt: at }
-      return
-    }
-    if (event === 'pending') return
-    this.#onTrial = false
-    if (event === 'success') this.close(at)
-    else if (event !== 'notSent')
-      this.#state = { ...this.#state, openedAt: at, trials: this.#state.trials + 1 }
+  /** Undefined if it has given up, or waits for the outcome of a trial. */
+  #nextTrialAt(key: string): number | undefined {
+    const { state, isOnTrial } = this.#view(key)
+    const wait = this.#waitsMs[state.trials]
+    return state.openedAt === undefined || wait === undefined || isOnTrial ? undefined : state.openedAt + wait
   }
 
-  #isBad(): boolean {
-    if (this.#faults >= maxFaults) return true
-    const failures = this.#window.filter(Boolean).length
-    return this.#window.length >= leastOutcomes && failures / this.#window.length > this.#maxFailureShare()
+  async #read(key: string, before: BreakerState, at: number): Promise<void> {
+    const { ledger, run, maxFailureShare } = this.#options
+    const trial = await this.#lastTrial(key, before)
+    const state = afterTrial(before, trial)
+    // As many events as hold a full window beside a row of faults that is too short to open it.
+    const query = { run, breakerKey: key, since: state.clearedAt, limit: windowSize + maxFaults }
+    const events = await ledger.breakerEvents(query)
+    const opens = state.openedAt === undefined && isBad(events, maxFailureShare())
+    const now = opens ? { ...state, openedAt: at, trials: 0 } : state
+    this.#views.set(key, { state: now, ...outcomesOf(events), isOnTrial: trial === 'pending' })
   }
+
+  /** The last change sent since a breaker opened was its trial. */
+  async #lastTrial(key: string, { openedAt }: BreakerState): Promise<Trial> {
+    if (openedAt === undefined) return undefined
+    const { ledger, run } = this.#options
+    const last = await ledger.lastSent({ run, breakerKey: key })
+    if (last === undefined || (last.sentAt ?? 0) <= openedAt) return undefined
+    const { state, event, eventAt, sentAt } = last
+    if (event !== null && (eventAt ?? 0) >= (sentAt ?? 0)) return { at: eventAt ?? 0, event }
+    return state === 'sending' || state === 'unknown' ? 'pending' : undefined
+  }
+}
+
+interface BreakersOptions {
+  ledger: Ledger
+  run: string
+  maxFailureShare: () => number
+  waitsMs?: readonly number[] | undefined
+  now: () => number
 }

@@ -1,62 +1,82 @@
 import type { Ledger } from '../../state/ledger/ledger.ts'
+import type { CanaryRow, Count } from '../../state/ledger/run-queries.ts'
 import type { ChangeState } from '../../state/schema.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, Traits } from '../change-kind.ts'
 import { compareDecimals } from '../decimals.ts'
 import { hasFailed } from '../outcomes.ts'
 
+/** How many changes go first for each breaker key. */
+export interface CanarySize {
+  size: number
+  /** A run that sends no more changes than this needs no canary. */
+  unlessAtMost?: number
+}
+
+type CanaryOptions = { ledger: Ledger; run: string; kind: ChangeKind } & CanarySize
+
 interface Candidate extends Traits {
   row: number
 }
 
 const openStates: readonly ChangeState[] = ['staged', 'sending', 'unknown']
+const isOpen = ({ state }: { state: ChangeState }) => openStates.includes(state)
 
 /** The number of changes of a run that have no final state yet. */
 export async function countOpen({ ledger, run }: { ledger: Ledger; run: string }): Promise<number> {
   const counts = await ledger.counts({ run })
-  return counts.reduce((sum, { state, number }) => sum + (openStates.includes(state) ? number : 0), 0)
+  return counts.reduce((sum, count) => sum + (isOpen(count) ? count.number : 0), 0)
 }
 
 /**
- * The rows that go first when a run begins, or begins again after a Reset or another start: for each breaker key as many
- * as `size`. What was sent already is among them as long as it has no result. None for a key of which one is done, or of
- * which more than a canary was sent. A claim alone shows nothing about sending.
+ * Chooses a canary for each breaker key that needs one, and marks its rows in the ledger: a key of which nothing is done,
+ * and whose canary was held back completely by checks before sending, or was never chosen. Returns whether it chose any.
  */
-export async function openCanary(options: {
-  ledger: Ledger
-  run: string
-  kind: ChangeKind
-  size: number
-  /** A run that sends no more changes than this needs no canary. */
-  unlessAtMost?: number
-}): Promise<number[]> {
+export async function markCanary(options: CanaryOptions): Promise<boolean> {
   const { ledger, run, size, unlessAtMost = 0 } = options
-  const all = await ledger.counts({ run })
+  const counts = await ledger.counts({ run })
   // What was sent counts also once it has a result, so that a run that begins again is as large as it was.
-  const toSend = all.map(({ state, number, tried }) => (openStates.includes(state) ? number : tried))
-  if (size === 0 || toSend.reduce((sum, number) => sum + number, 0) <= unlessAtMost) return []
+  const toSend = counts.map((count) => (isOpen(count) ? count.number : count.tried))
+  if (size === 0 || toSend.reduce((sum, number) => sum + number, 0) <= unlessAtMost) return false
+  const chosen = new Set((await canaryOf({ ledger, run })).map(({ breakerKey }) => breakerKey))
+  const through = doneKeys(counts)
   const rows: number[] = []
-  const byKey = Map.groupBy(all, ({ breakerKey }) => breakerKey)
-  for (const [breakerKey, counts] of byKey) {
-    const tried = counts.reduce((sum, count) => sum + count.tried, 0)
-    const isProven = counts.some(({ state, tried: sent }) => state === 'done' && sent > 0)
-    const isOpen = counts.some(({ state }) => openStates.includes(state))
-    if (!isOpen || isProven || tried > size) continue
-    if (tried > 0) rows.push(...(await sentRows({ ledger, run, breakerKey })))
-    if (tried < size) rows.push(...(await chooseCanary({ ...options, size: size - tried, breakerKey })))
-  }
-  return rows.toSorted((a, b) => a - b)
+  for (const breakerKey of new Set(counts.filter(isOpen).map((count) => count.breakerKey)))
+    if (!through.has(breakerKey) && !chosen.has(breakerKey))
+      rows.push(...(await chooseCanary({ ...options, breakerKey })))
+  await ledger.addToCanary({ run, rows })
+  return rows.length > 0
 }
 
-async function sentRows(of: { ledger: Ledger; run: string; breakerKey: string }): Promise<number[]> {
-  const rows: number[] = []
-  for await (const { row, sends, breakerKey } of of.ledger.rows({ run: of.run }))
-    if (sends > 0 && breakerKey === of.breakerKey) rows.push(row)
-  return rows
+/** The rows of the canary that have no result yet, in order: those of the breaker keys of which nothing is done. */
+export async function openCanary({ ledger, run }: { ledger: Ledger; run: string }): Promise<number[]> {
+  const through = doneKeys(await ledger.counts({ run }))
+  const rows = await canaryOf({ ledger, run })
+  return rows.flatMap(({ row, breakerKey }) => (through.has(breakerKey) ? [] : [row]))
+}
+
+/** The keys of which a change was sent and is done: a single success shows that the changes are right. */
+const doneKeys = (counts: readonly Count[]): ReadonlySet<string> =>
+  new Set(
+    counts.flatMap(({ state, tried, breakerKey }) => (state === 'done' && tried > 0 ? [breakerKey] : [])),
+  )
+
+/** A change that the check before sending has closed says nothing about sending. */
+async function canaryOf({ ledger, run }: { ledger: Ledger; run: string }): Promise<CanaryRow[]> {
+  return (await ledger.canaryRows({ run })).filter((row) => isOpen(row) || row.sends > 0)
+}
+
+/** The keys of breakers whose canary failed completely, and the rows of the canary that were sent. */
+export async function canaryResult({ ledger, run }: { ledger: Ledger; run: string }) {
+  const sent = (await ledger.canaryRows({ run })).filter(({ sends }) => sends > 0)
+  const failed = [...Map.groupBy(sent, ({ breakerKey }) => breakerKey)].flatMap(([breakerKey, rows]) =>
+    rows.every(hasFailed) ? [breakerKey] : [],
+  )
+  return { rows: sent.map(({ row }) => row), failed }
 }
 
 /**
- * Chooses the changes to send first, of those that were not sent yet: as different as possible, so that mistakes show
+ * Chooses the changes to send first, of those that the service does not have yet: as different as possible, so that mistakes show
  * before the others are sent. The largest amount, the most lines, then the first of each signature, the most frequent
  * signature first. Returns their rows in order; all rows if there are no more than `size`.
  */
@@ -66,19 +86,15 @@ export async function chooseCanary({
   kind,
   size,
   breakerKey,
-}: {
-  ledger: Ledger
-  run: string
-  kind: ChangeKind
-  size: number
-  breakerKey?: string
-}): Promise<number[]> {
+}: CanaryOptions & { breakerKey?: string }): Promise<number[]> {
   const firsts = new Map<string, { candidate: Candidate; number: number }>()
   const early: number[] = []
   let largest: Candidate | undefined
   let longest: Candidate | undefined
   for await (const change of ledger.rows({ run, state: 'staged' })) {
-    if (change.sends > 0 || (breakerKey !== undefined && change.breakerKey !== breakerKey)) continue
+    const { sends, outcome } = change
+    if ((sends > 0 && outcome !== 'absent') || (breakerKey !== undefined && change.breakerKey !== breakerKey))
+      continue
     const candidate = { row: change.row, ...kind.traitsOf(parseBody(change)) }
     if (early.length < size) early.push(candidate.row)
     if (largest === undefined || compareDecimals(candidate.amount, largest.amount) > 0) largest = candidate
@@ -95,47 +111,3 @@ export async function chooseCanary({
 }
 
 const maxSignatures = 1_000
-
-/**
- * Keys of breakers whose canary failed completely: a single success shows that the changes are right. Changes that the
- * check before sending held back say nothing about sending.
- */
-export async function failedCanaries({
-  ledger,
-  run,
-  rows,
-}: {
-  ledger: Ledger
-  run: string
-  rows: readonly number[]
-}): Promise<string[]> {
-  const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
-  const sent = changes.filter((change) => change !== undefined && change.sends > 0)
-  const byKey = Map.groupBy(sent, (change) => change?.breakerKey ?? '')
-  return [...byKey].flatMap(([breakerKey, canary]) =>
-    canary.every((change) => change !== undefined && hasFailed(change)) ? [breakerKey] : [],
-  )
-}
-
-/**
- * The next canary: for each breaker key whose canary was held back completely by checks before sending, as many changes
- * again. Empty if something was sent for each key, or nothing is left to send.
- */
-export async function nextCanary({
-  rows,
-  ...options
-}: {
-  ledger: Ledger
-  run: string
-  kind: ChangeKind
-  rows: readonly number[]
-}): Promise<number[]> {
-  const { ledger, run } = options
-  const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
-  const byKey = Map.groupBy(changes, (change) => change?.breakerKey ?? '')
-  const unsent = [...byKey].filter(([, canary]) => canary.every((change) => (change?.sends ?? 0) === 0))
-  const chosen = unsent.map(([breakerKey, canary]) =>
-    chooseCanary({ ...options, size: canary.length, breakerKey }),
-  )
-  return (await Promise.all(chosen)).flat().toSorted((a, b) => a - b)
-}

@@ -13,10 +13,10 @@ import { isStateAway } from '../../state/errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { FencingToken } from '../../state/ledger/claims.ts'
+import type { ChangeEvent } from '../../state/schema.ts'
 import { attemptsUsed } from '../attempts-used.ts'
 import { parseBody } from '../body.ts'
 import { changedIn, idIn } from './answer.ts'
-import type { BreakerEvent } from './breaker.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import type { ClaimJournal } from '../claim-journal.ts'
 import { textOf } from '../compare-fields.ts'
@@ -44,7 +44,8 @@ export interface SendOneOptions {
 
 /** The result of one send. `error` ends the sending of the run, `notLeft` slows it down. */
 export interface SendResult {
-  event: BreakerEvent
+  /** `pending`: a lookup will decide. `notSent`: nothing was learned. */
+  event: ChangeEvent | 'pending' | 'notSent'
   claimed: boolean
   /** The service refused it, and a lookup has shown why: it still counts towards the most changes of a run. */
   refused?: boolean
@@ -192,9 +193,10 @@ async function closeAnswered({
     return { event: 'pending', claimed: true }
   }
   if (kind.confirmedByLookup === true) {
-    const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null }
-    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
     const failed = stored !== undefined && kind.failedImmediately?.(stored) === true
+    const event = failed ? ({ event: 'failure', eventAt: at } as const) : {}
+    const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null, ...event }
+    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
     return { event: failed ? 'failure' : 'pending', claimed: true }
   }
   const changed = changedIn({ kind, stored, body })
@@ -214,7 +216,11 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SendR
   const at = now()
   // A complete reply that is not the service's: the service or a gateway in front of it is failing.
   const isFault = error instanceof BillingError && !(error instanceof LostReply)
-  const patch = { error: messageOf(error), unknownSince: at, ...(isFault && { faultAt: at }) }
+  const patch = {
+    error: messageOf(error),
+    unknownSince: at,
+    ...(isFault && ({ event: 'fault', eventAt: at } as const)),
+  }
   await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
   if (!(error instanceof BillingError)) return { event: 'pending', claimed: true, error }
   // If nothing gets through, stop, rather than put every row in doubt.
@@ -271,7 +277,8 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
     return { event: 'pending', claimed: true }
   }
   if (kind.confirmedByLookup === true) {
-    const patch = { error: message, answeredAt: at, unknownSince: at }
+    const event = { event: 'failure', eventAt: at } as const
+    const patch = { error: message, answeredAt: at, unknownSince: at, ...event }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
     const isExplained = await explainNow({ ledger, kind, billing, id: claimed.id, now, signal: stop })
     return { event: isExplained ? 'notSent' : 'failure', claimed: true, refused: true }

@@ -3,7 +3,7 @@ import type { Billing } from '../../billing/client.ts'
 import type { ListPage } from '../../billing/reply.ts'
 import { newestCreated, newestPage } from '../../changes/audit/audit-retentions.ts'
 import { createClaimJournal } from '../../changes/claim-journal.ts'
-import { countOpen, openCanary } from '../../changes/send/canary.ts'
+import { countOpen, markCanary, openCanary } from '../../changes/send/canary.ts'
 import type { ChangeToStage } from '../../changes/stage-changes.ts'
 import {
   type ChangesFile,
@@ -17,7 +17,7 @@ import { checkFile, closedBy, type FileCheck } from '../check.ts'
 import { importKinds } from '../kinds.ts'
 import { closeImportGap, type ImportGapDeps } from '../restored-ledger.ts'
 import { RowsTaken, toNonRetryable } from '../errors.ts'
-import { type ImportPlan, runFiles } from '../plan.ts'
+import { canarySize, type ImportPlan, runFiles } from '../plan.ts'
 import { refuseDamaged } from '../stored-input.ts'
 import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
@@ -96,9 +96,6 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   return await withOpen({ ledger, plan, staged: note })
 }
 
-/** Up to this many changes need no canary: they are quickly reviewed. */
-const smallFile = 20
-
 async function withOpen({
   ledger,
   plan,
@@ -110,8 +107,8 @@ async function withOpen({
 }): Promise<Staged> {
   const { run } = plan
   const kind = importKinds[plan.kind].change
-  const canary = await openCanary({ ledger, run, kind, size: plan.canary, unlessAtMost: smallFile })
-  return { ...staged, open: await countOpen({ ledger, run }), canary }
+  await markCanary({ ledger, run, kind, ...canarySize(plan) })
+  return { ...staged, open: await countOpen({ ledger, run }), canary: await openCanary({ ledger, run }) }
 }
 
 async function lookForExisting(

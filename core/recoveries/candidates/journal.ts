@@ -1,4 +1,4 @@
-import { open, readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import type { IdSet } from '../../reading/range-state.ts'
 import type { RangeState } from '../../reading/range-state.ts'
 import type { Candidate, CandidateRead } from './candidate.ts'
@@ -14,12 +14,6 @@ interface Line {
   answered?: number
   failed?: number
   end?: End
-}
-
-/** Reads the candidates from a journal that is not being written. */
-export async function readJournal(path: string): Promise<Candidate[]> {
-  const text = await readFile(path, 'utf8')
-  return linesOf(text).flatMap(({ candidates = [] }) => candidates)
 }
 
 /** Drops the last line if a crash cut it short. */

@@ -166,7 +166,6 @@ export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'is
             sends: column('sends', '+', 1),
             sentAt: at,
             answeredAt: null,
-            faultAt: null,
             lookups: 0,
             ...(before !== undefined && { before }),
           }))

@@ -41,6 +41,8 @@ export interface Ledger extends RunReads, KeyReads, Pick<Store, 'now' | 'isShare
   move(options: MoveOptions): Promise<boolean>
   /** Updates all changes of a run that are in `from`; returns their number. */
   moveAll(options: MoveAllOptions): Promise<number>
+  /** Makes these rows of a run, which were not sent yet, part of its canary. */
+  addToCanary(options: { run: string; rows: readonly number[] }): Promise<void>
   /**
    * Moves every open change of a run to unknown, all or none, because the ledger was restored: each may have been sent and
    * claimed so often without it. Returns their number. One that was moved before and not looked up since counts that already.
@@ -88,6 +90,15 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
     becomeSender: (options) => becomeSender({ db: writes, ...options }),
     move,
     moveAll: (options) => moveAll({ db, ...options }),
+    addToCanary: async ({ run, rows }) => {
+      if (rows.length === 0) return
+      await db
+        .updateTable('changes')
+        .set({ phase: 0 })
+        .where('run', '=', run)
+        .where(isIn('row', rows))
+        .execute()
+    },
     markRestored: (options) => markRestored({ db, isIn, ...options }),
   }
 }

@@ -15,6 +15,7 @@ type Fixed =
   | 'generation'
   | 'body'
   | 'breakerKey'
+  | 'phase'
 
 /** The columns that a transition may write; those left out stay as they are. */
 export type RowPatch = Partial<Omit<LedgerRow, Fixed | 'attemptsBefore'>>

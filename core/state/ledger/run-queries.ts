@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { LedgerRow } from './row.ts'
 import type { Store } from '../store.ts'
-import type { ChangeState } from '../schema.ts'
+import type { ChangeEvent, ChangeState } from '../schema.ts'
 
 /** Queries over the changes of a run. */
 export interface RunReads {
@@ -9,10 +9,13 @@ export interface RunReads {
   byId(options: { id: number }): Promise<LedgerRow | undefined>
   /** The next changes of a run that may be sent, in row order. */
   due(options: DueOptions): Promise<LedgerRow[]>
-  /** The last changes of a breaker that were sent and got an outcome after `since`, newest first. */
-  lastClosed(options: { run: string; breakerKey: string; since: number; limit: number }): Promise<LedgerRow[]>
-  /** How many changes of a breaker were answered by something else since `since` and since the service's last answer. */
-  faultsInARow(options: { run: string; breakerKey: string; since: number }): Promise<number>
+  /** The last events of a breaker after `since`, newest first. */
+  breakerEvents(options: {
+    run: string
+    breakerKey: string
+    since: number
+    limit: number
+  }): Promise<ChangeEvent[]>
   /** The change of a breaker that was sent last. */
   lastSent(options: { run: string; breakerKey: string }): Promise<LedgerRow | undefined>
   /** The change of a run that is known to be done and was answered last: a lookup must find it. A person may be wrong. */
@@ -27,13 +30,17 @@ export interface RunReads {
   page(options: PageOptions): Promise<LedgerRow[]>
   /** All changes of a run, with one page in memory at a time. Writes may continue in the meantime. */
   rows(options: { run: string; state?: ChangeState; outcome?: string }): AsyncGenerator<LedgerRow>
+  /** The canary of a run: the rows that go first, in order. */
+  canaryRows(options: { run: string }): Promise<CanaryRow[]>
   /** When the next staged change of a run may be sent; undefined if none is staged. */
   nextDue(
-    options: Pick<DueOptions, 'run' | 'exceptBreakerKeys'> & { rows?: DueOptions['rows'] | undefined },
+    options: Pick<DueOptions, 'run' | 'rows' | 'canary' | 'exceptBreakerKeys'>,
   ): Promise<number | undefined>
 }
 
 export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends' | 'outcome' | 'lookups'>
+
+export type CanaryRow = Pick<LedgerRow, 'row' | 'breakerKey' | 'state' | 'sends' | 'outcome'>
 
 export interface Count {
   state: ChangeState
@@ -52,8 +59,10 @@ export interface DueOptions {
   run: string
   /** Now, in milliseconds since 1970: changes with a later `notBefore` are left out. */
   at: number
-  /** Only these rows (a canary). */
-  rows?: readonly number[]
+  /** Only these rows. */
+  rows?: readonly number[] | undefined
+  /** Only the canary, and none of it that has failed and is due again. */
+  canary?: boolean | undefined
   /** Not from these breakers, which are open. */
   exceptBreakerKeys?: readonly string[]
   /** Not these, which the caller is already sending. */
@@ -98,27 +107,18 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
       db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '=', row).executeTakeFirst(),
     byId: ({ id }) => db.selectFrom('changes').selectAll().where('id', '=', id).executeTakeFirst(),
     due: (options) => due({ db, isIn, ...options }),
-    lastClosed: ({ run, breakerKey, since, limit }) =>
-      db
+    breakerEvents: async ({ run, breakerKey, since, limit }) => {
+      const rows = await db
         .selectFrom('changes')
-        .selectAll()
+        .select('event')
         .where('run', '=', run)
         .where('breakerKey', '=', breakerKey)
-        .where('closedAt', '>', since)
-        .where('sends', '>', 0)
-        .where('state', '!=', 'dropped')
-        .orderBy('closedAt', 'desc')
+        .where('eventAt', '>', since)
+        .orderBy('eventAt', 'desc')
         .orderBy('id', 'desc')
         .limit(limit)
-        .execute(),
-    faultsInARow: async ({ run, breakerKey, since }) => {
-      const ofBreaker = db.selectFrom('changes').where('run', '=', run).where('breakerKey', '=', breakerKey)
-      const answered = ofBreaker.select(({ fn }) => fn.max<number | null>('answeredAt').as('at'))
-      const after = Math.max(since, (await answered.executeTakeFirst())?.at ?? 0)
-      const faults = ofBreaker
-        .select(({ fn }) => fn.countAll<number>().as('number'))
-        .where('faultAt', '>', after)
-      return (await faults.executeTakeFirstOrThrow()).number
+        .execute()
+      return rows.flatMap(({ event }) => event ?? [])
     },
     lastSent: ({ run, breakerKey }) =>
       db
@@ -183,36 +183,54 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         afterRow = last.row
       }
     },
-    nextDue: async ({ run, rows, exceptBreakerKeys = [] }) => {
-      let staged = db
-        .selectFrom('changes')
+    nextDue: async ({ run, exceptBreakerKeys = [], ...which }) => {
+      const staged = stagedRows({ db, isIn, run, ...which })
         .select(({ fn }) => fn.min<number | null>('notBefore').as('at'))
-        .where('run', '=', run)
-        .where('state', '=', 'staged')
         .where((row) => row.not(isIn('breakerKey', exceptBreakerKeys)))
-      if (rows !== undefined) staged = staged.where(isIn('row', rows))
       return (await staged.executeTakeFirst())?.at ?? undefined
     },
+    canaryRows: ({ run }) =>
+      db
+        .selectFrom('changes')
+        .select(['row', 'breakerKey', 'state', 'sends', 'outcome'])
+        .where('run', '=', run)
+        .where('phase', '=', 0)
+        .orderBy('row')
+        .execute(),
   }
+}
+
+/** The outcomes of staged changes that have failed and are due again. */
+const failedOutcomes = ['fellBack', 'noEffect']
+
+function stagedRows({
+  db,
+  isIn,
+  run,
+  rows,
+  canary = false,
+}: Pick<DueOptions, 'run' | 'rows' | 'canary'> & Pick<Store, 'db' | 'isIn'>) {
+  let staged = db.selectFrom('changes').where('run', '=', run).where('state', '=', 'staged')
+  if (rows !== undefined) staged = staged.where(isIn('row', rows))
+  if (canary)
+    staged = staged
+      .where('phase', '=', 0)
+      .where((row) => row.or([row('outcome', 'is', null), row('outcome', 'not in', failedOutcomes)]))
+  return staged
 }
 
 async function due({
   db,
   isIn,
-  run,
   at,
-  rows,
   exceptBreakerKeys = [],
   exceptIds = [],
   limit,
+  ...which
 }: DueOptions & Pick<Store, 'db' | 'isIn'>) {
-  let staged = db
-    .selectFrom('changes')
+  let staged = stagedRows({ db, isIn, ...which })
     .selectAll()
-    .where('run', '=', run)
-    .where('state', '=', 'staged')
     .where('notBefore', '<=', at)
-  if (rows !== undefined) staged = staged.where(isIn('row', rows))
   if (exceptBreakerKeys.length > 0)
     staged = staged.where((row) => row.not(isIn('breakerKey', exceptBreakerKeys)))
   if (exceptIds.length > 0) staged = staged.where((row) => row.not(isIn('id', exceptIds)))

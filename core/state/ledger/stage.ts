@@ -193,6 +193,7 @@ function toInsert({
     generation,
     ...facts(change),
     breakerKey: change.breakerKey ?? '',
+    phase: 1,
     body: change.body,
     claims: 0,
     sends: 0,

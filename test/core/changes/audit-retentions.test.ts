@@ -84,7 +84,7 @@ async function startWorld(options: SandboxOptions) {
       : { ...page, records: [], count: 0, next: null }
   }
   const billing: Billing = { ...service, list }
-  const engine = await startEngine({ kind, sandbox, billing, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
   const idOf = async (row: number) => {
     const found = await engine.ledger.row({ run: engine.run, row })
     return found?.answerId ?? ''

@@ -1,14 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { BreakerStates } from '../../../core/changes/send/run-breakers.ts'
+import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import { sendRound } from '../../../core/changes/send/sender.ts'
+import { defaultLimits } from '../../../core/changes/send/sending.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
-import { leaseOf } from '../state/sender-of.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { attempts, noJournal, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { attempts, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -19,23 +16,17 @@ async function startSends(faults: Fault[] = []) {
   const clock = { now: 1_000_000 }
   let breakers: BreakerStates = {}
   const send = async () => {
-    const result = await sendRound({
-      ledger: engine.ledger,
-      now: () => (clock.now += 1),
-      run: engine.run,
-      kind,
-      billing: engine.billing,
-      journal: noJournal,
-      limits: { ...defaultLimits, inFlight: 1 },
-      breakers,
-      right: createSendRight({ ledger: engine.ledger, run: engine.run, lease: leaseOf(engine.run) }),
-      ms: 60_000,
-      signal: new AbortController().signal,
-    })
-    breakers = result.breakers
+    const limits = { ...defaultLimits, concurrency: 1 }
+    const result = await engine.send({ now: () => (clock.now += 1), limits, breakers })
+    ;({ breakers } = result)
     return result
   }
   return { engine, clock, send, forget: (states: BreakerStates = {}) => (breakers = states) }
+}
+
+const abortAfter = (number: number, stopping: AbortController) => () => {
+  number -= 1
+  if (number === 0) stopping.abort()
 }
 
 test('an open lane does not hold up another one', async () => {
@@ -82,7 +73,7 @@ test('a trial whose reply was lost is waited for: no other one goes until a look
     billing: engine.billing,
     settleMs: 1_000,
     attempts,
-    inFlight: 1,
+    concurrency: 1,
     timeBoxMs: 60_000,
     now: () => clock.now,
   })
@@ -109,19 +100,18 @@ test('a crash forgets no outcome: what the ledger holds opens it again', async (
   await engine.stage(refusedFrom(1, retentionRows(60)))
   await send()
   forget()
-  // One more failure after the start is enough, where a breaker without memory would need ten.
-  expect(await send()).toMatchObject({ ended: 'breaker', begun: 1 })
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 0 })
 })
 
 test('ten replies in a row that are not the service’s open it, in however many rounds they come', async () => {
   const gateway = { kind: 'error', status: 504, html: true, effect: 'none', on: 'POST /retentions/' } as const
   const sandbox = await startSandbox({ faults: [gateway] })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(30))
   const begun: number[] = []
   for (let round = 0; round < 6; round += 1) {
     const stopping = new AbortController()
-    const onProgress = ({ begun }: { begun: number }) => begun === 4 && stopping.abort()
+    const onProgress = abortAfter(4, stopping)
     begun.push((await engine.send({ signal: stopping.signal, onProgress })).begun)
   }
   expect(begun).toEqual([4, 4, 2, 0, 0, 0])
@@ -130,11 +120,11 @@ test('ten replies in a row that are not the service’s open it, in however many
 test('an answer of the service ends a row of replies that are not its own, also of an earlier round', async () => {
   const gateway = { kind: 'error', status: 504, html: true, effect: 'none', on: 'POST /retentions/' } as const
   const sandbox = await startSandbox({ faults: [{ ...gateway, requests: [1, 2, 3, 4, 5, 6, 8, 9, 10, 11] }] })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(13))
   for (const ended of ['stopped', 'finished']) {
     const stopping = new AbortController()
-    const onProgress = ({ begun }: { begun: number }) => begun === 6 && stopping.abort()
+    const onProgress = abortAfter(6, stopping)
     const { signal } = stopping
     expect(await engine.send(ended === 'stopped' ? { signal, onProgress } : {})).toMatchObject({ ended })
   }

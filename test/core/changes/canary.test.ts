@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failedCanaries, chooseCanary, openCanary } from '../../../core/changes/send/canary.ts'
+import { canaryResult, chooseCanary, markCanary, openCanary } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { SentTooLate } from '../../../core/billing/errors.ts'
 import { refusedFrom, retention, retentionRows, startEngine, startSandbox } from './engine.ts'
@@ -42,13 +42,19 @@ test('goes first with the largest line and with rows that give other fields, whe
 })
 
 test('stops the run only if all of it failed', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), limits: { inFlight: 1 } })
-  await engine.stage(refusedFrom(2, retentionRows(3)))
-  const failed = (rows: number[]) => failedCanaries({ ledger: engine.ledger, run: engine.run, rows })
-  expect(await failed([2, 3])).toEqual([])
-  await engine.send({ rows: [1, 2, 3] })
-  expect(await failed([1, 2, 3])).toEqual([])
-  expect(await failed([2, 3])).toEqual([''])
+  for (const [rows, failed] of [
+    [[1, 2, 3], []],
+    [[2, 3], ['']],
+  ] as const) {
+    const sandbox = await startSandbox()
+    const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
+    await engine.stage(refusedFrom(2, retentionRows(4)))
+    await engine.ledger.addToCanary({ run: engine.run, rows })
+    expect(await canaryResult(engine)).toEqual({ rows: [], failed: [] })
+    await engine.send({ canary: true })
+    expect(await canaryResult(engine)).toEqual({ rows, failed })
+    expect((await engine.rows())[3]).toMatchObject({ state: 'staged', sends: 0 })
+  }
 })
 
 test('goes first although a request was claimed, if none has left', async () => {
@@ -60,54 +66,77 @@ test('goes first although a request was claimed, if none has left', async () => 
     },
   }
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: late, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: late, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.send({ ms: 500 })
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', sends: 0 })
   expect((await engine.rows())[0]?.claims).toBeGreaterThan(0)
-  const canary = () => openCanary({ ledger: engine.ledger, run: engine.run, kind, size: 2 })
-  expect(await canary()).toEqual([1, 3])
+  await markCanary({ ...engine, kind, size: 2 })
+  expect(await openCanary(engine)).toEqual([1, 3])
 })
 
 describe('the canary of a run that begins again', () => {
-  /** Ten rows of two breakers, of which these were sent, each with its result. */
+  /** Ten rows of two breakers with a canary, of which these have this state; those of `sent` may have been sent. */
   async function beginAgain(
-    sent: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done'>>,
-    more: { unlessAtMost?: number } = {},
+    states: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done' | 'parked'>>,
+    { sent = Object.keys(states).map(Number) }: { sent?: number[] } = {},
   ) {
     const engine = await startEngine({ kind, sandbox: await startSandbox() })
-    const { ledger, run } = engine
+    const { ledger } = engine
     await engine.stage(retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' })))
+    expect(await markCanary({ ...engine, size: 2 })).toBe(true)
+    expect(await openCanary(engine)).toEqual([1, 5, 6, 10])
     for (const { id, row } of await engine.rows()) {
-      const state = sent[row]
-      if (state !== undefined) await ledger.move({ id, from: ['staged'], patch: { state, sends: 1 } })
+      const state = states[row]
+      if (state === undefined) continue
+      await ledger.move({ id, from: ['staged'], patch: { state, sends: sent.includes(row) ? 1 : 0 } })
     }
-    return await openCanary({ ledger, run, kind, size: 2, ...more })
+    const chose = await markCanary({ ...engine, size: 2 })
+    return { chose, canary: await openCanary(engine) }
   }
 
   test.each([
-    ['is of each breaker where nothing was sent', {}, [1, 5, 6, 10]],
-    ['is what was sent, while that has no result', { 2: 'unknown', 4: 'rejected' }, [2, 4, 6, 10]],
-    ['is completed where only a part of it was sent', { 3: 'unknown' }, [3, 5, 6, 10]],
-    ['is completed by others than those that are due again', { 5: 'staged' }, [4, 5, 6, 10]],
-    ['is not sent again where one of it is done', { 2: 'done', 4: 'rejected' }, [6, 10]],
-    ['is over where more than it was sent', { 1: 'unknown', 2: 'unknown', 3: 'unknown' }, [6, 10]],
-  ] as const)('%s', async (_, sent, rows) => {
-    expect(await beginAgain(sent)).toEqual(rows)
+    ['stays what it was', {}, [1, 5, 6, 10]],
+    ['is what was sent, while that has no result', { 1: 'unknown', 5: 'rejected' }, [1, 5, 6, 10]],
+    ['is not sent again where one of it is done', { 1: 'done', 5: 'rejected' }, [6, 10]],
+    ['is the same where all of it failed', { 1: 'rejected', 5: 'parked' }, [1, 5, 6, 10]],
+  ] as const)('%s', async (_, states, canary) => {
+    expect(await beginAgain(states)).toEqual({ chose: false, canary })
+  })
+
+  test('is chosen again where the checks before sending held all of it back', async () => {
+    const { chose, canary } = await beginAgain({ 1: 'parked', 5: 'parked' }, { sent: [] })
+    expect(chose).toBe(true)
+    expect(canary).toEqual([2, 4, 6, 10])
   })
 
   test.each([
     ['is none where the run has no more than a small file', 10, []],
-    ['counts what has a result among the rows of a run that is just large enough', 9, [2, 4, 6, 10]],
-  ] as const)('%s', async (_, unlessAtMost, rows) => {
-    expect(await beginAgain({ 2: 'unknown', 4: 'rejected' }, { unlessAtMost })).toEqual(rows)
+    ['counts what has a result among the rows of a run that is just large enough', 9, [1, 10]],
+  ] as const)('%s', async (_, unlessAtMost, canary) => {
+    const engine = await startEngine({ kind, sandbox: await startSandbox() })
+    await engine.stage(retentionRows(10))
+    const [, second] = await engine.rows()
+    await engine.ledger.move({ id: second!.id, from: ['staged'], patch: { state: 'rejected', sends: 1 } })
+    await markCanary({ ...engine, size: 2, unlessAtMost })
+    expect(await openCanary(engine)).toEqual(canary)
   })
 
   test('does not count rows that are closed without being sent', async () => {
     const engine = await startEngine({ kind, sandbox: await startSandbox() })
-    const { ledger, run } = engine
+    const { ledger } = engine
     await engine.stage(retentionRows(10))
     await ledger.move({ id: (await engine.rows())[0]!.id, from: ['staged'], patch: { state: 'dropped' } })
-    expect(await openCanary({ ledger, run, kind, size: 2, unlessAtMost: 9 })).toEqual([])
+    expect(await markCanary({ ...engine, size: 2, unlessAtMost: 9 })).toBe(false)
   })
+})
+
+test('is sent first, and chosen again among rows that a restored ledger has lost, before the others are sent', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  await engine.stage(retentionRows(30))
+  for (const { id } of await engine.rows())
+    await engine.ledger.move({ id, from: ['staged'], patch: { outcome: 'absent', sends: 1, claims: 1 } })
+  const step = await engine.sendSegment({ canary: true, canarySize: { size: 3 } })
+  expect(step).toMatchObject({ ended: 'finished', counts: { done: 3, staged: 27 }, canary: { failed: [] } })
+  expect(step.canary?.rows).toHaveLength(3)
 })

@@ -40,7 +40,7 @@ async function parkThree() {
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on, requests: [1, 2, 3] }],
   })
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { concurrency: 1 } })
   await engine.stage(addonRows(4))
   await engine.finish()
   const { ledger, run } = engine

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/limits.ts'
+import { defaultLimits } from '../../../core/changes/send/sending.ts'
 import { copies, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
@@ -41,7 +41,7 @@ test('a change that the service turned away does not count for maxChanges, and i
   const sandbox = await startSandbox({ faults: [turnAway] })
   const engine = await startEngine({ kind, sandbox, settleMs })
   await engine.stage(retentionRows(4))
-  const step = await engine.sendSegment({ limits: { ...defaultLimits, inFlight: 4, maxChanges: 2 } })
+  const step = await engine.sendSegment({ limits: { ...defaultLimits, concurrency: 4, maxChanges: 2 } })
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
   expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
 })

@@ -6,13 +6,11 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { type Billing, type BillingSettings, createBilling } from '../../../core/billing/client.ts'
-import type { BreakerStates } from '../../../core/changes/send/run-breakers.ts'
+import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createClaimJournal, openClaimJournal } from '../../../core/changes/claim-journal.ts'
-import { defaultLimits, type Limits } from '../../../core/changes/send/limits.ts'
-import { sendFor } from '../../../core/changes/send/send-for.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { type RoundOptions, type RoundResult, sendRound } from '../../../core/changes/send/sender.ts'
+import { defaultLimits, type Limits, Sending, type SendOptions } from '../../../core/changes/send/sending.ts'
 import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, toNewChange, withKey } from '../../../core/changes/stage-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
@@ -111,46 +109,38 @@ export async function startEngine({
 
   const stage = (changes: readonly ChangeToStage[]) => stageChanges({ ledger, run, mode, kind, changes })
 
-  const send = async (
-    options: Partial<
-      Pick<RoundOptions, 'rows' | 'signal' | 'ms' | 'journal' | 'billing' | 'right' | 'onProgress'>
-    > = {},
-  ) => {
-    await using journal = await openClaimJournal(runFolder)
-    const result = await sendRound({
+  const begin = async (options: Partial<SendOptions>) =>
+    await Sending.begin({
       ledger,
-      journal,
-      run,
-      kind,
-      billing,
-      limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
-      breakers,
-      right: createSendRight({ ledger, run, lease: leaseOf(run) }),
-      ms: 60_000,
-      signal: new AbortController().signal,
-      ...options,
-    })
-    breakers = result.breakers
-    return result
-  }
-
-  /** A segment of sending and looking up, of at most two seconds. */
-  const sendSegment = async (options: Partial<Parameters<typeof sendFor>[1]> = {}) => {
-    await using journal = await openClaimJournal(runFolder)
-    return await sendFor(2_000, {
-      ledger,
-      journal,
+      journal: noJournal,
       run,
       kind,
       billing,
       settleMs,
       attempts,
-      limits: { ...defaultLimits, inFlight: 1 },
-      breakers: {},
+      canarySize: { size: 0 },
+      limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
+      breakers,
       right: createSendRight({ ledger, run, lease: leaseOf(run) }),
       signal: new AbortController().signal,
       ...options,
     })
+
+  /** One round of sending, without lookups. */
+  const send = async ({ ms = 60_000, ...options }: Partial<SendOptions> & { ms?: number } = {}) => {
+    await using journal = await openClaimJournal(runFolder)
+    const sending = await begin({ journal, ...options })
+    const result = await sending.send(ms)
+    ;({ breakers } = sending.breakers)
+    return { ...result, ...sending.breakers }
+  }
+
+  /** A segment of sending and looking up, of at most two seconds. */
+  const sendSegment = async (options: Partial<SendOptions> = {}) => {
+    await using journal = await openClaimJournal(runFolder)
+    const limits = { ...defaultLimits, concurrency: 1 }
+    const sending = await begin({ journal, limits, breakers: {}, ...options })
+    return await sending.segment(2_000)
   }
 
   const settle = (options: { attempts?: Attempts; settleMs?: number; now?: () => number } = {}) =>
@@ -161,7 +151,7 @@ export async function startEngine({
       billing,
       settleMs,
       attempts,
-      inFlight: 4,
+      concurrency: 4,
       timeBoxMs: 60_000,
       ...options,
     })
@@ -169,7 +159,7 @@ export async function startEngine({
   /** As a workflow does it: send, wait for the looks, settle, and again, until nothing is left to do. */
   const finish = async () => {
     for (;;) {
-      const sent: RoundResult = await send()
+      const sent = await send()
       const { reconciled, unknown, nextLookupAt } = await settle()
       if (sent.ended !== 'finished' && sent.ended !== 'waiting') return sent.ended
       if (unknown === 0 && reconciled.staged === 0 && sent.nextDueAt === undefined) return sent.ended
@@ -186,7 +176,7 @@ export async function startEngine({
 }
 
 /** For tests that put no ledger back. */
-export const noJournal = { record: async () => {}, claimsOf: () => 0 }
+export const noJournal = { record: async () => {}, claimsOf: () => 0, recorded: 0 }
 
 /** Waits for a time that the engine itself named. */
 const until = (at: number) =>

@@ -10,7 +10,7 @@ const posts = (sandbox: Awaited<ReturnType<typeof startSandbox>>) =>
 test('a sender whose folder is no longer its own sends nothing more, and the run fails with the reason', async () => {
   const sandbox = await startSandbox()
   let held = true
-  const engine = await startEngine({ kind, sandbox, isHeld: () => held, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, isHeld: () => held, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(4))
   await engine.send({ rows: [1] })
   held = false
@@ -22,7 +22,7 @@ test('a sender whose folder is no longer its own sends nothing more, and the run
 test('a sender that lost its folder while it wrote the claim does not send it; the next one looks up its outcome', async () => {
   const sandbox = await startSandbox()
   let checks = 0
-  const engine = await startEngine({ kind, sandbox, isHeld: () => ++checks < 2, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, isHeld: () => ++checks < 2, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(1))
   await expect(engine.send()).rejects.toThrow('worker.lock was removed or replaced')
   expect(posts(sandbox)).toBe(0)

@@ -65,7 +65,7 @@ test('a sender that takes a lost reply for done loses rows, and the check sees t
 test('a settling that believes the first look makes doubles of what takes effect late', slow, async () => {
   const on = 'POST /retentions/'
   const sandbox = await startSandbox({ faults: [{ kind: 'lateEffect', seconds: 0.4, on, requests: [3] }] })
-  const engine = await startEngine({ kind, sandbox, settleMs: 1, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, settleMs: 1, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(4))
   await engine.finish()
   sandbox.control.landLateEffects()
@@ -74,7 +74,7 @@ test('a settling that believes the first look makes doubles of what takes effect
 
 test('an error beside the sending ends it, and what has left is recorded', async () => {
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 2 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 2 } })
   await engine.stage(retentionRows(9))
   const onProgress = () => {
     throw new Error('nobody listens')

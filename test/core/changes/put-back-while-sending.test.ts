@@ -23,7 +23,7 @@ async function startFailingOver(after: number) {
       return stored
     },
   }
-  const engine = await startEngine({ kind: failsOver, sandbox, folder, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: failsOver, sandbox, folder, limits: { concurrency: 1 } })
   await engine.stage(addonRows(count))
   return { ...engine, sandbox }
 }

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
-import { failedCanaries } from '../../../core/changes/send/canary.ts'
+import { canaryResult } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { retentions } from '../../../core/billing/resources/retentions.ts'
 import { findRecords } from '../../../core/changes/reconcile/find-records.ts'
@@ -27,7 +27,7 @@ test('a retention whose reply was lost after it was made is found, and not made 
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'done', on: post, requests: [2, 4] }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(5))
   expect(await engine.finish()).toBe('finished')
   const rows = await engine.rows()
@@ -43,7 +43,7 @@ test('one that was never made is proven absent by two looks and a control, and s
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 }, settleMs: 60 })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 }, settleMs: 60 })
   await engine.stage(retentionRows(3))
   await engine.send()
   const looked = async () => {
@@ -62,7 +62,7 @@ test('a request that takes effect late is waited for', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'lateEffect', seconds: 0.3, on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, settleMs: 200, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, settleMs: 200, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(2))
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1, lookups: 2 })
@@ -125,7 +125,7 @@ test('absence is not believed where the same lookup finds what is known to be do
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, body: { number: 2 } }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.send()
   // As in an old replica.
@@ -155,7 +155,7 @@ test('absence is not believed where the service ignores the filter', async () =>
       { kind: 'reset', effect: 'none', on: post, requests: [2] },
     ],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'filterIgnored', sends: 1 })
@@ -165,7 +165,7 @@ test('absence is not believed where the same lookup does not find what is known 
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.send()
   for (const id of sandbox.control.ids({ resource: 'retentions' }))
@@ -179,7 +179,7 @@ test('absence is believed although the service has the row that was done last tw
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
   })
   sandbox.control.insert({ resource: 'retentions', fields: { ...retention(3), test_mode: false } })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
@@ -190,7 +190,7 @@ test('absence is believed although a person has resolved the row that was done l
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.send()
   const { ledger } = engine
@@ -208,7 +208,7 @@ test('absence is not believed where the list has gone blind since it last showed
       { kind: 'reset', effect: 'done', on: post, requests: [3] },
     ],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(4))
   await engine.send()
   // The first looks: row 2 is not there, and of row 3 it is not told yet.
@@ -228,7 +228,7 @@ test('absence is not believed where the list has gone blind since it last showed
     attempts,
     onProgress,
     settleMs: 20,
-    inFlight: 1,
+    concurrency: 1,
     timeBoxMs: 60_000,
   })
   sandbox.control.setFaults({ faults: [] })
@@ -243,16 +243,17 @@ test('absence is not believed while nothing of the run is known to be done', asy
   })
   const engine = await startEngine({ kind, sandbox })
   await engine.stage(retentionRows(1))
+  await engine.ledger.addToCanary({ run: engine.run, rows: [1] })
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'noControl' })
-  expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
+  expect(await canaryResult(engine)).toEqual({ rows: [1], failed: [''] })
 })
 
 test('somebody else’s retention under the same number is never taken for ours, and forbids a resend', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.send()
   const other = sandbox.control.insert({
@@ -273,7 +274,7 @@ test('one that the service had when it was staged is neither ours nor in the way
     resource: 'retentions',
     fields: { ...retention(2), test_mode: false },
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(
     retentionRows(3).map((row) => (row.row === 2 ? { ...row, existing: [String(there)] } : row)),
   )
@@ -288,7 +289,7 @@ test('a number compares as a number and not as a text: 1.5 is 1.50', async () =>
     decimals: 'strings',
     faults: [{ kind: 'reset', effect: 'done', on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   const rows = retentionRows(2).map((row) => ({
     ...row,
     body: { ...row.body, total: JSON.rawJSON('1.5000') },
@@ -306,7 +307,7 @@ test('a refusal of what was sent before is looked into: "already exists" may be 
       { kind: 'error', status: 409, effect: 'done', on: post, requests: [4] },
     ],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 2 })
@@ -320,7 +321,7 @@ test('a refusal of what was sent before, and is proven absent, stays a refusal',
       { kind: 'error', status: 409, effect: 'none', on: post, requests: [4] },
     ],
   })
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(3))
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'rejected', outcome: 'refused', sends: 2 })
@@ -333,7 +334,7 @@ test('what can not be looked up is parked, never sent again, and a late word of 
       { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [3] },
     ],
   })
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { concurrency: 1 } })
   await engine.stage(addonRows(4))
   await engine.finish()
   const rows = await engine.rows()
@@ -350,7 +351,11 @@ test('updates of scalar fields and deletes are sent again, and a delete that is 
       { kind: 'reset', effect: 'done', on: 'PATCH /contacts/{id}/', requests: [1] },
     ],
   })
-  const deletes = await startEngine({ kind: changeKinds['delete-order'], sandbox, limits: { inFlight: 1 } })
+  const deletes = await startEngine({
+    kind: changeKinds['delete-order'],
+    sandbox,
+    limits: { concurrency: 1 },
+  })
   const orders = sandbox.control.ids({ resource: 'orders' }).map(String)
   await deletes.stage([...orders, 'ord_none'].map((id, index) => ({ row: index + 1, body: { id } })))
   await deletes.finish()
@@ -438,7 +443,7 @@ async function startRecovery(options: Parameters<typeof startSandbox>[0], most =
     kind: resume,
     sandbox,
     billing: clientOf(sandbox),
-    limits: { inFlight: 1 },
+    limits: { concurrency: 1 },
   })
   const records = [...sandbox.control.records({ resource: 'subscriptions' })].map(
     (text) => JSON.parse(text) as { id: string; customer: string; status: string },
@@ -510,10 +515,12 @@ test('one without a reply that had its effect is recovered', async () => {
 
 test('what falls back in a canary has failed it, and is sent again within its attempts', async () => {
   const { engine, settle } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
-  await engine.send({ rows: [1] })
+  await engine.ledger.addToCanary({ run: engine.run, rows: [1] })
+  await engine.send({ canary: true })
   await expect.poll(async () => (await settle()).unknown).toBe(0)
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'fellBack', sends: 1 })
-  expect(await failedCanaries({ ledger: engine.ledger, run: engine.run, rows: [1] })).toEqual([''])
+  expect(await canaryResult(engine)).toEqual({ rows: [1], failed: [''] })
+  expect(await engine.send({ canary: true })).toMatchObject({ ended: 'finished', begun: 0 })
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 2 })
 })
@@ -540,13 +547,13 @@ test('one that is sent again after an answer without an id takes no record for i
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
   })
   const folder = await temporaryFolder()
-  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { inFlight: 1 } })
+  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { concurrency: 1 } })
   await first.stage(retentionRows(2))
   await first.finish()
   const { id } = (await first.rows())[1]!
   // As an older version kept such an answer.
   await first.ledger.move({ id, from: ['done'], patch: { answerId: null } })
-  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { inFlight: 1 } })
+  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { concurrency: 1 } })
   await second.stage([{ row: 1, body: retention(2), sendAgain: true }])
   await second.finish()
   expect(await second.rows()).toMatchObject([{ state: 'parked', outcome: 'indistinct', answerId: null }])
@@ -559,10 +566,10 @@ test('one that is sent again takes no record for its own that was there before a
   const fields = { ...retention(1), test_mode: false }
   const theirs = String(sandbox.control.insert({ resource: 'retentions', fields }))
   const folder = await temporaryFolder()
-  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { inFlight: 1 } })
+  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { concurrency: 1 } })
   await first.stage([{ row: 1, body: retention(1), existing: [theirs] }])
   await first.finish()
-  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { inFlight: 1 } })
+  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { concurrency: 1 } })
   await second.stage([
     { row: 1, body: retention(2) },
     { row: 2, body: retention(1), sendAgain: true },
@@ -585,7 +592,7 @@ test('absence is not believed where filters begin to find between the lookup and
       return (asked += 1) > 2 ? page : { ...page, records: [], count: 0, next: null }
     },
   }
-  const engine = await startEngine({ kind, sandbox, billing, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(2))
   await engine.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
@@ -597,7 +604,7 @@ test('a lookup does not believe a cache that answers from before it', async () =
     faults: [{ kind: 'lateEffect', seconds: 600, on: post, requests: [2] }],
   })
   const billing = clientOf(sandbox, { baseUrl: await startCache(sandbox) })
-  const engine = await startEngine({ kind, sandbox, billing, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(2))
   await engine.send()
   await expect.poll(async () => (await engine.settle(), (await engine.rows())[1]?.lookups)).toBe(1)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createResumeKind, resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
-import { failedCanaries, nextCanary } from '../../../core/changes/send/canary.ts'
+import { canaryResult, markCanary, openCanary } from '../../../core/changes/send/canary.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { attempts, startEngine, startSandbox } from './engine.ts'
 
@@ -46,7 +46,7 @@ async function startRace({
       return await kind.send(request)
     },
   }
-  const engine = await startEngine({ kind: racing, sandbox, limits: { inFlight: 1, ...limits } })
+  const engine = await startEngine({ kind: racing, sandbox, limits: { concurrency: 1, ...limits } })
   const customerOf = (id: string) =>
     (control.get({ resource: 'subscriptions', id }) as { customer: string }).customer
   const snapshot = { reason: 'gateway_issue', since: '2026-11-20T10:00:00Z' }
@@ -54,16 +54,19 @@ async function startRace({
     ids.map((id, index) => ({ row: index + 1, body: { id, customer: customerOf(id), snapshot } })),
   )
   const canary = [1, 2, 3]
+  await engine.ledger.addToCanary({ run: engine.run, rows: canary })
   const settle = () => expect.poll(async () => (await engine.settle()).unknown).toBe(0)
   return {
     ...engine,
     sandbox,
     set,
     ids,
-    canary,
     settle,
-    failed: () => failedCanaries({ ...engine, rows: canary }),
-    next: () => nextCanary({ ...engine, rows: canary }),
+    failed: async () => (await canaryResult(engine)).failed,
+    next: async () => {
+      await markCanary({ ...engine, size: canary.length })
+      return await openCanary(engine)
+    },
     resumes: () => control.effects().filter(({ effect }) => effect === 'resume').length,
   }
 }
@@ -77,7 +80,7 @@ test.for([
   'a resume refused because the service has %s the subscription is what it has become, and no failure of the canary',
   async ([, fields, closed, message]) => {
     const race = await startRace({ meanwhile: () => fields })
-    expect(await race.send({ rows: race.canary })).toMatchObject({ failed: 0, done: 0, begun: 3 })
+    expect(await race.send({ canary: true })).toMatchObject({ failed: 0, done: 0, begun: 3 })
     const [first] = await race.rows()
     expect(first).toMatchObject({ ...closed, sends: 0 })
     expect(first?.error).toContain(message)
@@ -91,7 +94,7 @@ test.for([
 
 test('a resume of a subscription that the service has deleted meanwhile needs a person, and is no failure of the canary', async () => {
   const race = await startRace({ meanwhile: () => 'delete' })
-  await race.send({ rows: race.canary })
+  await race.send({ canary: true })
   const [first] = await race.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'notFound', sends: 0 })
   expect(first?.error).toMatch(/not found among .*; the service refused it: /)
@@ -105,7 +108,7 @@ test.for([400, 404, 409, 422])(
       { kind: 'refuse', status, answer: { detail: 'The card has expired.' }, on: post },
     ]
     const race = await startRace({ meanwhile: () => ({}), faults })
-    expect(await race.send({ rows: race.canary })).toMatchObject({ failed: 3 })
+    expect(await race.send({ canary: true })).toMatchObject({ failed: 3 })
     await race.settle()
     expect((await race.rows())[0]).toMatchObject({
       state: 'rejected',
@@ -192,7 +195,7 @@ test('a refused resume whose reason has changed meanwhile needs a person where t
     meanwhile: () => ({ needs_attention_reason: 'reference_expired' }),
     faults: [{ kind: 'refuse', answer: { detail: 'Ask for a reference.' }, on: post }],
   })
-  await race.send({ rows: race.canary })
+  await race.send({ canary: true })
   const [first] = await race.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'needsPerson', sends: 0 })
   expect(first?.error).toBe(
@@ -228,4 +231,17 @@ test('a refusal that comes after another attempt has resumed the subscription sa
   expect((await race.rows())[0]).toMatchObject({ state: 'unknown', outcome: 'resumed', sends: 2 })
   await race.settle()
   expect((await race.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 2 })
+})
+
+test('a resume whose attempts are used up before it is sent is parked, and no request leaves', async () => {
+  const bounded = createResumeKind({ refuses: () => undefined, attempts: 2, ends: () => undefined })
+  const counts = { customers: 1, subscriptions: 1, plans: 1 }
+  const sandbox = await startSandbox({ counts, needsAttention: 1 })
+  const engine = await startEngine({ kind: bounded, sandbox })
+  const id = String(sandbox.control.ids({ resource: 'subscriptions' })[0])
+  const { customer } = sandbox.control.get({ resource: 'subscriptions', id }) as { customer: string }
+  await engine.stage([{ row: 1, body: { id, customer }, attemptsBefore: 2 }])
+  await engine.send()
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 0 })
+  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toEqual([])
 })

@@ -12,7 +12,6 @@ import { closeGap, markClaimed, moveToUnknown } from '../../../core/changes/rest
 import { summarize } from '../../../core/changes/report.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { markSeenInList } from '../../../core/changes/seen-in-list.ts'
-import { sendRound } from '../../../core/changes/send/sender.ts'
 import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
 import { type ChangeToStage, withKey } from '../../../core/changes/stage-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
@@ -29,8 +28,7 @@ import {
   temporaryFolder,
   workspace,
 } from './engine.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { leaseOf, senderOf } from '../state/sender-of.ts'
+import { senderOf } from '../state/sender-of.ts'
 
 type Engine = Awaited<ReturnType<typeof startEngine>>
 const space = { workspace, mode: 'live' } as const
@@ -53,7 +51,7 @@ async function startRun(name: ChangeKindName, count: number) {
   const kind = changeKinds[name]
   const sandbox = await startSandbox()
   const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
-  const engine = await startEngine({ kind, sandbox, folder, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, folder, limits: { concurrency: 1 } })
   const changes = rowsOf(name, count)
   await keepStagedChanges({ folder: engine.runFolder, changes: batchesOf(kind, changes) })
   await engine.stage(changes)
@@ -246,16 +244,8 @@ test('a kill at any moment is never taken for a ledger that was put back', { tim
     await state.close()
   }
   const killing: Promise<void>[] = []
-  await sendRound({
-    ledger: engine.ledger,
-    run: engine.run,
-    kind,
-    billing: engine.billing,
-    limits: { inFlight: 4, maxFailureShare: 1 },
-    breakers: {},
-    right: createSendRight({ ledger: engine.ledger, run: engine.run, lease: leaseOf(engine.run) }),
-    ms: 60_000,
-    signal: new AbortController().signal,
+  await engine.send({
+    limits: { concurrency: 4, maxFailureShare: 1 },
     journal: {
       ...journal,
       // Between the claim and the journal, and between the journal and the request.

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { sendSegment } from '../../../activities/changes/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import type { SendInput } from '../../../core/changes/send/send-for.ts'
+import { defaultLimits } from '../../../core/changes/send/sending.ts'
+import type { SendInput } from '../../../core/changes/send/sending.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import { addonRows, attempts, startEngine, startSandbox, workspace } from './engine.ts'
@@ -40,8 +40,8 @@ async function sendAddons({
       watch: (watched: unknown) => watched,
     },
     plan: { run, folder: basename(runFolder), identity: { workspace, mode: 'live' } },
-    work: { run, kind, settleMs: 20, attempts, limits: defaultLimits },
-    input: { seconds: 0.5, breakers: {}, claims: 0, ...input },
+    work: { run, kind, settleMs: 20, attempts, canarySize: { size: 0 } },
+    input: { seconds: 0.5, breakers: {}, claims: 0, limits: defaultLimits, ...input },
     lease: leaseOf(run),
     gap: { staged: 3, onHeld: async () => new Map() },
     beforeSending,

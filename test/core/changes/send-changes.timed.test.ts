@@ -44,7 +44,7 @@ test('each change is on the disk as being sent before its request leaves, and cl
       return retentions.send({ ...request, options: { ...options, beforeSend } })
     },
   }
-  const engine = await startEngine({ kind: watched, sandbox, limits: { inFlight: 3 } })
+  const engine = await startEngine({ kind: watched, sandbox, limits: { concurrency: 3 } })
   await engine.stage(retentionRows(20))
   const result = await engine.send()
   expect(result).toMatchObject({ ended: 'finished', done: 20, failed: 0, unknown: 0 })
@@ -66,7 +66,7 @@ test('numbers leave digit for digit', async () => {
 
 test('no more are on their way at once than the bound says', async () => {
   const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 30 }] })
-  const limits = { inFlight: 2 }
+  const limits = { concurrency: 2 }
   const engine = await startEngine({ kind: retentions, sandbox, limits })
   await engine.stage(retentionRows(8))
   await engine.send()
@@ -82,7 +82,7 @@ test('no more are on their way at once than the bound says', async () => {
 
 test('while answers wait to be recorded, as many other changes are sent as the bound says, and no more', async () => {
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 2 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 2 } })
   await engine.stage(retentionRows(8))
   const away = Promise.withResolvers<void>()
   const move = engine.ledger.move.bind(engine.ledger)
@@ -103,7 +103,7 @@ test('while answers wait to be recorded, as many other changes are sent as the b
 
 test('what the service refuses is rejected with its words; the others continue', async () => {
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
   const rows = retentionRows(3)
   const lines = [{ name: 'a', amount: 1 }, { amount: 'much' }]
   await engine.stage(rows.map((row) => (row.row === 2 ? { ...row, body: { ...row.body, lines } } : row)))
@@ -125,7 +125,7 @@ test('a lost reply is unknown and is not sent again by the sender, whatever it w
       { kind: 'notFound', html: true, on: post, requests: [5] },
     ],
   })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(6))
   await engine.send()
   await engine.send()
@@ -149,7 +149,7 @@ test.each([400, 404, 409, 422, 429])(
     const sandbox = await startSandbox({
       faults: [{ kind: 'error', status, html: true, effect: 'done', on, requests: [2] }],
     })
-    const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 1 } })
+    const engine = await startEngine({ kind: addons, sandbox, limits: { concurrency: 1 } })
     await engine.stage(addonRows(3))
     await engine.finish()
     expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
@@ -160,7 +160,7 @@ test.each([400, 404, 409, 422, 429])(
 test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in doubt', async (status) => {
   const faults = [{ kind: 'error', status, html: true, effect: 'done', on: post, requests: [3] }] as const
   const sandbox = await startSandbox({ faults })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(5))
   await expect(engine.send()).rejects.toThrow('a gateway sent it')
   expect((await engine.rows()).map(({ state }) => state)).toEqual([
@@ -177,7 +177,7 @@ test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in
 
 test('a gateway that answers every request with its own page opens the breaker, and rejects no row', async () => {
   const sandbox = await startSandbox({ faults: [{ kind: 'notFound', html: true, on: post }] })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(15))
   expect(await engine.send()).toMatchObject({ ended: 'breaker', failed: 0, unknown: 10 })
 })
@@ -204,7 +204,7 @@ test('a service that can not be reached leaves everything staged', async () => {
   closed.close()
   await once(closed, 'close')
   const billing = clientOf(sandbox, { baseUrl: `http://127.0.0.1:${port}` })
-  const engine = await startEngine({ kind: addons, sandbox, billing, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: addons, sandbox, billing, limits: { concurrency: 1 } })
   await engine.stage(addonRows(2))
   expect(await engine.send({ ms: 50 })).toMatchObject({ ended: 'timeUp', unknown: 0 })
   expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
@@ -215,7 +215,7 @@ test('a service that can not be reached leaves everything staged', async () => {
 
 test('what was claimed more than two seconds before it could leave is not sent then, also where it counts as unknown by now, and is sent once by the next claim', async () => {
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: addons, sandbox, limits: { concurrency: 1 } })
   await engine.stage(addonRows(2))
   let claims = 0
   const billing = clientOf(sandbox)
@@ -252,7 +252,7 @@ test('what was claimed more than two seconds before it could leave is not sent t
 
 test('a sender that was superseded while it waited for a connection claims and sends nothing more', async () => {
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: addons, sandbox, limits: { inFlight: 2 } })
+  const engine = await startEngine({ kind: addons, sandbox, limits: { concurrency: 2 } })
   await engine.stage(addonRows(6))
   const billing = clientOf(sandbox)
   let sends = 0
@@ -283,7 +283,7 @@ test.each([
   const sandbox = await startSandbox({
     faults: [{ kind: 'error', status, on: post, from: 3 }],
   })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 2 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 2 } })
   await engine.stage(retentionRows(50))
   await expect(engine.send()).rejects.toBeInstanceOf(error)
   const rows = await engine.rows()
@@ -300,7 +300,7 @@ test('a change that was done in the other mode stops the run at that change', as
     sandbox,
     billing,
     mode: 'test',
-    limits: { inFlight: 1 },
+    limits: { concurrency: 1 },
   })
   await engine.stage(retentionRows(5))
   await expect(engine.send()).rejects.toBeInstanceOf(WrongModeError)
@@ -377,7 +377,7 @@ test('an answer that is not about the record that was asked for proves nothing',
     (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
   )
   const kind = changeKinds['update-contact']
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(
     contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
   )
@@ -395,7 +395,7 @@ test('a create that is answered without an id is looked up, or left to a person'
   const faults = (on: string) =>
     [{ kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [2] }] as const
   const retentionsThere = await startSandbox({ faults: faults(post) })
-  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, limits: { inFlight: 1 } })
+  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, limits: { concurrency: 1 } })
   await looked.stage(retentionRows(3))
   await looked.finish()
   expect((await looked.rows()).every(({ state, answerId }) => state === 'done' && answerId !== null)).toBe(
@@ -404,7 +404,7 @@ test('a create that is answered without an id is looked up, or left to a person'
   expect([...copies(retentionsThere, 'retentions', 'number').values()]).toEqual([1, 1, 1])
 
   const addonsThere = await startSandbox({ faults: faults('POST /addons/') })
-  const parked = await startEngine({ kind: addons, sandbox: addonsThere, limits: { inFlight: 1 } })
+  const parked = await startEngine({ kind: addons, sandbox: addonsThere, limits: { concurrency: 1 } })
   await parked.stage(addonRows(3))
   await parked.finish()
   expect((await parked.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
@@ -420,7 +420,7 @@ test('an answer with other values than were sent is reported and proves nothing'
     (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
   )
   const kind = changeKinds['update-contact']
-  const engine = await startEngine({ kind, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(
     contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
   )
@@ -440,7 +440,7 @@ test('bounds end the run: most changes, most failures', async () => {
   await few.stage(retentionRows(20))
   expect(await few.send()).toMatchObject({ ended: 'maxChanges', done: 5, begun: 5 })
   expect(await few.send()).toMatchObject({ ended: 'maxChanges', begun: 0 })
-  const failing = await startEngine({ kind: retentions, sandbox, limits: { maxFailures: 2, inFlight: 1 } })
+  const failing = await startEngine({ kind: retentions, sandbox, limits: { maxFailures: 2, concurrency: 1 } })
   await failing.stage(refusedFrom(3, retentionRows(20)))
   expect(await failing.send()).toMatchObject({ ended: 'maxFailures', failed: 3 })
   expect(await failing.send()).toMatchObject({ ended: 'maxFailures', begun: 0 })
@@ -456,7 +456,7 @@ test('only the canary goes where only the canary is asked for', async () => {
 
 test('a breaker opens on the share of failures and ends the sending', async () => {
   const sandbox = await startSandbox()
-  const limits = { maxFailureShare: 0.5, inFlight: 1 }
+  const limits = { maxFailureShare: 0.5, concurrency: 1 }
   const engine = await startEngine({ kind: retentions, sandbox, limits })
   await engine.stage(refusedFrom(4, retentionRows(100)))
   const result = await engine.send()
@@ -468,7 +468,7 @@ test('a breaker opens on the share of failures and ends the sending', async () =
 
 test('ten server errors in a row open it too', async () => {
   const sandbox = await startSandbox({ faults: [{ kind: 'error', status: 500, on: post }] })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { inFlight: 1 } })
+  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(100))
   expect(await engine.send()).toMatchObject({ ended: 'breaker', unknown: 10, begun: 10 })
 })

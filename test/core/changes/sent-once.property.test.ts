@@ -255,7 +255,7 @@ class World {
       billing: this.#billing,
       settleMs: 1_000,
       attempts,
-      inFlight: 2,
+      concurrency: 2,
       timeBoxMs: 60_000,
       now: () => this.#now,
     })

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest'
-import { sendRound } from '../../../core/changes/send/sender.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
-import { defaultLimits } from '../../../core/changes/send/limits.ts'
-import { noJournal, startEngine, startSandbox } from './engine.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { leaseOf } from '../state/sender-of.ts'
+import { startEngine, startSandbox } from './engine.ts'
 
 /** A resume whose turn comes a minute after its look, for as many checks as are said. */
 async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhile: object }) {
@@ -29,22 +25,9 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
       return await resumeSubscription.send(request)
     },
   }
-  const { ledger, run, billing, stage, rows } = await startEngine({ kind, sandbox })
+  const { send, stage, rows } = await startEngine({ kind, sandbox })
   await stage([{ row: 1, body: { id, customer } }])
-  const journal = noJournal
-  await sendRound({
-    ledger,
-    now: () => Date.now() + aheadMs,
-    run,
-    kind,
-    billing,
-    journal,
-    limits: defaultLimits,
-    breakers: {},
-    right: createSendRight({ ledger, run, lease: leaseOf(run) }),
-    ms: 10_000,
-    signal: new AbortController().signal,
-  })
+  await send({ now: () => Date.now() + aheadMs, ms: 10_000 })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
   return { checks, resumed: resumed.length, row: (await rows())[0] }
 }

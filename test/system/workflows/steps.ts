@@ -123,7 +123,7 @@ export const sendStep = (step: object = {}) => ({
   breakers: {},
   openBreakers: [],
   claims: 0,
-  failedCanaries: [],
+  endedAt: Date.now(),
   counts: countsOf({ done: 3 }),
   ...step,
 })

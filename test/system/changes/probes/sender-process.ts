@@ -3,7 +3,7 @@ import { createBilling } from '../../../../core/billing/client.ts'
 import { createClaimJournal, openClaimJournal } from '../../../../core/changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../../core/changes/send/send-right.ts'
-import { sendRound } from '../../../../core/changes/send/sender.ts'
+import { Sending } from '../../../../core/changes/send/sending.ts'
 import { reconcileChanges } from '../../../../core/changes/reconcile/reconcile.ts'
 import { openState } from '../../../../core/state/open.ts'
 import { acquireLock } from '../../../../core/state/data-folder-lock.ts'
@@ -28,22 +28,21 @@ const billing = createBilling({
 await createClaimJournal(folder)
 const journal = await openClaimJournal(folder)
 const { signal } = new AbortController()
-const limits = { inFlight: 4, maxFailureShare: 1 }
+const limits = { concurrency: 4, maxFailureShare: 1 }
 const attempts = { most: 1, waitsMs: [0] }
 console.log('ready')
 
 for (;;) {
   const lease = { name: run, owner: { workflowId: run, runId: run }, attempt: Date.now() }
   const right = createSendRight({ ledger, run, lease })
-  await sendRound({ ledger, right, run, kind, billing, journal, limits, breakers: {}, ms: 60_000, signal })
+  const work = { run, kind, limits, canarySize: { size: 0 }, settleMs: 40, attempts }
+  const sending = await Sending.begin({ ledger, right, billing, journal, breakers: {}, signal, ...work })
+  await sending.send(60_000)
   const { unknown, reconciled, nextLookupAt } = await reconcileChanges({
     ledger,
-    run,
-    kind,
+    ...work,
     billing,
-    settleMs: 40,
-    attempts,
-    inFlight: 2,
+    concurrency: 2,
     timeBoxMs: 60_000,
   })
   if (unknown === 0 && reconciled.staged === 0) break
