@@ -132,7 +132,7 @@ export function createReadRange({ deps, segments }: { deps: ActivityDeps; segmen
   }
 }
 
-const phaseOf = ({ read }: Checkpoint) => (read as RangeState).pass.phase
+const phaseOf = ({ read }: Checkpoint) => (read as RangeState).phase
 const hasEnded = (checkpoint: Checkpoint) => phaseOf(checkpoint) !== 'chain'
 
 function toRangeResult(checkpoint: Checkpoint): RangeResult {

@@ -1,4 +1,4 @@
-import { toInstant } from '../reading/instant.ts'
+import { toInstant } from '../billing/instants.ts'
 import type { SourceRecord } from '../reading/record.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { Mode } from '../state/schema.ts'

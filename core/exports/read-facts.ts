@@ -1,5 +1,5 @@
 import type { ReadFacts } from '../destinations/manifest/manifest.ts'
-import type { IdOutcome } from '../reading/by-id/id-state.ts'
+import type { IdOutcome } from '../reading/read-by-id.ts'
 import { type AnyOutcome, type Checkpoint, outcomeOf } from './parts/checkpoint.ts'
 import type { ExportPlan } from './plan.ts'
 

@@ -1,5 +1,5 @@
 import { BorderSearch, choosePageBelow } from './find-window.ts'
-import { toTimestamp } from './instant.ts'
+import { toTimestamp } from '../billing/instants.ts'
 import type { ReadStep } from './range-state.ts'
 import { maxUndated, type Reading } from './reading.ts'
 import { takeGroup } from './ties.ts'
@@ -58,7 +58,7 @@ async function* findLink(
   startsAtTop: boolean,
 ): AsyncGenerator<ReadStep, Linked | ChainEnd> {
   const { frontier, fetcher, state } = reading
-  const border = new BorderSearch(fetcher.sizes, state.pass.place)
+  const border = new BorderSearch(fetcher.sizes, state.place)
   let isTop = startsAtTop
   let isTopEmpty = false
   let [tops, lost, beyond] = [0, 0, 0]

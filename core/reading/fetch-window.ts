@@ -93,7 +93,7 @@ export class WindowFetcher {
   }
 
   get sizes(): Sizes {
-    return this.#read.state.pass.sizes ?? usualSizes
+    return this.#read.state.sizes ?? usualSizes
   }
 
   /** Whether no further request may be made. */
@@ -113,8 +113,7 @@ export class WindowFetcher {
   async page(request: PageChoice & { ordering?: string }): Promise<ListPage> {
     const page = await fetchFresh(this.#read, { ...request, filters: this.#read.filters })
     this.count = page.count ?? this.count
-    const { pass } = this.#read.state
-    if (page.count !== undefined) pass.size ??= page.count
+    if (page.count !== undefined) this.#read.state.size ??= page.count
     return page
   }
 
@@ -129,8 +128,8 @@ export class WindowFetcher {
     let wrong: Answer = { kind: 'wrong', reason: '' }
     for (let time = 1; time <= maxTries; time++) {
       if (this.exhausted) return { kind: 'capped' }
-      if (state.pass.idle++ > mostIdle(this.sizes))
-        return { kind: 'wrong', reason: `${state.pass.idle} requests in a row brought the read no further` }
+      if (state.idle++ > mostIdle(this.sizes))
+        return { kind: 'wrong', reason: `${state.idle} requests in a row brought the read no further` }
       let page: ListPage
       try {
         page = await this.page({ ...wanted, ordering: descending ? `-${key}` : key })
@@ -153,7 +152,7 @@ export class WindowFetcher {
       // The same length twice for the largest size: the service seems to have a lower cap; the next request shows.
       if (judged.more && length === lastLength && wanted.page === 1 && wanted.pageSize === this.sizes.most) {
         if (length < leastCap) return { kind: 'wrong', reason: cappedTooLow(length) }
-        state.pass.sizes = { least: Math.ceil(length / 2), most: length }
+        state.sizes = { least: Math.ceil(length / 2), most: length }
         wanted = { page: 1, pageSize: length }
       }
       lastLength = length

@@ -29,8 +29,8 @@ export function joinRanges(plan: RangePlan, states: readonly (RangeState | undef
     if (state !== undefined && !isOf({ root, range: ranges[index]?.range }, state))
       throw new RangesMismatchError()
   const read = states.filter((state) => state !== undefined)
-  const isBroken = read.some(({ pass }) => pass.phase === 'pages')
-  const left = [...states.keys()].filter((index) => states[index]?.pass.phase !== 'ended')
+  const isBroken = read.some(({ phase }) => phase === 'pages')
+  const left = [...states.keys()].filter((index) => states[index]?.phase !== 'ended')
   if (left.length > 0 && !isBroken) return { kind: 'open', left }
   return { kind: 'joined', state: merge(root, { read, isBroken }) }
 }
@@ -45,11 +45,9 @@ function merge(
   return {
     ...root,
     completeThrough: Math.min(...all.map((state) => state.completeThrough)),
-    pass: {
-      ...newPass,
-      ...(root.countBefore !== undefined && { size: root.countBefore }),
-      phase: isBroken ? 'pages' : 'ended',
-    },
+    ...newPass,
+    size: root.countBefore,
+    phase: isBroken ? 'pages' : 'ended',
     // Only sampled records that no range has met can be hidden.
     ...(watched && {
       watched: Object.fromEntries(

@@ -1,6 +1,6 @@
 import { NotFound, Refused } from '../billing/errors.ts'
 import type { ListPage } from '../billing/reply.ts'
-import { toInstant } from './instant.ts'
+import { toInstant } from '../billing/instants.ts'
 import { idOf, isRecord } from './record.ts'
 
 /** Whether records are in the order of a key, oldest first; a chain over that key relies on it. */

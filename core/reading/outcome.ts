@@ -1,4 +1,4 @@
-import { toTimestamp } from './instant.ts'
+import { toTimestamp } from '../billing/instants.ts'
 import type { ListResource } from '../billing/resources/resource.ts'
 import type { StatusCheck, SweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'

@@ -27,23 +27,22 @@ const maxRepeated = 20
  */
 export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, void> {
   const { fetcher, state } = reading
-  const { pass } = state
   const order: { ordering?: string } = { ordering: reading.key }
   const begun = new Set<string>()
   let [lostInARow, repeated, longestPage] = [0, 0, 1]
   for (;;) {
-    const answer = await askPage(reading, order, pass.page)
+    const answer = await askPage(reading, order, state.page)
     if (answer.kind === 'capped') state.capped = true
     if (answer.kind === 'capped') return
     if (answer.kind === 'end') {
       const { counted = 0, error } = answer
       const message = error === undefined ? '' : `: ${error.message}`
-      if ((pass.page - 1) * Math.max(fetcher.sizes.most, longestPage) < counted)
-        reading.addReason(`the service counts ${counted} records but refuses page ${pass.page}${message}`)
+      if ((state.page - 1) * Math.max(fetcher.sizes.most, longestPage) < counted)
+        reading.addReason(`the service counts ${counted} records but refuses page ${state.page}${message}`)
       return
     }
     if (answer.kind === 'lost') {
-      reading.addReason(`page ${pass.page} could not be read: ${String(answer.error)}`)
+      reading.addReason(`page ${state.page} could not be read: ${String(answer.error)}`)
       if (++lostInARow >= maxLostInARow && !fetcher.exhausted) {
         // If the service is down, this says nothing about the list.
         const first = await askPage(reading, {}, 1)
@@ -59,17 +58,19 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
       repeated = begun.has(first) ? repeated + 1 : 0
       begun.add(first)
     }
-    pass.page++
+    state.page++
     yield answer.kind === 'page' ? await reading.takePage(answer.page) : await reading.step()
-    const { size = mostUncounted } = pass
+    const { size = mostUncounted } = state
     const most = Math.ceil(size / longestPage) + pagesBeyondCount
-    if (pass.page > most)
+    if (state.page > most)
       reading.addReason(
         `the list continued past page ${most}, although the service counted ${size} records at first`,
       )
     if (repeated >= maxRepeated)
-      reading.addReason(`the service repeats pages: the ${repeated} before page ${pass.page} had come before`)
-    if (pass.page > most || repeated >= maxRepeated) return
+      reading.addReason(
+        `the service repeats pages: the ${repeated} before page ${state.page} had come before`,
+      )
+    if (state.page > most || repeated >= maxRepeated) return
   }
 }
 

@@ -1,6 +1,6 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import { watchStatuses } from './hidden-records.ts'
-import { toInstant, type Instant } from './instant.ts'
+import { toInstant, type Instant } from '../billing/instants.ts'
 import {
   newPass,
   startState,
@@ -36,11 +36,8 @@ export function startRange({ root }: RangePlan, { range, place }: PlannedRange):
     ...root,
     range,
     isPart: true,
-    pass: {
-      ...root.pass,
-      ...(upTo !== undefined && { frontier: { at: upTo, closed: false, ids: [] } }),
-      ...(place !== undefined && { place }),
-    },
+    ...(upTo !== undefined && { frontier: { at: upTo, closed: false, ids: [] } }),
+    ...(place !== undefined && { place }),
     requests: { made: 0, oddNext: 0 },
     reasons: [],
   }
@@ -68,10 +65,11 @@ export async function planRanges(
   if (first.kind === 'lost') throw first.error
   const places = Array.from({ length: most - 1 }, (_, at) => Math.floor((count * (most - 1 - at)) / most))
   const bounds = await Promise.all(places.map((place) => boundAt(reading, place)))
-  const { sizes } = state.pass
+  const { sizes } = state
   const root: RangeState = {
     ...state,
-    pass: { ...newPass, ...(sizes && { sizes }) },
+    ...newPass,
+    sizes,
     countBefore: count,
     countAfter: count,
   }

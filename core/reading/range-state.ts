@@ -1,7 +1,7 @@
 import type { ListPage } from '../billing/reply.ts'
 import type { ListResource } from '../billing/resources/resource.ts'
 import type { Sizes } from './find-window.ts'
-import type { Instant } from './instant.ts'
+import type { Instant } from '../billing/instants.ts'
 import type { SourceRecord } from './record.ts'
 import type { FrontierState, PageChoice } from './window.ts'
 
@@ -106,7 +106,21 @@ export interface RangeState {
   isPart?: true
   /** The newest `updated` in the list before the read. */
   newestUpdated?: Instant
-  pass: PassState
+  /** `chain`: window by window. `pages`: the chain broke, so page by page. */
+  phase: 'chain' | 'pages' | 'ended'
+  frontier?: FrontierState | undefined
+  /** Where the oldest record newer than the frontier was last seen. */
+  place?: number | undefined
+  /** The next page, while reading page after page. */
+  page: number
+  /** Windows that were joined to the chain since the pass began. */
+  linked: number
+  /** Requests since the chain last got further. */
+  idle: number
+  /** How many records the list had at first, as it counted or showed them. */
+  size?: number | undefined
+  /** The page sizes that the service allows, if they are not the usual ones. */
+  sizes?: Sizes | undefined
   /** How many statuses have been read separately; -1 while the list itself is being read. */
   statusesRead: number
   /** Records sampled under each status before the read and not seen since: id to status. */
@@ -143,26 +157,17 @@ export interface RangeState {
   capped: boolean
 }
 
-/** The progress over the list with one set of filters. */
-export interface PassState {
-  /** `chain`: window by window. `pages`: the chain broke, so page by page. */
-  phase: 'chain' | 'pages' | 'ended'
-  frontier?: FrontierState
-  /** Where the oldest record newer than the frontier was last seen. */
-  place?: number | undefined
-  /** The next page, while reading page after page. */
-  page: number
-  /** Windows that were joined to the chain. */
-  windows: number
-  /** Requests since the chain last got further. */
-  idle: number
-  /** How many records the list had at first, as it counted or showed them. */
-  size?: number
-  /** The page sizes that the service allows, where they are not the usual ones. */
-  sizes?: Sizes
-}
-
-export const newPass: Readonly<PassState> = { phase: 'chain', page: 1, windows: 0, idle: 0 }
+/** The part of the state that begins anew when the list is read with another filter. */
+export const newPass = {
+  phase: 'chain',
+  frontier: undefined,
+  place: undefined,
+  page: 1,
+  linked: 0,
+  idle: 0,
+  size: undefined,
+  sizes: undefined,
+} as const satisfies Partial<RangeState>
 
 export interface Progress {
   records: number
@@ -188,7 +193,12 @@ export function statusesToWatch(options: ReadOptions): readonly string[] {
 }
 
 /** The state of a read before its first request. */
-export function startState(options: ReadOptions): RangeState {
+export function startState(
+  options: Pick<
+    ReadOptions,
+    'now' | 'serviceTime' | 'readLagMs' | 'newestUpdated' | 'updatedSince' | 'downTo'
+  >,
+): RangeState {
   const startedAt = options.now()
   const { serviceTime, readLagMs, newestUpdated, updatedSince } = options
   // Instants are whole microseconds: this is just below the first one that is wanted.
@@ -200,7 +210,7 @@ export function startState(options: ReadOptions): RangeState {
     ...(newestUpdated !== undefined && { newestUpdated }),
     completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
     range: downTo === undefined || downTo === -Infinity ? {} : { downTo },
-    pass: newPass,
+    ...newPass,
     statusesRead: -1,
     hiddenFound: false,
     requests: { made: 0, oddNext: 0 },

@@ -42,7 +42,7 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     }
     state.statusesRead++
     if (state.statusesRead >= statuses.length) break
-    reading = new Reading(once, { ...state, pass: newPass })
+    reading = new Reading(once, { ...state, ...newPass })
   }
   const repeatedIds = (await options.repeatedIds?.()) ?? []
   if (repeatedIds.length > 0) reading.addReason(whyRepeated(repeatedIds))
@@ -51,17 +51,17 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
 
 /** Follows the chain; if it breaks, reads page by page. */
 async function* readPass(reading: Reading): AsyncGenerator<ReadStep, void> {
-  const { pass } = reading.state
-  if (pass.phase === 'chain') {
+  const { state } = reading
+  if (state.phase === 'chain') {
     const end = yield* followChain(reading)
     if (end.kind === 'broken') reading.addReason(end.reason)
-    if (end.kind === 'capped') reading.state.capped = true
-    pass.phase = end.kind === 'broken' ? 'pages' : 'ended'
+    if (end.kind === 'capped') state.capped = true
+    state.phase = end.kind === 'broken' ? 'pages' : 'ended'
     yield await reading.step()
   }
-  if (pass.phase === 'pages') {
+  if (state.phase === 'pages') {
     yield* readPages(reading)
-    pass.phase = 'ended'
+    state.phase = 'ended'
     yield await reading.step()
   }
 }
@@ -77,12 +77,12 @@ export async function* readRange(
 ): AsyncGenerator<ReadStep, RangeState> {
   const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
   const reading = new Reading({ ...options, idSet }, options.state)
-  const { pass } = reading.state
-  if (pass.phase !== 'chain') return options.state
+  const { state } = reading
+  if (state.phase !== 'chain') return options.state
   const end = yield* followChain(reading)
   if (end.kind === 'broken') reading.addReason(end.reason)
   if (end.kind === 'capped') reading.addReason('the read of a range was cut short')
-  pass.phase = end.kind === 'whole' ? 'ended' : 'pages'
+  state.phase = end.kind === 'whole' ? 'ended' : 'pages'
   const last = await reading.step()
   yield last
   return last.state

@@ -1,7 +1,7 @@
 import type { ListPage } from '../billing/reply.ts'
 import { WindowFetcher } from './fetch-window.ts'
-import { createFilters, type Filters } from './filters.ts'
-import { toInstant, type Instant } from './instant.ts'
+import { createFilters, type Filters } from '../billing/resources/filters.ts'
+import { toInstant, type Instant } from '../billing/instants.ts'
 import {
   statusesToWatch,
   type Identity,
@@ -10,7 +10,7 @@ import {
   type ReadStep,
 } from './range-state.ts'
 import { idOf, identityOf, isRecord, TestModeMismatch } from './record.ts'
-import { Frontier, oldestOf, type Key, type Window } from './window.ts'
+import { Frontier, oldestOf, placeAbove, type Key, type Window } from './window.ts'
 
 /** With more records without a key than this, the list is read page by page. */
 export const maxUndated = 1000
@@ -33,7 +33,7 @@ export class Reading {
     this.state = structuredClone(state)
     this.key = options.updatedSince === undefined ? 'created' : 'updated'
     this.filters = { ...options.filters, ...(status !== undefined && { status }) }
-    this.frontier = Frontier.from(state.pass.frontier)
+    this.frontier = Frontier.from(state.frontier)
     this.fetcher = new WindowFetcher(this)
     this.checks = createFilters(options.resource, this.filters)
   }
@@ -55,9 +55,9 @@ export class Reading {
    * takes about 1.15 windows for as many records as one may hold.
    */
   get endless(): string | undefined {
-    const { size = 0, windows } = this.state.pass
-    if (windows <= 100 + (4 * size) / this.fetcher.sizes.most) return undefined
-    return `the list grows as fast as it is read: it had ${size} records when the read began, and ${windows} windows did not reach its end`
+    const { size = 0, linked } = this.state
+    if (linked <= 100 + (4 * size) / this.fetcher.sizes.most) return undefined
+    return `the list grows as fast as it is read: it had ${size} records when the read began, and ${linked} windows did not reach its end`
   }
 
   get undatedReason(): string {
@@ -66,14 +66,14 @@ export class Reading {
 
   /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
   take(window: Window): Promise<ReadStep> {
-    const { pass, counts } = this.state
+    const { state } = this
     const batch = this.takeFrom(window)
-    pass.place = placeAfter(window, oldestOf(window))
+    state.place = placeAfter(window, oldestOf(window))
     // What was shown says more than a count, which a service may not know.
-    if (pass.windows < 2 && !window.descending) pass.size = window.low + window.records.length
-    counts.windows++
-    pass.windows++
-    pass.idle = 0
+    if (state.linked < 2 && !window.descending) state.size = window.low + window.records.length
+    state.counts.windows++
+    state.linked++
+    state.idle = 0
     return this.step(batch)
   }
 
@@ -123,17 +123,17 @@ export class Reading {
     const mayRepeat =
       isStatus || this.key === 'updated' || (state.undated.length > 0 && state.isPart === undefined)
     // Page by page, this has been done already.
-    const isUnited = state.pass.phase === 'pages' || !mayRepeat
+    const isUnited = state.phase === 'pages' || !mayRepeat
     return this.#toStep(isUnited ? batch : await this.#unite(batch))
   }
 
   #toStep({ records, rejected }: Batch): ReadStep {
     const { state } = this
-    const { counts, requests, pass } = state
+    const { counts, requests } = state
     counts.records += records.length
     counts.rejected += rejected.length
     const frontier = this.frontier.toState()
-    if (frontier !== undefined) pass.frontier = frontier
+    if (frontier !== undefined) state.frontier = frontier
     const progress = { records: counts.records, requests: requests.made, total: state.countBefore }
     return { records, rejected, state: structuredClone(state), progress }
   }
@@ -197,10 +197,7 @@ export class Reading {
 /** The place of the oldest record that is strictly newer than the oldest one of this window. */
 function placeAfter(window: Window, oldest: Instant): number | undefined {
   const { low, keys, descending, count } = window
-  if (!descending) {
-    const above = keys.findIndex((key) => key > oldest)
-    return low + (above === -1 ? keys.length : above)
-  }
+  if (!descending) return placeAbove(window, oldest)
   const newer = keys.findIndex((key) => key === -oldest)
   return count === undefined ? undefined : Math.max(0, count - low - Math.max(0, newer))
 }

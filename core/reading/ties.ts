@@ -1,5 +1,5 @@
 import { BorderSearch, choosePageBelow } from './find-window.ts'
-import { toTimestamp } from './instant.ts'
+import { toTimestamp } from '../billing/instants.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { identityOf } from './record.ts'
@@ -120,7 +120,7 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
 }
 
 function toGuess({ frontier, state }: Reading, window: Window): Partial<TieExtent> {
-  const end = window.descending ? state.pass.place : placeAbove(window, frontier.at)
+  const end = window.descending ? state.place : placeAbove(window, frontier.at)
   return end === undefined ? {} : { end }
 }
 
@@ -173,7 +173,7 @@ async function* sweep(
         requests: reading.state.requests.made - made,
       })
       // The group is complete, so a record of it now links.
-      reading.state.pass.place = group.descending
+      reading.state.place = group.descending
         ? Math.max(0, (reading.fetcher.count ?? 0) - after.end)
         : after.first
       return { kind: 'swept' }

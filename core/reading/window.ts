@@ -6,7 +6,7 @@
  * reaches below it therefore holds everything between them that was in the list at that moment. A chain of such windows,
  * from the newest record to the oldest, has seen every record that was in the list throughout.
  */
-import { toInstant, type Instant } from './instant.ts'
+import { toInstant, type Instant } from '../billing/instants.ts'
 import { isRecord } from './record.ts'
 
 /** The field by which the list is ordered and the chain proceeds. */

@@ -2,7 +2,7 @@ import { changeRunFiles, type ChangeRun } from '../runs/run-files.ts'
 import type { z } from 'zod'
 import { toMs } from '../runs/duration.ts'
 import type { Execution } from '../runs/name.ts'
-import { toInstant } from '../reading/instant.ts'
+import { toInstant } from '../billing/instants.ts'
 import type { RecoveryLimits, recoverySettings } from './input.ts'
 import type { Reason } from './reasons.ts'
 

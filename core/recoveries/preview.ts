@@ -1,4 +1,4 @@
-import { toInstant } from '../reading/instant.ts'
+import { toInstant } from '../billing/instants.ts'
 import type { Selection } from './candidates/select.ts'
 import { dayMarginMs } from './next-billing.ts'
 

@@ -1,10 +1,75 @@
-import { isDate, isTimestamp } from '../instants.ts'
+/** What is known of each filter of a list: which values it takes, and how a record shows that the service honoured it. */
+import { isDate, isTimestamp, toInstant } from '../instants.ts'
+import { isRecord, numberText, toDecimal } from '../lossless-json.ts'
 import type { FilterCheck, ListResource } from './resource.ts'
 
 /** A filter that the list does not have, or an invalid value. */
 export class FilterError extends Error {
   override readonly name = 'FilterError'
   readonly retryable = false
+}
+
+/** Whether a field of a record matches the requested value. */
+type Predicate = (value: unknown) => boolean
+
+interface FilterKind {
+  isValid?: (value: string) => boolean
+  /** What a valid value is, for the error message. */
+  mustBe?: string
+  /** Undefined if the requested value cannot be compared. */
+  toPredicate: (wanted: string) => Predicate | undefined
+}
+
+const equal =
+  (wanted: string): Predicate =>
+  (value) =>
+    value === wanted
+
+/** `0.10`, `0.1` and `+00.1` are the same number. */
+function equalNumber(wanted: string): Predicate | undefined {
+  const number = toDecimal(wanted)
+  return (
+    number &&
+    ((value) =>
+      (typeof value === 'string' || typeof value === 'number' || JSON.isRawJSON(value)) &&
+      toDecimal(numberText(value))?.eq(number) === true)
+  )
+}
+
+const instantThat = (agrees: (instant: number, wanted: number) => boolean): FilterKind => ({
+  isValid: isTimestamp,
+  mustBe: 'a time with offset such as 2026-11-21T00:00:00-03:00',
+  toPredicate(wanted) {
+    const bound = toInstant(wanted)
+    return bound === undefined ? undefined : (value) => agrees(toInstant(value) ?? NaN, bound)
+  },
+})
+
+const kinds: Record<FilterCheck['kind'], FilterKind> = {
+  text: { toPredicate: equal },
+  choice: { toPredicate: equal },
+  listItem: { toPredicate: equal },
+  date: { isValid: isDate, mustBe: 'a valid date such as 2026-11-21', toPredicate: equal },
+  integer: {
+    isValid: (value) => /^-?\d+$/.test(value),
+    mustBe: 'a whole number',
+    toPredicate: equalNumber,
+  },
+  decimal: {
+    isValid: (value) => /^-?\d+(\.\d+)?$/.test(value),
+    mustBe: 'a number',
+    toPredicate: equalNumber,
+  },
+  timestamp: instantThat((instant, wanted) => instant === wanted),
+  from: instantThat((instant, wanted) => instant >= wanted),
+  to: instantThat((instant, wanted) => instant <= wanted),
+  contains: {
+    toPredicate(wanted) {
+      const part = wanted.toLowerCase()
+      return (value) => typeof value === 'string' && value.toLowerCase().includes(part)
+    },
+  },
+  uncheckable: { toPredicate: () => undefined },
 }
 
 /**
@@ -31,12 +96,43 @@ export function checkFilters(options: {
 
 function problemWith(check: FilterCheck, value: string): string | undefined {
   if (value === '') return 'has no value'
-  if (check.kind === 'choice' && !check.values.includes(value))
-    return `must be one of ${check.values.join(', ')}`
-  if (check.kind === 'integer' && !/^-?\d+$/.test(value)) return 'must be a whole number'
-  if (check.kind === 'decimal' && !/^-?\d+(\.\d+)?$/.test(value)) return 'must be a number'
-  if (check.kind === 'date' && !isDate(value)) return 'must be a valid date such as 2026-11-21'
-  const isInstant = check.kind === 'from' || check.kind === 'to' || check.kind === 'timestamp'
-  if (isInstant && !isTimestamp(value)) return 'must be a time with offset such as 2026-11-21T00:00:00-03:00'
-  return undefined
+  if (check.kind === 'choice')
+    return check.values.includes(value) ? undefined : `must be one of ${check.values.join(', ')}`
+  const { isValid, mustBe } = kinds[check.kind]
+  return isValid?.(value) === false ? `must be ${mustBe}` : undefined
+}
+
+export interface Filters {
+  /** The name of a filter that the record does not match; undefined if all its fields match. */
+  broken(record: Readonly<Record<string, unknown>>): string | undefined
+  /** Filters that no field of a record can confirm. */
+  uncheckable: string[]
+}
+
+/** Checks records against the filters of the request: a service may silently ignore a filter. */
+export function createFilters(resource: ListResource, wanted: Readonly<Record<string, string>>): Filters {
+  const checks: { name: string; field: string; list: string | undefined; agrees: Predicate }[] = []
+  const uncheckable: string[] = []
+  for (const [name, value] of Object.entries(wanted)) {
+    const check = resource.filters[name] ?? { kind: 'uncheckable' }
+    const agrees = kinds[check.kind].toPredicate(value)
+    if (check.kind === 'uncheckable' || agrees === undefined) uncheckable.push(name)
+    else
+      checks.push({
+        name,
+        field: check.field,
+        list: check.kind === 'listItem' ? check.list : undefined,
+        agrees,
+      })
+  }
+  return {
+    uncheckable,
+    // A record that does not carry the field proves nothing.
+    broken: (record) =>
+      checks.find(({ field, list, agrees }) => {
+        if (list === undefined) return record[field] !== undefined && !agrees(record[field])
+        const items = record[list]
+        return Array.isArray(items) && !items.some((item) => isRecord(item) && agrees(item[field]))
+      })?.name,
+  }
 }

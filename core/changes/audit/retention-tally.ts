@@ -1,5 +1,5 @@
 import { retention } from '../../billing/resources/retentions.ts'
-import { type Instant, toInstant } from '../../reading/instant.ts'
+import { type Instant, toInstant } from '../../billing/instants.ts'
 import type { SourceRecord } from '../../reading/record.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { AuditOptions, Finding, RetentionAudit } from './finding.ts'

@@ -1,6 +1,6 @@
 import { documentResources, type DocumentName } from '../../billing/resources/lists.ts'
-import type { IdState } from '../../reading/by-id/id-state.ts'
-import { readById } from '../../reading/by-id/read-by-id.ts'
+import type { IdState } from '../../reading/read-by-id.ts'
+import { readById } from '../../reading/read-by-id.ts'
 import { readAskedIds } from '../requested-ids.ts'
 import type { AskedIds } from '../plan.ts'
 import type { Source, SourceSetup } from './source.ts'

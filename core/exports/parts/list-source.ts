@@ -1,7 +1,7 @@
 import type { ListPage } from '../../billing/reply.ts'
 import { Refused } from '../../billing/errors.ts'
 import { listResources, type ListName } from '../../billing/resources/lists.ts'
-import { toInstant, type Instant } from '../../reading/instant.ts'
+import { toInstant, type Instant } from '../../billing/instants.ts'
 import type { ReadOptions } from '../../reading/range-state.ts'
 import { readRange } from '../../reading/read-list.ts'
 import { readList } from '../../reading/read-list.ts'

@@ -1,6 +1,6 @@
 import { toMs } from '../../runs/duration.ts'
 import type { ChangeToStage } from '../../changes/stage-changes.ts'
-import { toInstant } from '../../reading/instant.ts'
+import { toInstant } from '../../billing/instants.ts'
 import type { KeyHistory } from '../../state/ledger/key-queries.ts'
 import { type Candidate, toBody } from './candidate.ts'
 import { becauseOf, isReason } from '../reasons.ts'

@@ -1,6 +1,6 @@
 /** Reads that are nearly right, each without one of the things that make ours safe. What they lose shows why. */
 import { choosePageBelow, usualSizes } from '../../../core/reading/find-window.ts'
-import { toInstant } from '../../../core/reading/instant.ts'
+import { toInstant } from '../../../core/billing/instants.ts'
 import type { DriftingList } from './drifting-list.ts'
 
 export interface CarelessRead {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { seed } from './any-list.ts'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import { DriftingList, quiet, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'

@@ -4,7 +4,7 @@
  */
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { NotFound, ServiceFault } from '../../../core/billing/errors.ts'
-import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
+import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
 import type { PageRequest } from '../../../core/reading/range-state.ts'
 
 export interface Item {

@@ -1,7 +1,7 @@
 /** A read ends, whatever the service does: it counts its requests, and says why it stopped. */
 import { describe, expect, test } from 'vitest'
 import { NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { readList } from '../../../core/reading/read-list.ts'

@@ -1,5 +1,5 @@
 import type { ListPage } from '../../../core/billing/reply.ts'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
 import { start } from './drifting-list.ts'
 

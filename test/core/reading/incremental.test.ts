@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ListPage } from '../../../core/billing/reply.ts'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { createRandom, start } from './drifting-list.ts'
 import { readThrough } from './read-through.ts'

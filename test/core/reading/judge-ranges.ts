@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { toInstant } from '../../../core/reading/instant.ts'
+import { toInstant } from '../../../core/billing/instants.ts'
 import { joinRanges, RangesMismatchError } from '../../../core/reading/join-ranges.ts'
 import type { RangePlan } from '../../../core/reading/plan-read.ts'
 import type { ReadOptions } from '../../../core/reading/range-state.ts'
@@ -69,7 +69,7 @@ export async function judgeRanges(
 /** Ranges that are not the whole list, or not those of this read, and are joined all the same. */
 function passing(plan: RangePlan, states: readonly RangeState[]): string[] {
   const { ranges } = plan
-  const isBroken = states.some(({ pass }) => pass.phase === 'pages')
+  const isBroken = states.some(({ phase }) => phase === 'pages')
   const changed = (at: number, change: { upTo?: number; downTo?: number }, planned: boolean) => ({
     plan: planned ? { ...plan, ranges: ranges.with(at, withRange(ranges[at]!, change)) } : plan,
     states: states.with(at, withRange(states[at]!, change)),
@@ -88,7 +88,7 @@ function passing(plan: RangePlan, states: readonly RangeState[]): string[] {
       plan,
       states: states.with(at, { ...state, startedAt: state.startedAt + 1 }),
     }
-    const open = { ...state, pass: { ...state.pass, phase: 'chain' as const } }
+    const open = { ...state, phase: 'chain' as const }
     if (!isBroken) spoiled[`of which ${at} has not ended`] = { plan, states: states.with(at, open) }
     if (range.upTo !== undefined) {
       const higher = { upTo: range.upTo + 1 }
@@ -160,12 +160,12 @@ type Mutant = (state: RangeState, list: DriftingList) => Promise<RangeState> | R
 export const mutants: Readonly<Record<string, Mutant>> = {
   'a window that links by a record at the frontier': (state) => withFrontier(state, { closed: true }),
   async 'a range that starts with any window'(state, list) {
-    const page = Math.floor((state.pass.place ?? 0) / 100) + 1
+    const page = Math.floor((state.place ?? 0) / 100) + 1
     const { records } = await list
       .fetchPage({ ordering: 'created', page, pageSize: 100, filters: {} })
       .catch(() => ({ records: [] }))
     const newest = records.at(-1) as { created?: string } | undefined
-    const { at = Infinity } = state.pass.frontier ?? {}
+    const { at = Infinity } = state.frontier ?? {}
     return withFrontier(state, { at: Math.min(at, toInstant(newest?.created) ?? Infinity) })
   },
   'a range that ends just above its lower bound': (state) => withBound(state, 300_000),
@@ -175,9 +175,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
 }
 
 function withFrontier(state: RangeState, change: { at?: number; closed?: true }): RangeState {
-  const { frontier } = state.pass
+  const { frontier } = state
   if (frontier === undefined) return state
-  return { ...state, pass: { ...state.pass, frontier: { ...frontier, ...change } } }
+  return { ...state, frontier: { ...frontier, ...change } }
 }
 
 function withBound(state: RangeState, higher: number): RangeState {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NotFound, Refused } from '../../../core/billing/errors.ts'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import { isSortedByUpdated } from '../../../core/reading/order.ts'
 import { start } from './drifting-list.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Refused, ServiceFault, Unauthorized } from '../../../core/billing/errors.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
-import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
+import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
 import { joinRanges, RangesMismatchError } from '../../../core/reading/join-ranges.ts'
 import { planRanges } from '../../../core/reading/plan-read.ts'
 import { type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
@@ -315,19 +315,16 @@ describe('ranges are joined only', () => {
   const middle = list.now[350]!.at
   const planOf = (...ranges: Range[]): RangePlan => ({ root, ranges: ranges.map((range) => ({ range })) })
   const plan = planOf({ downTo: middle }, { upTo: middle })
-  const ended = (
-    range: Range,
-    phase: RangeState['pass']['phase'] = 'ended',
-    more: Partial<RangeState> = {},
-  ) => ({
+  const ended = (range: Range, phase: RangeState['phase'] = 'ended', more: Partial<RangeState> = {}) => ({
     ...startRange(plan, { range }),
-    pass: { ...newPass, phase },
+    ...newPass,
+    phase,
     ...more,
   })
   const both = [ended({ downTo: middle }), ended({ upTo: middle })]
 
   test('if all have ended', () => {
-    expect(joinRanges(plan, both)).toMatchObject({ kind: 'joined', state: { pass: { phase: 'ended' } } })
+    expect(joinRanges(plan, both)).toMatchObject({ kind: 'joined', state: { phase: 'ended' } })
     expect(joinRanges(plan, [both[0], undefined])).toEqual({ kind: 'open', left: [1] })
     expect(joinRanges(plan, [ended({ downTo: middle }, 'chain'), both[1]])).toEqual({
       kind: 'open',
@@ -339,7 +336,7 @@ describe('ranges are joined only', () => {
     const broken = ended({ upTo: middle }, 'pages', { reasons: ['it broke'] })
     expect(joinRanges(plan, [undefined, broken])).toMatchObject({
       kind: 'joined',
-      state: { pass: { phase: 'pages', page: 1 }, reasons: ['it broke'] },
+      state: { phase: 'pages', page: 1, reasons: ['it broke'] },
     })
   })
 
@@ -369,7 +366,11 @@ describe('ranges are joined only', () => {
       plan,
       [both[0], ended({ upTo: middle }, 'ended', { startedAt: served - 1 })],
     ],
-    ['one is of the whole list', plan, [{ ...root, pass: both[0]!.pass }, both[1]]],
+    [
+      'one is of the whole list',
+      plan,
+      [{ ...root, range: both[0]!.range, phase: 'ended' as const }, both[1]],
+    ],
     ['one is missing', plan, [both[0]]],
   ])('but not if %s', (_title, planned, states) => {
     expect(() => joinRanges(planned, states)).toThrow(RangesMismatchError)
@@ -385,6 +386,6 @@ describe('ranges are joined only', () => {
     const steps = readRange({ ...read, state: start, maxRequests: 1 })
     let last: RangeState | undefined
     for await (const { state } of steps) last = state
-    expect(last).toMatchObject({ pass: { phase: 'pages' }, reasons: [expect.stringContaining('cut short')] })
+    expect(last).toMatchObject({ phase: 'pages', reasons: [expect.stringContaining('cut short')] })
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
-import type { IdOutcome, IdState } from '../../../core/reading/by-id/id-state.ts'
-import { readById, type IdStep } from '../../../core/reading/by-id/read-by-id.ts'
+import type { IdOutcome, IdState } from '../../../core/reading/read-by-id.ts'
+import { readById, type IdStep } from '../../../core/reading/read-by-id.ts'
 import type { SourceRecord } from '../../../core/reading/record.ts'
 
 type Answer = SourceRecord | Error | ((time: number) => SourceRecord | Error)
@@ -98,6 +98,8 @@ describe('documents by id', () => {
     expect(outcome).toMatchObject({ verdict: 'unproven', missing: { rows: 0 } })
     expect(outcome.reasons).toEqual([expect.stringContaining('503')])
     expect(outcome.reasons[0]).toContain(says)
+    expect(outcome.scope).not.toMatch(/^Each of/)
+    expect(outcome.scope).toContain('Could not be read: 1.')
     expect(steps.filter(({ result }) => result.kind === 'record')).toHaveLength(9)
   })
 

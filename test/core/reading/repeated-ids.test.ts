@@ -1,6 +1,6 @@
 /** Two records under one id: both are written, and named as the reason why the read is not proven. */
 import { expect, test } from 'vitest'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import { DriftingList, quiet, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'

@@ -1,4 +1,4 @@
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { start } from './drifting-list.ts'
 

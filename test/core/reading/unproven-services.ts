@@ -1,6 +1,6 @@
 import { Refused, ServiceFault } from '../../../core/billing/errors.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
-import { toTimestamp } from '../../../core/reading/instant.ts'
+import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
 import { DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
 import type { readThrough } from './read-through.ts'

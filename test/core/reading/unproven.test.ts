@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { toFacts } from '../../../core/exports/read-facts.ts'
 import { toManifest } from '../../../core/destinations/manifest/to-manifest.ts'
-import { newIdState, addResult, toIdOutcome } from '../../../core/reading/by-id/id-state.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
-import { newPass } from '../../../core/reading/range-state.ts'
+import { startState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { readThrough } from './read-through.ts'
@@ -26,7 +25,7 @@ function expectNoClaim(outcome: ReadOutcome, records: number): void {
 }
 
 /** What is published of a read, and what of that is shown. */
-function publish(outcome: ReadOutcome | ReturnType<typeof toIdOutcome>, facts = {}) {
+function publish(outcome: ReadOutcome, facts = {}) {
   const read = { startedAt: served } as RangeState
   const checkpoint = {
     name: '',
@@ -76,34 +75,10 @@ describe('a read that is not proven claims nothing about what it did not see', (
     const { fetchPage } = listOf()
     const { outcome: proven } = await readThrough({ ...options, fetchPage })
     expect(proven.completeThrough).toBe('2026-11-21T11:59:00.000000Z')
-    const counts = { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 }
-    const state: RangeState = {
-      clock: 'service',
-      startedAt: served,
-      completeThrough: served * 1000,
-      range: {},
-      pass: newPass,
-      statusesRead: -1,
-      hiddenFound: false,
-      requests: { made: 0, oddNext: 0 },
-      counts,
-      seen: { ignored: {}, testMode: false },
-      undated: [],
-      ties: [],
-      capped: false,
-      reasons: [reason],
-    }
+    const state = { ...startState({ ...options, readLagMs: 0 }), reasons: [reason] }
     const { outcome, ids } = await readThrough({ ...options, fetchPage, state })
     expect(outcome.reasons).toEqual([reason])
     expectNoClaim(outcome, ids.length)
-  })
-
-  test('because of an id that could not be read', () => {
-    const before = addResult(newIdState({ startedAt: served, asked: 2 }), { kind: 'missing', id: '1' }, 1)
-    const state = addResult(before, { kind: 'open', id: '2', why: 'it was refused' }, 2)
-    const outcome = toIdOutcome({ resource: 'creditnotes', state, notes: [] })
-    expect(outcome).toMatchObject({ verdict: 'unproven', scope: expect.not.stringMatching(/^Each of/) })
-    expect(outcome.scope).toContain('Could not be read: 1.')
   })
 })
 

@@ -1,16 +1,50 @@
-import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../../billing/errors.ts'
-import { clocksDifferMs, type FetchedDocument } from '../../billing/reply.ts'
-import {
-  newIdState,
-  addResult,
-  toIdOutcome,
-  type IdOutcome,
-  type IdState,
-  type IdResult,
-} from './id-state.ts'
-import { idOf, TestModeMismatch } from '../record.ts'
-import { maxTries } from '../fetch-window.ts'
-import type { Progress } from '../range-state.ts'
+import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../billing/errors.ts'
+import { clocksDifferMs, type FetchedDocument } from '../billing/reply.ts'
+import { maxTries } from './fetch-window.ts'
+import type { Progress } from './range-state.ts'
+import { idOf, TestModeMismatch } from './record.ts'
+
+/** Everything a fetch by id needs to resume in another process; covers every step yielded so far. */
+export interface IdState {
+  /** ms since 1970 */
+  startedAt: number
+  /** Number of ids processed, from the first on. */
+  processed: number
+  requests: { made: number }
+  counts: {
+    /** Written. */
+    records: number
+    /** Answered by a JSON 404. */
+    missing: number
+    /** Unknown: refused, unanswered, or answered with another document. */
+    open: number
+  }
+  /** Number of ids requested. */
+  countBefore: number
+  /** The last id that the service answered for; a healthy service answers for it again. */
+  control?: string
+  /** The first ids that are missing or open, for messages; the files have all of them. */
+  firstMissing: string[]
+  firstOpen: { id: string; why: string }[]
+}
+
+/** The result for one id. `open`: the document is neither here nor answered by a 404. */
+export type IdResult =
+  | { kind: 'record'; id: string; record: Record<string, unknown> }
+  | { kind: 'missing'; id: string }
+  | { kind: 'open'; id: string; why: string }
+
+/** The result of a fetch by id. */
+export interface IdOutcome {
+  verdict: 'proven' | 'unproven'
+  reasons: string[]
+  scope: string
+  notes: string[]
+  asked: number
+  requests: number
+  records: number
+  missing: { rows: number; first: string[] }
+}
 
 export interface ReadByIdOptions {
   /** The name of the documents. */
@@ -50,13 +84,12 @@ export interface IdStep {
  */
 export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep, IdOutcome> {
   const { resource, ids, asked, concurrency, notes } = options
-  let state = options.state ?? newIdState({ startedAt: options.now(), asked })
-  let made = state.requests.made
+  const state = structuredClone(options.state) ?? newState(options)
   const closed = new AbortController()
   const { startedAt } = state
   const ask = async (id: string): Promise<IdResult> => {
     for (let time = 1; time <= maxTries; time++) {
-      made++
+      state.requests.made++
       const answer = await options.fetchDocument({ id, signal: closed.signal }).catch(orNotByService)
       const isStale = (answer.ageMs ?? 0) > options.now() - startedAt + clocksDifferMs
       if (!isStale) return toResult(options, id, answer)
@@ -86,15 +119,16 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
           return { kind: 'open', id: head.id, why: error.message }
         })
       })
-      state = addResult(state, result, made)
+      addResult(state, result)
       const { records, missing, open } = state.counts
-      yield { result, state, progress: { records, requests: made, total: asked - missing - open } }
+      const progress = { records, requests: state.requests.made, total: asked - missing - open }
+      yield { result, state: structuredClone(state), progress }
     }
   } finally {
     closed.abort()
     await source.return?.()
   }
-  return toIdOutcome({ resource, state, notes })
+  return toOutcome(state, { resource, notes })
 }
 
 /** Returns the service's own 404 or refusal of the id; throws any other error. */
@@ -133,4 +167,53 @@ async function isWell(options: {
   const others = state.control === undefined ? prefetched.map(({ answer }) => answer) : [ask(state.control)]
   const answers = await Promise.allSettled(others)
   return answers.some((answer) => answer.status === 'fulfilled' && answer.value.kind !== 'open')
+}
+
+/** How many ids of each kind are named. */
+const named = 20
+
+const newState = (options: ReadByIdOptions): IdState => ({
+  startedAt: options.now(),
+  processed: 0,
+  requests: { made: 0 },
+  counts: { records: 0, missing: 0, open: 0 },
+  countBefore: options.asked,
+  firstMissing: [],
+  firstOpen: [],
+})
+
+function addResult(state: IdState, result: IdResult): void {
+  const { counts, firstMissing, firstOpen } = state
+  const { kind, id } = result
+  state.processed++
+  if (kind !== 'open') state.control = id
+  if (kind === 'record') counts.records++
+  else if (kind === 'missing') {
+    counts.missing++
+    if (firstMissing.length < named) firstMissing.push(id)
+  } else {
+    counts.open++
+    if (firstOpen.length < named) firstOpen.push({ id, why: result.why })
+  }
+}
+
+function toOutcome(state: IdState, options: Pick<ReadByIdOptions, 'resource' | 'notes'>): IdOutcome {
+  const { resource, notes } = options
+  const { counts, firstMissing, firstOpen, countBefore } = state
+  const reasons = firstOpen.map(({ id, why }) => `${resource} ${id} could not be read: ${why}.`)
+  const unnamed = counts.open - firstOpen.length
+  if (unnamed > 0) reasons.push(`${unnamed} more could not be read; rejected.jsonl lists all of them.`)
+  return {
+    verdict: counts.open === 0 ? 'proven' : 'unproven',
+    reasons,
+    scope:
+      counts.open === 0
+        ? `Each of the ${countBefore} requested ids of ${resource} is here once, or in missing.csv because the service answered that it does not exist.`
+        : `Of the ${countBefore} requested ids of ${resource}, ${counts.records} are here once and ${counts.missing} are in missing.csv because the service answered that they do not exist. Could not be read: ${counts.open}.`,
+    notes: [...notes],
+    asked: countBefore,
+    requests: state.requests.made,
+    records: counts.records,
+    missing: { rows: counts.missing, first: firstMissing },
+  }
 }

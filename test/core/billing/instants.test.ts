@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { toInstant, toTimestamp } from '../../../core/reading/instant.ts'
-import { seed } from './any-list.ts'
+import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
+import { seed } from '../reading/any-list.ts'
 
 test('reads the timestamps of the service to the microsecond', () => {
   expect(toInstant('1970-01-01T00:00:00Z')).toBe(0)

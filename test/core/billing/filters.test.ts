@@ -3,7 +3,7 @@ import { customers } from '../../../core/billing/resources/customers.ts'
 import { retentions } from '../../../core/billing/resources/retentions.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import type { ListResource } from '../../../core/billing/resources/resource.ts'
-import { createFilters } from '../../../core/reading/filters.ts'
+import { createFilters } from '../../../core/billing/resources/filters.ts'
 
 const broken = (resource: ListResource, asked: Record<string, string>, record: Record<string, unknown>) =>
   createFilters(resource, asked).broken(record)
