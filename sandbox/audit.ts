@@ -1,6 +1,5 @@
 import type { Mode, ResourceName, SandboxOptions } from './options.ts'
-import type { Change } from './store/collection.ts'
-import type { RecordId } from './store/stored-record.ts'
+import type { Change, RecordId } from './store.ts'
 
 /** One request as received, and its response. */
 export interface RequestEntry {

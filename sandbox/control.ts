@@ -1,11 +1,12 @@
-import { parseExactJson } from './exact-json.ts'
-import type { Drift, ListManners, ListName, Mode, ResourceName } from './options.ts'
-import type { DriftStep } from './drift.ts'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EffectEntry, RequestEntry } from './audit.ts'
+import type { DriftStep } from './drift.ts'
+import { parseExactJson } from './exact-json.ts'
 import type { Fault } from './faults.ts'
+import type { Drift, ListManners, ListName, Mode, ResourceName } from './options.ts'
 import { addFault, type Service, setFaults } from './service.ts'
-import type { ChangeSource, Collection } from './store/collection.ts'
-import type { Fields, RecordId } from './store/stored-record.ts'
+import type { ChangeSource, Collection, Fields, RecordId } from './store.ts'
 
 /** Identifies a record. */
 export interface RecordName {
@@ -127,7 +128,7 @@ export class Control {
   get(options: RecordName): Fields | undefined {
     const collection = this.#collection(options)
     const record = collection.get(options.id)
-    return record && (parseExactJson(collection.source.json(record).toString()) as Fields)
+    return record && (parseExactJson(collection.json(record).toString()) as Fields)
   }
 
   /** The current mark, to pass as `since`, `until` or `after`. */
@@ -142,8 +143,8 @@ export class Control {
 
   /** The JSON of each record, in the order of `created`: the reference to compare an export with. */
   *records(options: RecordSelection): Generator<string> {
-    const { source } = this.#collection(options)
-    for (const record of this.#select(options)) yield source.json(record).toString()
+    const collection = this.#collection(options)
+    for (const record of this.#select(options)) yield collection.json(record).toString()
   }
 
   /** The requests received after the one with this number. */
@@ -164,7 +165,9 @@ export class Control {
   counters(): Counters {
     const { audit, later, worlds } = this.#service
     const sizes = (mode: Mode) =>
-      Object.fromEntries(Object.entries(worlds[mode]).map(([name, { view }]) => [name, view.size]))
+      Object.fromEntries(
+        Object.entries(worlds[mode]).map(([name, { view }]) => [name, view.ordered('created').length]),
+      )
     return {
       requests: audit.received,
       effects: audit.mark,
@@ -185,4 +188,75 @@ export class Control {
     const from = since ?? Infinity
     return collection.throughout({ since: from, ...(until === undefined ? {} : { until }) })
   }
+}
+
+const methods = [
+  'setFaults',
+  'addFault',
+  'setDrift',
+  'freeze',
+  'unfreeze',
+  'drift',
+  'adjust',
+  'insert',
+  'update',
+  'delete',
+  'restore',
+  'get',
+  'mark',
+  'ids',
+  'landLateEffects',
+  'counters',
+] as const satisfies readonly (keyof Control)[]
+
+/** Methods that return JSON lines of any number. */
+const streams: Readonly<Record<string, (control: Control, options: never) => Iterable<string>>> = {
+  records: (control, options: RecordSelection) => control.records(options),
+  requests: (control, options: { after?: number }) => lines(control.requests(options)),
+  effects: (control, options: { after?: number }) => lines(control.effects(options)),
+}
+
+function* lines(values: readonly unknown[]) {
+  for (const value of values) yield JSON.stringify(value)
+}
+
+/**
+ * Calls a control method: `POST /_sandbox/<method>` takes its argument as the body and returns its result as
+ * JSON, or JSON lines.
+ */
+export async function answerControl(options: {
+  control: Control
+  request: IncomingMessage
+  response: ServerResponse
+  url: string
+}): Promise<void> {
+  const { control, request, response } = options
+  const name = options.url.slice('/_sandbox/'.length)
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  try {
+    const argument = parseExactJson(Buffer.concat(chunks).toString() || '{}')
+    const stream = Object.hasOwn(streams, name) ? streams[name] : undefined
+    if (stream !== undefined) return await answerLines(response, stream(control, argument as never))
+    const method = methods.find((known) => known === name)
+    if (method === undefined || request.method !== 'POST')
+      return answer(response, 404, { error: `no such call: ${name}` })
+    const call = control[method] as (argument: unknown) => unknown
+    answer(response, 200, call.call(control, argument) ?? null)
+  } catch (error) {
+    answer(response, 400, { error: error instanceof Error ? error.message : String(error) })
+  }
+}
+
+function answer(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+}
+
+async function answerLines(response: ServerResponse, values: Iterable<string>): Promise<void> {
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  for (const value of values) {
+    if (!response.write(`${value}\n`) && !response.destroyed) await once(response, 'drain')
+    if (response.destroyed) return
+  }
+  response.end()
 }

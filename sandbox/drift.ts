@@ -1,10 +1,7 @@
-import type { DriftAmounts, Drift } from './options.ts'
 import { Chance } from './data/random.ts'
 import { SECOND } from './data/times.ts'
-import type { ListName, Mode } from './options.ts'
-import type { ChangeSource, Collection } from './store/collection.ts'
-import type { Fields, RecordId, StoredRecord } from './store/stored-record.ts'
-import type { World } from './world.ts'
+import type { Drift, DriftAmounts, ListName, Mode } from './options.ts'
+import type { ChangeSource, Collection, Fields, RecordId, StoredRecord, World } from './store.ts'
 
 export interface DriftStep extends DriftAmounts {
   resource: ListName
@@ -96,7 +93,7 @@ export class Drifter {
       return gone.length === 0 ? undefined : collection.restore(this.#chance.pick(gone), cause)
     }
     const records = collection.view.ordered('created')
-    const record = records.at(this.#chance.below(records.length))
+    const record = records[this.#chance.below(records.length)]
     if (record === undefined) return undefined
     if (kind === 'deletes') return collection.remove(record.id, cause)
     return collection.update({ id: record.id, fields: updates[step.resource](++this.#changes), cause })

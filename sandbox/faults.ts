@@ -1,4 +1,4 @@
-import type { Lag } from './store/replica.ts'
+import { Chance } from './data/random.ts'
 
 /**
  * When a fault applies; default: to every request. Requests are counted from 1 among those selected by the
@@ -26,6 +26,12 @@ export interface FaultWhen {
 /** Whether the write is done although the response does not say so. */
 interface Effect {
   effect?: 'none' | 'done'
+}
+
+/** How far a replica lags: seconds, or a number of changes (independent of the clock). */
+export interface Lag {
+  seconds?: number
+  changes?: number
 }
 
 /** The kinds of faults. All are plain JSON, so that another process can set them. */
@@ -112,3 +118,134 @@ export const faultKinds: readonly FaultKind['kind'][] = [
   'otherClient',
   'storeOtherwise',
 ]
+
+/** The facts about a request that a plan needs. */
+export interface FaultSubject {
+  /** `GET /customers/`, `PATCH /contacts/{id}/`. */
+  operation: string
+  id: string | undefined
+  body: unknown
+}
+
+interface Armed {
+  fault: Fault
+  seen: number
+  setAt: number
+  chance: Chance
+}
+
+/** The faults that apply to one request. */
+export class Struck {
+  readonly #faults: readonly Fault[]
+
+  constructor(faults: readonly Fault[]) {
+    this.#faults = faults
+  }
+
+  get kinds(): string[] {
+    return this.#faults.map((fault) => fault.kind)
+  }
+
+  /** The first fault of this kind. */
+  find<K extends FaultKind['kind']>(kind: K): FaultOf<K> | undefined {
+    return this.#faults.find((fault) => fault.kind === kind) as FaultOf<K> | undefined
+  }
+
+  all<K extends FaultKind['kind']>(kind: K): FaultOf<K>[] {
+    return this.#faults.filter((fault) => fault.kind === kind) as FaultOf<K>[]
+  }
+}
+
+const nothing = new Struck([])
+
+/** Decides which faults apply to a request; each fault has its own counter and random draws. */
+export class FaultPlan {
+  readonly #seed: number
+  readonly #nowMs: () => number
+  #armed: Armed[] = []
+  #set = 0
+
+  constructor(options: { seed: number; nowMs: () => number }) {
+    this.#seed = options.seed
+    this.#nowMs = options.nowMs
+  }
+
+  replace(faults: readonly Fault[]): void {
+    this.#armed = []
+    for (const fault of faults) this.add(fault)
+  }
+
+  add(fault: Fault): void {
+    const chance = new Chance(this.#seed, 5_000_000_029 + this.#set++)
+    this.#armed.push({ fault, seen: 0, setAt: this.#nowMs(), chance })
+  }
+
+  current(): Fault[] {
+    return this.#armed.map(({ fault }) => fault)
+  }
+
+  strike(subject: FaultSubject): Struck {
+    if (this.#armed.length === 0) return nothing
+    return new Struck(this.#armed.filter((armed) => this.#strikes(armed, subject)).map(({ fault }) => fault))
+  }
+
+  #strikes(armed: Armed, subject: FaultSubject): boolean {
+    const { fault } = armed
+    if (!selects(fault, subject)) return false
+    armed.seen++
+    if (fault.requests !== undefined && !fault.requests.includes(armed.seen)) return false
+    if (armed.seen < (fault.from ?? 1) || armed.seen > (fault.to ?? Infinity)) return false
+    const age = (this.#nowMs() - armed.setAt) / 1000
+    if (age > (fault.forSeconds ?? Infinity)) return false
+    return armed.chance.happens(fault.rate ?? 1)
+  }
+}
+
+function selects(fault: Fault, subject: FaultSubject): boolean {
+  const { on, ids, body } = fault
+  if (
+    on !== undefined &&
+    !(typeof on === 'string' ? on === subject.operation : on.includes(subject.operation))
+  )
+    return false
+  if (ids !== undefined && (subject.id === undefined || !ids.includes(subject.id))) return false
+  if (body === undefined) return true
+  const sent = subject.body
+  if (typeof sent !== 'object' || sent === null) return false
+  return Object.entries(body).every(
+    ([field, value]) => JSON.stringify((sent as Record<string, unknown>)[field]) === JSON.stringify(value),
+  )
+}
+
+/** A token bucket, initially full. */
+export class TokenBucket {
+  readonly #perSecond: number
+  readonly #size: number
+  readonly #nowMs: () => number
+  #tokens: number
+  #filledAt: number
+
+  constructor(options: { limit: FaultOf<'throttle'>; nowMs: () => number }) {
+    this.#perSecond = options.limit.perSecond
+    this.#size = options.limit.burst ?? Math.max(1, options.limit.perSecond)
+    this.#nowMs = options.nowMs
+    this.#tokens = this.#size
+    this.#filledAt = this.#nowMs()
+  }
+
+  /** Takes a token and returns 0, or returns the seconds until there is one. */
+  take(): number {
+    const now = this.#nowMs()
+    this.#tokens = Math.min(this.#size, this.#tokens + ((now - this.#filledAt) / 1000) * this.#perSecond)
+    this.#filledAt = now
+    if (this.#tokens < 1) return (1 - this.#tokens) / this.#perSecond
+    this.#tokens -= 1
+    return 0
+  }
+}
+
+/** The header's value, rounded up to whole seconds: a token is available after that time. */
+export function retryAfter(options: { seconds: number; form: 'seconds' | 'date'; nowMs: number }): string {
+  if (options.form === 'seconds') return String(Math.ceil(options.seconds))
+  return new Date(Math.ceil((options.nowMs + options.seconds * 1000) / 1000) * 1000).toUTCString()
+}

@@ -3,11 +3,7 @@ import { isDate, parseTimestamp } from './data/times.ts'
 import { attentionReasons, statuses } from './data/subscriptions.ts'
 import { numberText } from './exact-json.ts'
 import type { ListName } from './options.ts'
-import { lastParam } from './paging.ts'
-import type { Collection } from './store/collection.ts'
-import type { Term } from './store/record-view.ts'
-import type { Fields } from './store/stored-record.ts'
-import type { World } from './world.ts'
+import type { Collection, Fields, StoredRecord, Term, World } from './store.ts'
 
 /** A filter of interface section 4.2: how to parse its value, and what to compare in a record. */
 interface Filter {
@@ -91,6 +87,11 @@ const complaints: Partial<Record<Filter['kind'], string>> = {
   to: 'Enter a valid date/time.',
 }
 
+/** Django takes the last value of a repeated parameter. */
+export function lastParam(query: URLSearchParams, name: string): string | undefined {
+  return query.getAll(name).at(-1)
+}
+
 /** Parses a request's filters, or reports errors by parameter. Unknown parameters are silently ignored. */
 export function toTerms(options: {
   name: ListName
@@ -119,7 +120,7 @@ export function toTerms(options: {
 /** The customer of a linked subscription. */
 function customerOf(world: World, subscription: string): string {
   const record = world.subscriptions.get(subscription)
-  return record === undefined ? '' : String(world.subscriptions.source.fields(record).customer)
+  return record === undefined ? '' : String(world.subscriptions.fields(record).customer)
 }
 
 function toTerm(options: {
@@ -128,13 +129,13 @@ function toTerm(options: {
   value: string
   collection: Collection
 }): Term | undefined {
-  const { param, filter, value } = options
-  const { source } = options.collection
+  const { param, filter, value, collection } = options
   const key = `${param}=${value}`
+  const fieldsOf = (record: StoredRecord) => collection.fields(record)
   if (filter.kind === 'contains') {
     const part = value.toLowerCase()
-    const textOf = (held: unknown) => (typeof held === 'string' ? held.toLowerCase() : '')
-    return { key, holds: (record) => textOf(source.fields(record)[param]).includes(part) }
+    const textOf = (stored: unknown) => (typeof stored === 'string' ? stored.toLowerCase() : '')
+    return { key, holds: (record) => textOf(fieldsOf(record)[param]).includes(part) }
   }
   if (filter.kind === 'from' || filter.kind === 'to') {
     const bound = parseTimestamp(value)
@@ -145,11 +146,7 @@ function toTerm(options: {
   const wanted = toKey(filter.kind, value)
   if (wanted === undefined) return undefined
   const valuesOf = filter.valuesOf ?? ((fields: Fields) => [fields[param]])
-  const keysOf: NonNullable<Term['index']>['keysOf'] = (record) =>
-    valuesOf(source.fields(record)).flatMap((held) => toKey(filter.kind, held) ?? [])
-  return {
-    key,
-    holds: (record) => keysOf(record).includes(wanted),
-    index: { name: param, keysOf, key: wanted },
-  }
+  const holds = (record: StoredRecord) =>
+    valuesOf(fieldsOf(record)).some((stored) => toKey(filter.kind, stored) === wanted)
+  return { key, holds }
 }

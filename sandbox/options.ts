@@ -1,4 +1,3 @@
-import type { Ties } from './data/history.ts'
 import type { Fault } from './faults.ts'
 
 export const listNames = ['customers', 'subscriptions', 'plans', 'retentions'] as const
@@ -15,6 +14,14 @@ export const resourceNames = [
 export type ResourceName = (typeof resourceNames)[number]
 
 export type Mode = 'live' | 'test'
+
+/** Records with the same `created`. */
+export interface Ties {
+  /** The share of records with the `created` of the previous record. */
+  share?: number
+  /** Groups of exactly these sizes, spread evenly over the list. */
+  groups?: readonly number[]
+}
 
 /** What a list supports. */
 export interface ListManners {

@@ -1,12 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { type Answer, detail, errorAnswer, htmlPage, notFound } from './answer.ts'
 import type { RequestEntry } from './audit.ts'
-import type { Struck } from './fault-plan.ts'
-import type { FaultOf } from './faults.ts'
+import { type FaultOf, retryAfter, type Struck, TokenBucket } from './faults.ts'
+import type { Route } from './operations.ts'
 import type { Mode } from './options.ts'
-import type { Route } from './routes.ts'
 import type { Call, Service } from './service.ts'
-import { retryAfter, TokenBucket } from './throttle.ts'
 
 /** A request and its operation. */
 export interface Asked {

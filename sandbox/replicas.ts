@@ -1,8 +1,33 @@
-import type { Fault } from './faults.ts'
+import type { Fault, Lag } from './faults.ts'
 import { type ListName, listNames, type Mode } from './options.ts'
-import type { RecordView } from './store/record-view.ts'
-import { type Lag, Replica } from './store/replica.ts'
-import type { World } from './world.ts'
+import { type Change, type Collection, RecordView, type World } from './store.ts'
+
+/** A copy of a collection that receives every change later. */
+class Replica {
+  readonly #view: RecordView
+  readonly #waiting: { change: Change; at: number }[] = []
+  readonly #lag: Lag
+  readonly #now: () => number
+  /** Stops receiving changes. */
+  readonly close: () => void
+
+  constructor(options: { collection: Collection; lag: Lag; now: () => number }) {
+    this.#lag = options.lag
+    this.#now = options.now
+    this.#view = new RecordView([...options.collection.view.ordered('created')])
+    this.close = options.collection.onChange((change) => this.#waiting.push({ change, at: this.#now() }))
+  }
+
+  /** The state that the replica has reached by now. */
+  view(): RecordView {
+    const { seconds, changes = 0 } = this.#lag
+    const newest = seconds === undefined ? Infinity : this.#now() - seconds * 1_000_000
+    const due = this.#waiting.slice(0, Math.max(0, this.#waiting.length - changes))
+    const end = due.findIndex(({ at }) => at > newest)
+    for (const { change } of this.#waiting.splice(0, end < 0 ? due.length : end)) this.#view.put(change)
+    return this.#view
+  }
+}
 
 /** The replicas that faults use. They start when the fault is set, and lag from then on. */
 export class Replicas {

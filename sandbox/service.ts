@@ -1,15 +1,26 @@
 import { Audit } from './audit.ts'
-import { Clock } from './clock.ts'
-import { Chance } from './data/random.ts'
+import { customerGenerator } from './data/customers.ts'
+import { bareGenerator, cancellationGenerator, creditNoteGenerator } from './data/documents.ts'
+import { createHistory } from './data/history.ts'
+import { planGenerator } from './data/plans.ts'
+import { Chance, mix } from './data/random.ts'
+import { retentionGenerator } from './data/retentions.ts'
+import { subscriptionGenerator } from './data/subscriptions.ts'
+import { SECOND } from './data/times.ts'
 import { Drifter } from './drift.ts'
-import { FaultPlan, type Struck } from './fault-plan.ts'
-import { type Fault, faultKinds } from './faults.ts'
-import { Later } from './later.ts'
-import { type Mode, type SandboxOptions, type Settings, toSettings } from './options.ts'
+import { type Fault, FaultPlan, faultKinds, type Struck, type TokenBucket } from './faults.ts'
+import {
+  type ListName,
+  listNames,
+  type Mode,
+  type ResourceName,
+  resourceNames,
+  type SandboxOptions,
+  type Settings,
+  toSettings,
+} from './options.ts'
 import { Replicas } from './replicas.ts'
-import type { ChangeSource } from './store/collection.ts'
-import type { TokenBucket } from './throttle.ts'
-import { createWorld, type World } from './world.ts'
+import { type Change, type ChangeSource, Collection, type RecordGenerator, type World } from './store.ts'
 
 /** The state of the stand-in; `settings` and `tokens` may change while it serves. */
 export interface Service {
@@ -75,8 +86,8 @@ export function createService(options: SandboxOptions): Service {
   }
   setFaults(service, options.faults ?? [])
   if (settings.warm)
-    for (const { source, view } of Object.values(worlds.live))
-      for (const record of view.ordered('created').all()) source.json(record)
+    for (const collection of Object.values(worlds.live))
+      for (const record of collection.view.ordered('created')) collection.json(record)
   return service
 }
 
@@ -98,4 +109,101 @@ export function addFault(service: Service, fault: Fault): void {
 function known({ kind }: Fault): void {
   if (!faultKinds.includes(kind))
     throw new RangeError(`no such fault: ${kind}; there are ${faultKinds.join(', ')}`)
+}
+
+/** Decimals are raw JSON text; Django's own default is to write them as strings. */
+function writer(decimals: Settings['decimals']): (value: unknown) => string {
+  if (decimals === 'numbers') return JSON.stringify
+  const replace = (_key: string, value: unknown) => (JSON.isRawJSON(value) ? value.rawJSON : value)
+  return (value) => JSON.stringify(value, replace)
+}
+
+function generators(settings: Settings, mode: Mode, seed: number): Record<ResourceName, RecordGenerator> {
+  const testMode = mode === 'test'
+  const { needsAttention } = settings
+  const neighbours = settings.counts[mode]
+  return {
+    customers: customerGenerator({ seed, testMode }),
+    subscriptions: subscriptionGenerator({ seed, testMode, neighbours, needsAttention }),
+    plans: planGenerator({ seed }),
+    retentions: retentionGenerator({ seed, testMode }),
+    products: bareGenerator('prod'),
+    addons: bareGenerator('add'),
+    orders: bareGenerator('ord'),
+    creditnotes: creditNoteGenerator({ seed, testMode }),
+    cancellations: cancellationGenerator({ seed, testMode }),
+  }
+}
+
+function createWorld(options: {
+  settings: Settings
+  mode: Mode
+  now: () => number
+  tell: (mode: Mode, resource: ResourceName, change: Change) => number
+}): World {
+  const { settings, mode, now } = options
+  const write = writer(settings.decimals)
+  const isList = (name: ResourceName): name is ListName => (listNames as readonly string[]).includes(name)
+  const collections = resourceNames.map((name, number) => {
+    const seed = mix(settings.seed, number * 2 + (mode === 'test' ? 1 : 0))
+    const generator = generators(settings, mode, seed)[name]
+    // Group sizes are chosen for the live lists; those in test mode are small.
+    const ties = (mode === 'live' && isList(name) && settings.ties[name]) || {}
+    const records = createHistory({ count: settings.counts[mode][name], seed, ties, generator })
+    const tell = (change: Change) => options.tell(mode, name, change)
+    return [name, new Collection({ generator, seed, write, records, now, tell })] as const
+  })
+  return Object.fromEntries(collections) as World
+}
+
+/** The service's clock in microseconds: this machine's, shifted by a skew; strictly increasing. */
+class Clock {
+  readonly #skew: number
+  #last = 0
+
+  constructor(skewSeconds: number) {
+    this.#skew = skewSeconds * SECOND
+  }
+
+  /** Microseconds since 1970; every call returns a different value. */
+  now(): number {
+    const exact = Math.floor((performance.timeOrigin + performance.now()) * 1000) + this.#skew
+    this.#last = Math.max(this.#last + 1, exact)
+    return this.#last
+  }
+
+  nowMs(): number {
+    return this.now() / 1000
+  }
+}
+
+/** Schedules what happens some time after a request, answered or not. */
+class Later {
+  readonly #waiting = new Map<NodeJS.Timeout, () => void>()
+
+  schedule(seconds: number, act: () => void): void {
+    const timer = setTimeout(() => {
+      this.#waiting.delete(timer)
+      act()
+    }, seconds * 1000)
+    this.#waiting.set(timer, act)
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Runs everything now, in the order in which it was scheduled. */
+  landAll(): void {
+    for (const [timer, act] of this.#waiting) {
+      clearTimeout(timer)
+      this.#waiting.delete(timer)
+      act()
+    }
+  }
+
+  close(): void {
+    for (const timer of this.#waiting.keys()) clearTimeout(timer)
+    this.#waiting.clear()
+  }
 }

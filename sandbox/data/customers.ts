@@ -1,9 +1,7 @@
-import type { Generator } from '../store/record-source.ts'
-import { awkwardNames, notes, phones, plainNames, streets } from './awkward-texts.ts'
-import { drawAmount } from './decimals.ts'
-import { textId } from './identifiers.ts'
+import type { RecordGenerator } from '../store.ts'
 import { Chance } from './random.ts'
 import { toTimestamp } from './times.ts'
+import { awkwardNames, drawAmount, notes, phones, plainNames, streets, textId } from './values.ts'
 
 export const countries = [
   { id: 'CL', name: 'Chile', code: '+56', has_regulation: true, currencies: ['CLP', 'CLF'] },
@@ -17,7 +15,7 @@ const states = [
 ]
 const currencies = ['CLP', 'COP', 'MXN']
 
-export function customerGenerator(options: { seed: number; testMode: boolean }): Generator {
+export function customerGenerator(options: { seed: number; testMode: boolean }): RecordGenerator {
   const { seed, testMode } = options
   return {
     idOf: (index) => textId('cus', index),

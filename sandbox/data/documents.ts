@@ -1,9 +1,7 @@
-import type { Generator } from '../store/record-source.ts'
-import { notes } from './awkward-texts.ts'
-import { decimal, drawAmount } from './decimals.ts'
-import { textId } from './identifiers.ts'
+import type { RecordGenerator } from '../store.ts'
 import { Chance } from './random.ts'
 import { toDate, toTimestamp } from './times.ts'
+import { decimal, drawAmount, notes, textId } from './values.ts'
 
 interface DocumentOptions {
   seed: number
@@ -16,7 +14,7 @@ const stamped = (created: number, updated: number) => ({
   updated: toTimestamp(updated),
 })
 
-export function creditNoteGenerator({ seed, testMode }: DocumentOptions): Generator {
+export function creditNoteGenerator({ seed, testMode }: DocumentOptions): RecordGenerator {
   return {
     idOf: (index) => 501 + index,
     own: ({ index, id, created, updated }) => ({
@@ -53,7 +51,7 @@ export function creditNoteGenerator({ seed, testMode }: DocumentOptions): Genera
   }
 }
 
-export function cancellationGenerator({ seed, testMode }: DocumentOptions): Generator {
+export function cancellationGenerator({ seed, testMode }: DocumentOptions): RecordGenerator {
   return {
     idOf: (index) => 301 + index,
     own: ({ index, id, created, updated }) => ({
@@ -82,7 +80,7 @@ export function cancellationGenerator({ seed, testMode }: DocumentOptions): Gene
  * Generates records without fields of their own: the interface shows only an order's id in its path, and
  * products and addons only as sent.
  */
-export function bareGenerator(prefix: string): Generator {
+export function bareGenerator(prefix: string): RecordGenerator {
   return {
     idOf: (index) => textId(prefix, index),
     own: ({ id, created, updated }) => ({

@@ -1,15 +1,7 @@
-import type { RecordSource } from '../store/record-source.ts'
-import type { StoredRecord } from '../store/stored-record.ts'
+import type { Ties } from '../options.ts'
+import type { RecordGenerator, StoredRecord } from '../store.ts'
 import { Chance } from './random.ts'
 import { DAY, SECOND } from './times.ts'
-
-/** Records with the same `created`. */
-export interface Ties {
-  /** The share of records with the `created` of the previous record. */
-  share?: number
-  /** Groups of exactly these sizes, spread evenly over the list. */
-  groups?: readonly number[]
-}
 
 /**
  * Fixed, so that the same seed gives the same data on any day; seven years contain fourteen clock changes.
@@ -22,9 +14,9 @@ export function createHistory(options: {
   count: number
   seed: number
   ties: Ties
-  source: RecordSource
+  generator: RecordGenerator
 }): StoredRecord[] {
-  const { count, source } = options
+  const { count, generator } = options
   const chance = new Chance(options.seed, 4_000_000_007)
   const tied = placesOfGroups(count, options.ties.groups ?? [])
   const step = SPAN / Math.max(1, count)
@@ -36,8 +28,8 @@ export function createHistory(options: {
     if (!same || index === 0) created = draw(chance, created, FIRST + index * step, step)
     const touched = chance.happens(0.4)
     const updated = touched ? created + Math.floor(chance.fraction() * 30 * DAY) : created
-    const id = source.generator.idOf(index)
-    records.push({ id, created, updated, tie: index, entered: 0, index, changed: undefined, json: undefined })
+    const id = generator.idOf(index)
+    records.push({ id, created, updated, index, entered: 0, fields: undefined, json: undefined })
   }
   return records
 }

@@ -1,12 +1,10 @@
-import type { Generator } from '../store/record-source.ts'
-import { notes } from './awkward-texts.ts'
-import { decimal, drawAmount } from './decimals.ts'
-import { textId } from './identifiers.ts'
+import type { RecordGenerator } from '../store.ts'
 import { Chance } from './random.ts'
 import { toTimestamp } from './times.ts'
+import { decimal, drawAmount, notes, textId } from './values.ts'
 
 /** Plans have no `test_mode`: the interface documents none. */
-export function planGenerator(options: { seed: number }): Generator {
+export function planGenerator(options: { seed: number }): RecordGenerator {
   const { seed } = options
   return {
     idOf: (index) => textId('plan', index),

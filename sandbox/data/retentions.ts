@@ -1,14 +1,12 @@
-import type { Generator } from '../store/record-source.ts'
-import { notes, plainNames } from './awkward-texts.ts'
-import { decimal, drawAmount } from './decimals.ts'
-import { textId } from './identifiers.ts'
+import type { RecordGenerator } from '../store.ts'
 import { Chance } from './random.ts'
 import { toDate, toTimestamp } from './times.ts'
+import { decimal, drawAmount, notes, plainNames, textId } from './values.ts'
 
 /** Ids are integers, as in tables with a serial key. */
 const FIRST_ID = 1001
 
-export function retentionGenerator(options: { seed: number; testMode: boolean }): Generator {
+export function retentionGenerator(options: { seed: number; testMode: boolean }): RecordGenerator {
   const { seed, testMode } = options
   return {
     idOf: (index) => FIRST_ID + index,

@@ -1,9 +1,7 @@
-import type { Generator } from '../store/record-source.ts'
-import { notes } from './awkward-texts.ts'
-import { decimal } from './decimals.ts'
-import { textId } from './identifiers.ts'
+import type { RecordGenerator } from '../store.ts'
 import { Chance } from './random.ts'
 import { DAY, toDate, toTimestamp } from './times.ts'
+import { decimal, notes, textId } from './values.ts'
 
 export const statuses = ['active', 'paused', 'cancelled', 'finalized', 'needs_attention']
 export const attentionReasons = [
@@ -27,7 +25,7 @@ export function subscriptionGenerator(options: {
   neighbours: Neighbours
   /** The share in `needs_attention`. */
   needsAttention: number
-}): Generator {
+}): RecordGenerator {
   const { seed, testMode, neighbours, needsAttention } = options
   return {
     idOf: (index) => textId('sub', index),

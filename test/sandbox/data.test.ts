@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { multiply } from '../../sandbox/data/decimals.ts'
+import { multiply } from '../../sandbox/data/values.ts'
 import { parseTimestamp, toTimestamp } from '../../sandbox/data/times.ts'
 import type { SandboxOptions } from '../../sandbox/options.ts'
 import { start } from './client.ts'

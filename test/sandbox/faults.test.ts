@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { retryAfter, TokenBucket } from '../../sandbox/throttle.ts'
-import type { Fault } from '../../sandbox/faults.ts'
+import { type Fault, retryAfter, TokenBucket } from '../../sandbox/faults.ts'
 import { retention, type Row, start } from './client.ts'
 
 const CUSTOMERS = 'GET /customers/'

@@ -1,12 +1,9 @@
-import { type Answer, detail, json } from '../answer.ts'
-import { toTerms } from '../filters.ts'
-import type { ListName } from '../options.ts'
-import { lastParam, pageLink, pageOf, pageSizeOf } from '../paging.ts'
-import type { Call } from '../service.ts'
-import type { OrderField } from '../store/ordered-list.ts'
-import type { RecordView, Term } from '../store/record-view.ts'
-import type { StoredRecord } from '../store/stored-record.ts'
-import { cutWindow } from '../store/window.ts'
+import { type Answer, detail, json } from './answer.ts'
+import type { Chance } from './data/random.ts'
+import { lastParam, toTerms } from './filters.ts'
+import type { ListName } from './options.ts'
+import type { Call } from './service.ts'
+import type { OrderField, RecordView, StoredRecord, Term } from './store.ts'
 
 /** A page of a list (interface section 4.1). */
 export function listPage(name: ListName, call: Call): Answer {
@@ -47,8 +44,8 @@ function orderingOf(name: ListName, call: Call): { field: OrderField; descending
 function hidingTerms(name: ListName, call: Call): Term[] {
   const hidden = call.struck.all('hide').flatMap(({ statuses }) => statuses)
   if (hidden.length === 0 || call.query.has('status')) return []
-  const { source } = call.world[name]
-  const holds = (record: StoredRecord) => !hidden.includes(String(source.fields(record).status))
+  const collection = call.world[name]
+  const holds = (record: StoredRecord) => !hidden.includes(String(collection.fields(record).status))
   return [{ key: `hide ${hidden.join()}`, holds }]
 }
 
@@ -84,12 +81,12 @@ function linksOf(options: { call: Call; page: number; pages: number }) {
 }
 
 function toJson(name: ListName, call: Call, rows: readonly StoredRecord[]): Buffer[] {
-  const { source } = call.world[name]
-  const records = rows.map((record) => source.json(record))
+  const collection = call.world[name]
+  const records = rows.map((record) => collection.json(record))
   for (const { field, value, records: wrong } of call.struck.all('wrongType')) {
     for (let count = 0; count < (wrong ?? 1) && rows.length > 0; count++) {
       const place = call.service.chance.below(rows.length)
-      records[place] = source.jsonWith(rows[place] as StoredRecord, { [field]: value })
+      records[place] = collection.jsonWith(rows[place] as StoredRecord, { [field]: value })
     }
   }
   return records
@@ -117,4 +114,90 @@ function toEnvelope(options: {
   }
   END.copy(page, place)
   return page
+}
+
+/**
+ * The records at indexes `from` to `to` of an ascending list, read forward or backward. With `chance`,
+ * records with equal keys change places at each call, as in a database without a complete ordering.
+ */
+export function cutWindow(options: {
+  records: readonly StoredRecord[]
+  field: OrderField
+  descending: boolean
+  from: number
+  to: number
+  chance: Chance | undefined
+}): StoredRecord[] {
+  const { records, field, descending, chance } = options
+  const end = Math.min(options.to, records.length)
+  const first = descending ? records.length - end : options.from
+  const last = descending ? records.length - options.from : end
+  if (first >= last) return []
+  const window =
+    chance === undefined ? records.slice(first, last) : shuffled({ records, field, first, last, chance })
+  return descending ? window.toReversed() : window
+}
+
+function shuffled(options: {
+  records: readonly StoredRecord[]
+  field: OrderField
+  first: number
+  last: number
+  chance: Chance
+}): StoredRecord[] {
+  const { records, field, first, last, chance } = options
+  const key = (place: number) => records[place]?.[field]
+  let from = first
+  let to = last
+  // Ties that span a border are shuffled as a whole, so records cross the border.
+  while (from > 0 && key(from - 1) === key(first)) from--
+  while (to < records.length && key(to) === key(last - 1)) to++
+  const wide = records.slice(from, to)
+  for (let start = 0; start < wide.length;) {
+    let end = start + 1
+    while (end < wide.length && wide[end]?.[field] === wide[start]?.[field]) end++
+    if (end - start > 1) chance.shuffle(wide, start, end)
+    start = end
+  }
+  return wide.slice(first - from, last - from)
+}
+
+const DEFAULT_SIZE = 20
+const MOST = 100
+
+/**
+ * The page size as Django REST framework reads it: anything but a positive number means the default, too
+ * large a size the maximum.
+ */
+export function pageSizeOf(
+  query: URLSearchParams,
+  limit: { cap: number; fixed?: boolean } | undefined,
+): number {
+  if (limit?.fixed === true) return limit.cap
+  const asked = lastParam(query, 'page_size') ?? ''
+  const size = /^\d+$/.test(asked) && Number(asked) > 0 ? Number(asked) : DEFAULT_SIZE
+  return Math.min(size, MOST, limit?.cap ?? MOST)
+}
+
+/** The requested page; undefined if it does not exist. Page 1 of an empty list exists. */
+export function pageOf(query: URLSearchParams, pages: number): number | undefined {
+  const asked = lastParam(query, 'page') ?? '1'
+  if (asked === 'last') return pages
+  const page = /^\d+$/.test(asked) ? Number(asked) : 0
+  return page >= 1 && page <= pages ? page : undefined
+}
+
+/** The absolute address of another page: sorted parameters, and no `page` for the first one. */
+export function pageLink(options: {
+  base: string
+  path: string
+  query: URLSearchParams
+  page: number
+}): string {
+  const query = new URLSearchParams(options.query)
+  query.delete('page')
+  if (options.page > 1) query.set('page', String(options.page))
+  query.sort()
+  const params = query.toString()
+  return `${options.base}${options.path}${params === '' ? '' : `?${params}`}`
 }
