@@ -4,9 +4,8 @@ import { allResources } from '../core/billing/resources/lists.ts'
 import { toTables } from '../core/tables/privacy.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
-import { evidenceBlocks } from './evidence.ts'
 import { importBlocks } from './import-pages.ts'
-import { roomTable } from './room-table.ts'
+import { rooms } from '../oxlint.config.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
@@ -16,7 +15,6 @@ export function generatedPages(): { path: string; text: string }[] {
     { path: here('tables.md'), text: tablesPage() },
     { path: here('configuration.md'), text: describeSettings() },
     { path: here('dbt/sources.yml'), text: dbtSources() },
-    filledPage(here('evidence.md')),
     filledPage(here('guarantees.md')),
     filledPage(here('imports.md')),
     filledPage(here('architecture.md')),
@@ -25,7 +23,6 @@ export function generatedPages(): { path: string; text: string }[] {
 
 const blocks: Readonly<Record<string, () => string>> = {
   ...importBlocks,
-  ...evidenceBlocks,
   rooms: roomTable,
 }
 
@@ -64,4 +61,15 @@ In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apa
 
 ${sections.join('\n\n')}
 `
+}
+
+const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
+
+/** The arrows between the rooms, from the data that the linter enforces. */
+function roomTable(): string {
+  const rows = Object.entries(rooms).map(([room, { values = [], types = [] }]) => {
+    const arrows = [values.length > 0 ? list(values) : '', types.length > 0 ? `types of ${list(types)}` : '']
+    return `| \`${room}\` | ${arrows.filter(Boolean).join('; ') || 'nothing of ours'} |`
+  })
+  return ['| room | may import |', '| --- | --- |', ...rows].join('\n')
 }

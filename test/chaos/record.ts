@@ -21,7 +21,7 @@ const partSchema = z.strictObject({
 })
 export type PlayedPart = z.infer<typeof partSchema>
 
-/** The totals of one `npm run chaos -- --json FILE`; docs/evidence.md prints those in docs/evidence/. */
+/** The totals of one `npm run chaos -- --json FILE`. */
 export const recordSchema = z.strictObject({
   command: z.string(),
   /** When it began. */
@@ -30,13 +30,13 @@ export const recordSchema = z.strictObject({
   machine: z.string(),
   parts: z.array(partSchema),
 })
-export type ChaosRecord = z.infer<typeof recordSchema>
+type ChaosRecord = z.infer<typeof recordSchema>
 
 /** The folders of what is played with. */
-export const played = ['activities', 'core', 'worker', 'workflows']
+const played = ['activities', 'core', 'worker', 'workflows']
 
 /** Asks git; throws where it can't say. */
-export const git = (...args: readonly string[]): string =>
+const git = (...args: readonly string[]): string =>
   execFileSync('git', args, {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     encoding: 'utf8',
