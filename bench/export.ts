@@ -1,28 +1,23 @@
 // npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
 // [--rate 1000] [--runs 3] [--bare no] [--parallel 4] [--fleet]
+// npm run bench:workers -- [--workers 1,2,4] [and the same options]
 //
-// Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole
-// export (workflow start to published manifest, on a real server) in one run, against one serving process.
-// With a latency, the requests per second are compared with as many bare loops of the connector's own client
-// as requests may be in flight. `--fleet`: compares with a fleet of one worker, whose state is on PostgreSQL and whose files
-// are in a bucket.
-import { Client, Connection } from '@temporalio/client'
+// Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole export (workflow
+// start to published manifest, on a real server) in one run, against one serving process. Every export to csv is verified.
+// `--fleet`: compares with a fleet of one worker, whose state is on PostgreSQL and whose files are in a bucket.
+// `--workers`: measures fleets of so many workers instead, with that many requests in flight for each.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { verifyExport, verifyStoredExport } from '../core/destinations/files/verify.ts'
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
-import { findBinary } from '../scripts/dev-server/find-binary.ts'
-import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
-import type { exportData } from '../workflows/export-run.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
-import { readPlaces } from '../worker/settings/settings.ts'
 import { openFiles } from '../worker/files.ts'
-import { connectorArgs, connectorEnv, endProcess, startNode, usageOf } from './children.ts'
-import { startBucket } from './metered-bucket.ts'
-import { readOptions } from './options.ts'
+import { readPlaces } from '../worker/settings/settings.ts'
+import type { exportData } from '../workflows/export-run.ts'
+import { readOptions, startFleet, startService, startWorkers } from './world.ts'
 
 const values = readOptions(import.meta.filename, {
   customers: { type: 'string', default: '100000' },
@@ -34,177 +29,115 @@ const values = readOptions(import.meta.filename, {
   to: { type: 'string', default: 'csv' },
   parallel: { type: 'string' },
   fleet: { type: 'boolean', default: false },
+  workers: { type: 'string' },
 })
-const toOther = destinationNames.find((name) => name === values.to)
-if (toOther === undefined) {
+const destination = destinationNames.find((name) => name === values.to)
+if (destination === undefined) {
   console.error(`--to is one of ${destinationNames.join(', ')}.`)
   process.exit(2)
 }
-const parallel = values.parallel === undefined ? {} : { parallel: Number(values.parallel) }
-
-const here = (name: string) => join(import.meta.dirname, name)
 const folder = await mkdtemp(join(tmpdir(), 'bench-'))
 await using closing = new AsyncDisposableStack()
 closing.defer(() => rm(folder, { recursive: true }))
-
-const service = await startNode({
-  args: ['--max-old-space-size=8000', here('serve.ts'), values.customers, values.latency],
-  until: 'http',
-  from: 'stdout',
+const service = await startService(closing, {
+  folder,
+  counts: { customers: Number(values.customers) },
+  latency: Number(values.latency),
+  audit: 'none',
 })
-closing.defer(() => endProcess(service.child))
-
-const warehouse = values.to === 'postgres' ? await startPostgres() : undefined
-if (warehouse !== undefined) closing.defer(() => warehouse.close())
-const fleet = values.fleet ? { postgres: await startPostgres(), bucket: await startBucket() } : undefined
-closing.defer(async () => {
-  await fleet?.postgres.close()
-  await fleet?.bucket.close()
-})
+const warehouse = destination === 'postgres' ? await startPostgres() : undefined
+closing.defer(() => warehouse?.close())
+const placesOf = values.fleet || values.workers !== undefined ? await startFleet(closing) : undefined
 
 interface Measured {
   records: number
   seconds: number
   cpuSeconds: number
-  peakMb: number
+  peakMb: number | number[]
+  /** Known of an export to csv. */
   requests?: number
-  /** Seconds from the first step of the read to the end of the read. */
-  reading?: number
   /** Seconds from the end of the read to the end of publishing. */
   publishing?: number
+  /** Of the longest history. */
+  events?: number
 }
-
-const runNode = async (...args: string[]): Promise<unknown> =>
-  JSON.parse((await promisify(execFile)(process.execPath, args)).stdout)
 
 async function bareLoop(): Promise<Measured> {
   const out = await mkdtemp(join(folder, 'bare-'))
-  const measured = (await runNode(here('bare-loop.ts'), service.line, out)) as Measured
+  const args = [join(import.meta.dirname, 'bare-loop.ts'), service, out]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
   await rm(out, { recursive: true })
-  return measured
+  return JSON.parse(stdout) as Measured
 }
 
-/** The requests per second of bare loops of the connector's own client, for the pages of the list. */
-async function clientLoops(): Promise<number> {
-  const pages = Math.ceil(Number(values.customers) / 100)
-  const loops = [here('client-loops.ts'), service.line, `${pages}`, values.concurrency, values.rate]
-  const { requests, seconds } = (await runNode(...loops)) as { requests: number; seconds: number }
-  return requests / seconds
-}
-
-/** The settings of a worker whose files and state are not in its data folder. */
-const sharedPlaces = async ({ postgres, bucket }: NonNullable<typeof fleet>, name: string) => ({
-  CONNECTOR_STATE_URL: await postgres.createDatabase(),
-  CONNECTOR_FILES_URL: `s3://exports/${name}`,
-  ...bucket.environment,
-})
-
-async function wholeExport(to: DestinationName, shared?: typeof fleet): Promise<Measured> {
+async function wholeExport(to: DestinationName, fleetOf = 0): Promise<Measured> {
+  await using ending = new AsyncDisposableStack()
   const dataDir = await mkdtemp(join(folder, 'export-'))
-  const { env } = process
-  const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
-  const server = await startDevServer({ dataDir, binary, ui: false })
-  const places = shared && (await sharedPlaces(shared, basename(dataDir)))
-  const worker = await startNode({
-    args: [...(await connectorArgs()), 'worker'],
-    env: {
-      ...(await connectorEnv()),
-      ...places,
-      BILLING_BASE_URL: service.line,
-      BILLING_TOKEN: 'bench',
-      BILLING_WORKSPACE: 'acc_bench',
-      BILLING_REQUESTS_PER_SECOND: values.rate,
-      BILLING_CONCURRENCY: values.concurrency,
-      CONNECTOR_DATA_DIR: dataDir,
-      WAREHOUSE_URL: (await warehouse?.createDatabase()) ?? '',
-      TEMPORAL_ADDRESS: server.address,
-    },
-    until: 'listening',
-    from: 'stderr',
+  ending.defer(() => rm(dataDir, { recursive: true }))
+  const places = fleetOf > 0 ? await placesOf?.(`${fleetOf}-${Date.now()}`) : undefined
+  const { client, cpuSeconds, peakMb } = await startWorkers(ending, {
+    dataDir,
+    service,
+    rate: values.rate,
+    concurrency: values.concurrency,
+    workers: Math.max(1, fleetOf),
+    env: { ...places, WAREHOUSE_URL: (await warehouse?.createDatabase()) ?? '' },
   })
-  const connection = await Connection.connect({ address: server.address })
-  try {
-    const client = new Client({ connection })
-    const before = usageOf(worker.child.pid ?? 0)
-    const started = performance.now()
-    const report = await client.workflow.execute<typeof exportData>('exportData', {
-      workflowId: 'export-bench',
-      taskQueue: 'billing-acc_bench',
-      args: [{ resources: ['customers'], to: [to], ...parallel }],
-    })
-    const seconds = (performance.now() - started) / 1000
-    const phases = await phaseSeconds(client, 'export-bench/customers')
-    const after = usageOf(worker.child.pid ?? 0)
-    const result = report.exports[0]
-    if (report.verdict !== 'proven' || result === undefined || !('published' in result))
-      throw new Error(report.summary)
-    const { records, where } = result.published[0]!
-    const files = places && openFiles(readPlaces({ env: places, cwd: dataDir }))
-    const verify = () =>
-      files === undefined ? verifyExport(where) : verifyStoredExport(files, files.pathOf(where) ?? '')
-    const { problems, manifest } = to === 'csv' ? await verify() : { problems: [], manifest: undefined }
-    if (problems.length > 0) throw new Error(problems.join('\n'))
-    const cpuSeconds = after.cpuSeconds - before.cpuSeconds
-    return {
-      records,
-      seconds,
-      cpuSeconds,
-      peakMb: after.peakMb,
-      ...phases,
-      ...(manifest !== undefined && { requests: manifest.requests }),
-    }
-  } finally {
-    await connection.close()
-    await endProcess(worker.child)
-    await server.stop()
-    await rm(dataDir, { recursive: true })
-  }
-}
-
-/** How long a run read and published, in seconds by Temporal's clock: its last activity publishes. */
-async function phaseSeconds(client: Client, workflowId: string) {
-  const events = (await client.workflow.getHandle(workflowId).fetchHistory()).events ?? []
+  const cpuBefore = cpuSeconds()
+  const started = performance.now()
+  const report = await client.workflow.execute<typeof exportData>('exportData', {
+    workflowId: 'export-bench',
+    taskQueue: 'billing-acc_bench',
+    args: [
+      { resources: ['customers'], to: [to], ...(values.parallel && { parallel: Number(values.parallel) }) },
+    ],
+  })
+  const seconds = (performance.now() - started) / 1000
+  const cost = { seconds, cpuSeconds: cpuSeconds() - cpuBefore, peakMb: peakMb() }
+  const result = report.exports[0]
+  if (report.verdict !== 'proven' || result === undefined || !('published' in result))
+    throw new Error(report.summary)
+  const { records, where } = result.published[0]!
+  const handle = client.workflow.getHandle('export-bench')
+  const events = (await handle.fetchHistory()).events ?? []
   const at = (event: (typeof events)[number] | undefined) =>
     Number(event?.eventTime?.seconds) + Number(event?.eventTime?.nanos) / 1e9
-  const scheduled = events.filter((event) => event.activityTaskScheduledEventAttributes)
-  const ended = events.findLast((event) => event.activityTaskCompletedEventAttributes)
-  const publishingAt = at(scheduled.at(-1))
-  return { reading: publishingAt - at(scheduled[0]), publishing: at(ended) - publishingAt }
+  const begun = events.find(
+    ({ activityTaskScheduledEventAttributes: scheduled }) =>
+      scheduled?.activityType?.name === 'publishExport',
+  )
+  const ended = events.find(
+    ({ activityTaskCompletedEventAttributes: completed }) =>
+      completed && String(completed.scheduledEventId) === String(begun?.eventId),
+  )
+  const measured = { records, ...cost, publishing: at(ended) - at(begun), events: events.length }
+  if (to !== 'csv') return measured
+  const files = places && openFiles(readPlaces({ env: places, cwd: dataDir }))
+  const { problems, manifest } = await (files === undefined
+    ? verifyExport(where)
+    : verifyStoredExport(files, files.pathOf(where) ?? ''))
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  return { ...measured, ...(manifest && { requests: manifest.requests }) }
 }
 
-const show = (name: string, one: Measured) =>
-  console.log(
-    [
-      name.padEnd(6),
-      `${one.records} records`,
-      `${one.seconds.toFixed(2)} s`,
-      `${Math.round(one.records / one.seconds)} records/s`,
-      `${one.cpuSeconds.toFixed(2)} CPU-s`,
-      `${Math.round(one.peakMb)} MB`,
-      ...(one.publishing === undefined ? [] : [`publishing ${one.publishing.toFixed(2)} s`]),
-      ...(one.requests === undefined
-        ? []
-        : [`${one.requests} requests, ${(one.requests / one.seconds).toFixed(0)}/s`]),
-    ].join('  '),
-  )
-
-console.log(`${values.customers} customers, latency ${values.latency} ms, concurrency ${values.concurrency}`)
-for (let run = 1; run <= Number(values.runs); run += 1) {
-  const bare = values.bare === 'yes' ? await bareLoop() : undefined
-  if (bare !== undefined) show('bare', bare)
-  const csv = await wholeExport('csv')
-  show('csv', csv)
-  if (bare !== undefined) showRatio('csv to bare', csv, bare)
-  if (fleet !== undefined) {
-    const one = await wholeExport('csv', fleet)
-    show('fleet', one)
-    showRatio('fleet to embedded', one, csv)
-  }
-  if (Number(values.latency) > 0) showRequests(csv, await clientLoops())
-  if (toOther === 'csv') continue
-  const other = await wholeExport(toOther)
-  show(toOther, other)
-  showRatio(`${toOther} to csv`, other, csv)
+function show(name: string, one: Measured): void {
+  const { records, seconds, requests } = one
+  const figures = [
+    name.padEnd(9),
+    `${records} records`,
+    `${seconds.toFixed(2)} s`,
+    `${Math.round(records / seconds)} records/s`,
+    `${one.cpuSeconds.toFixed(2)} CPU-s`,
+    `${[one.peakMb].flat().map(Math.round).join(', ')} MB`,
+  ]
+  if (one.publishing !== undefined) figures.push(`publishing ${one.publishing.toFixed(2)} s`)
+  if (one.events !== undefined) figures.push(`${one.events} events`)
+  if (requests !== undefined)
+    figures.push(
+      `${requests} requests, ${(requests / seconds).toFixed(0)}/s`,
+      `${((100 * requests) / records).toFixed(3)} a page`,
+    )
+  console.log(figures.join('  '))
 }
 
 function showRatio(name: string, one: Measured, other: Measured): void {
@@ -212,9 +145,32 @@ function showRatio(name: string, one: Measured, other: Measured): void {
   console.log(`${name}: speed ${speed.toFixed(2)}, CPU ${(one.cpuSeconds / other.cpuSeconds).toFixed(2)}`)
 }
 
-function showRequests({ requests = NaN, seconds, reading = NaN }: Measured, loops: number): void {
-  const share = (time: number) => (requests / time / loops).toFixed(2)
-  console.log(
-    `${values.concurrency} loops of the client: ${loops.toFixed(0)} requests/s; csv to them: ${share(seconds)} overall, ${share(reading)} while it reads`,
-  )
+console.log(`${values.customers} customers, latency ${values.latency} ms, concurrency ${values.concurrency}`)
+if (values.workers === undefined)
+  for (let run = 1; run <= Number(values.runs); run++) await compare(destination)
+else {
+  let first: Measured | undefined
+  for (const workers of values.workers.split(',').map(Number)) {
+    const one = await wholeExport(destination, workers)
+    show(`${workers} workers`, one)
+    if (first !== undefined) showRatio(`${workers} workers to the first`, one, first)
+    first ??= one
+  }
+}
+
+async function compare(to: DestinationName): Promise<void> {
+  const bare = values.bare === 'yes' ? await bareLoop() : undefined
+  if (bare !== undefined) show('bare', bare)
+  const csv = await wholeExport('csv')
+  show('csv', csv)
+  if (bare !== undefined) showRatio('csv to bare', csv, bare)
+  if (values.fleet) {
+    const fleet = await wholeExport('csv', 1)
+    show('fleet', fleet)
+    showRatio('fleet to embedded', fleet, csv)
+  }
+  if (to === 'csv') return
+  const other = await wholeExport(to)
+  show(to, other)
+  showRatio(`${to} to csv`, other, csv)
 }

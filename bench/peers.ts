@@ -11,8 +11,7 @@ import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { connectorArgs, endProcess, startNode } from './children.ts'
-import { readOptions } from './options.ts'
+import { askControl, connectorCommand, readOptions, startService } from './world.ts'
 
 const run = promisify(execFile)
 const values = readOptions(import.meta.filename, {
@@ -41,7 +40,7 @@ const contestants: Contestant[] = [
     name: 'connector',
     command: async () => [
       process.execPath,
-      ...(await connectorArgs()),
+      ...(await connectorCommand()).args,
       'export',
       'customers',
       '--local',
@@ -140,26 +139,16 @@ async function exportWith(contestant: Contestant, url: string): Promise<Cost & {
   return { ...cost, records }
 }
 
-const startService = (...options: string[]) =>
-  startNode({
-    args: ['--max-old-space-size=8000', here('serve.ts'), ...options],
-    until: 'http',
-    from: 'stdout',
-  })
-
-async function ask<T>(url: string, method: string, options: object | string): Promise<T> {
-  const body = typeof options === 'string' ? options : JSON.stringify(options)
-  const response = await fetch(`${url}/_sandbox/${method}`, { method: 'POST', body })
-  if (!response.ok) throw new Error(`${method}: ${await response.text()}`)
-  const text = await response.text()
-  return (text === '' ? undefined : JSON.parse(text)) as T
-}
+/** Starts a service with so many customers, which ends with the stack. */
+const serve = (ending: AsyncDisposableStack, customers: string) =>
+  startService(ending, { folder, counts: { customers: Number(customers) }, audit: 'none' })
 
 console.log(`\nA quiet list of ${values.customers} customers, no latency:`)
 {
-  const service = await startService(values.customers, '0')
+  await using ending = new AsyncDisposableStack()
+  const url = await serve(ending, values.customers)
   for (const contestant of contestants) {
-    const { records, seconds, cpuSeconds, peakMb } = await exportWith(contestant, service.line)
+    const { records, seconds, cpuSeconds, peakMb } = await exportWith(contestant, url)
     const count = records.length
     if (count !== Number(values.customers)) throw new Error(`${contestant.name} exported ${count}`)
     console.log(
@@ -172,7 +161,6 @@ console.log(`\nA quiet list of ${values.customers} customers, no latency:`)
       ].join('  '),
     )
   }
-  await endProcess(service.child)
 }
 
 /** Values that are easily changed on the way. */
@@ -187,24 +175,21 @@ const delicate = {
 
 console.log(`\nA list of ${values.moving} customers; each request deletes, inserts and updates one:`)
 for (const contestant of contestants) {
-  const service = await startService(values.moving, '0')
-  const url = service.line
+  await using ending = new AsyncDisposableStack()
+  const url = await serve(ending, values.moving)
   const { sales, ...plain } = delicate
   // As text, because a number in JavaScript would lose its digits here already.
   const fields = JSON.stringify({ name: 'Delicate', ...plain }).replace(
     /}$/,
     `,"status":"active","contacts":[],"aggregations":{"sales":${sales},"balance":0.10}}`,
   )
-  const id = await ask<string>(url, 'insert', `{"resource":"customers","fields":${fields}}`)
-  const since = await ask<number>(url, 'mark', {})
+  const [id] = await askControl(url, 'insert', `{"resource":"customers","fields":${fields}}`)
+  const [since] = await askControl(url, 'mark')
   const perRequest = { deletes: 1, inserts: 1, updates: 1 }
-  await ask(url, 'setDrift', { drift: { customers: { perRequest } } })
+  await askControl(url, 'setDrift', { drift: { customers: { perRequest } } })
   const { records } = await exportWith(contestant, url)
-  const throughout = await ask<string[]>(url, 'ids', {
-    resource: 'customers',
-    since,
-    until: await ask<number>(url, 'mark', {}),
-  })
+  const [until] = await askControl(url, 'mark')
+  const [throughout] = (await askControl(url, 'ids', { resource: 'customers', since, until })) as [string[]]
   const times = new Map<string, number>()
   for (const { id: one } of records) times.set(String(one), (times.get(String(one)) ?? 0) + 1)
   const lost = throughout.filter((one) => !times.has(one)).length
@@ -222,5 +207,4 @@ for (const contestant of contestants) {
         : `changed: ${changed.map((name) => `${name} (${JSON.stringify(one[name])})`).join(', ') || 'nothing'}`,
     ].join('  '),
   )
-  await endProcess(service.child)
 }

@@ -11,8 +11,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { ExportDocument } from '../core/exports/report.ts'
 import { createSandbox } from '../sandbox/sandbox.ts'
-import { connectorArgs, connectorEnv, endProcess, startNode, ticksPerSecond } from './children.ts'
-import { readOptions } from './options.ts'
+import { connectorCommand, endedCpuSeconds, endProcess, readOptions, startNode } from './world.ts'
 
 const values = readOptions(import.meta.filename, {
   runs: { type: 'string', default: '7' },
@@ -47,18 +46,10 @@ interface Call {
 }
 
 async function run({ checkout, dataDir, words }: Call): Promise<string> {
-  const env = { ...process.env, ...(await connectorEnv(checkout)), ...environment(dataDir) }
-  const args = [...(await connectorArgs(checkout)), ...words]
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+  const connector = await connectorCommand(checkout)
+  const env = { ...process.env, ...connector.env, ...environment(dataDir) }
+  const { stdout } = await promisify(execFile)(process.execPath, [...connector.args, ...words], { env })
   return stdout
-}
-
-/** The CPU seconds of all processes that this one has started and that have ended, with those they started. */
-function endedCpuSeconds(): number {
-  const fields = readFileSync('/proc/self/stat', 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ')
-  return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
 }
 
 /** Seconds from typing `export customers --local` to its first request for a page and to its end, and CPU seconds. */
@@ -82,8 +73,9 @@ async function time(call: Call): Promise<number> {
 /** A running `up`, and the commands that connect to it or to its folder. */
 async function startUp(checkout: string) {
   const dataDir = await mkdtemp(join(folder, 'up-'))
-  const env = { ...(await connectorEnv(checkout)), ...environment(dataDir) }
-  const args = [...(await connectorArgs(checkout)), 'up']
+  const connector = await connectorCommand(checkout)
+  const env = { ...connector.env, ...environment(dataDir) }
+  const args = [...connector.args, 'up']
   const up = await startNode({ args, env, until: 'Other commands', from: 'stderr' })
   closing.defer(() => endProcess(up.child))
   const words = ['export', 'plans', '--json']

@@ -7,7 +7,7 @@ const folder = join(import.meta.dirname, '../../../bench')
 const call = (name: string, ...words: string[]) =>
   spawnSync(process.execPath, [join(folder, `${name}.ts`), ...words], { encoding: 'utf8' })
 
-test.each(['export', 'import', 'peers', 'start', 'workers'])(
+test.each(['export', 'import', 'peers', 'start'])(
   'the benchmark %s names each of its options, and says which it does not have',
   (name) => {
     const options = readFileSync(join(folder, `${name}.ts`), 'utf8').matchAll(/^ {2}(\w+): \{ type: /gm)
