@@ -2,27 +2,43 @@ import { NotInDoubtError, NotParkedError, WrongIdError } from '../changes/errors
 import { InvalidInput } from '../runs/errors.ts'
 import { outwardMessage } from '../runs/outward-message.ts'
 
-interface Outward extends ErrorOptions {
-  /**
-   * The message for Temporal, notifications and logs (`outwardMessage`): no cell, no text from a mapping.
-   */
+/** A message with the values of a file, and the same without them. */
+interface Message {
+  message: string
   withoutValues: string
+}
+
+class Quote {
+  readonly text: string
+  readonly instead: string
+  constructor(text: string, instead: string) {
+    this.text = text
+    this.instead = instead
+  }
+}
+
+/** A cell or a text of a mapping in a message, and what Temporal, notifications and logs get instead of it. */
+export const quote = (text: string, instead = '…') => new Quote(text, instead)
+
+/** A message whose values are marked with `quote`. */
+export function say(texts: TemplateStringsArray, ...parts: (string | number | Quote)[]): Message {
+  const fill = (toText: (quoted: Quote) => string) =>
+    String.raw({ raw: texts }, ...parts.map((part) => (part instanceof Quote ? toText(part) : part))).trim()
+  return { message: fill(({ text }) => text), withoutValues: fill(({ instead }) => instead) }
 }
 
 class OutwardError extends Error {
   readonly withoutValues: string
-  constructor(message: string, { withoutValues, ...options }: Outward) {
-    super(message, options)
-    this.withoutValues = withoutValues
+  /** A plain text has no values. */
+  constructor(message: string | Message, options?: ErrorOptions) {
+    super(typeof message === 'string' ? message : message.message, options)
+    this.withoutValues = typeof message === 'string' ? message : message.withoutValues
   }
 }
 
 /** The file's bytes are not a table. Nothing was sent. */
 export class UnreadableFileError extends OutwardError {
   override readonly name = 'UnreadableFileError'
-  constructor(message: string, options: Partial<Outward> = {}) {
-    super(message, { withoutValues: message, ...options })
-  }
 }
 
 /** The options for the columns of a file (a mapping, a lookup, a locale) cannot be used. */

@@ -4,7 +4,7 @@ import { nearestName } from '../tables/nearest-name.ts'
 import type { Conventions } from './cells/locale.ts'
 import { readNumber } from './cells/numbers.ts'
 import { amountColumns, type ControlTotals } from './control-totals.ts'
-import { MappingError } from './errors.ts'
+import { MappingError, quote, say } from './errors.ts'
 import type { ImportSettings } from './input.ts'
 import type { ImportKind } from './kinds.ts'
 import { aboutColumn, type Problem } from './problems.ts'
@@ -19,9 +19,7 @@ export type Expectations = Pick<ImportSettings, 'expectRows' | 'expectTotals'>
 export function parseExpectedTotal(text: string): [column: string, sum: string] {
   const at = text.indexOf('=')
   if (at < 1 || at === text.length - 1)
-    throw new MappingError(`--expect-total ${text} is not a pair such as lines.amount=1234.56.`, {
-      withoutValues: '--expect-total needs a pair such as lines.amount=1234.56.',
-    })
+    throw new MappingError(say`--expect-total ${quote(text)} is not a pair such as lines.amount=1234.56.`)
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 

@@ -130,8 +130,9 @@ async function refuseTitle({ path, table, ...file }: Opening & { table: Table })
     if (names > best.names) best = { row, names }
   }
   if (best.row === table.headerRow) return
-  const message = `${shownName(path)}: row ${table.headerRow} is not the header. The header seems to be in row ${best.row}; use --header-row ${best.row}.`
-  throw new MappingError(message, { withoutValues: message })
+  throw new MappingError(
+    `${shownName(path)}: row ${table.headerRow} is not the header. The header seems to be in row ${best.row}; use --header-row ${best.row}.`,
+  )
 }
 
 function unitsOf({

@@ -3,7 +3,7 @@ import { nearestName } from '../tables/nearest-name.ts'
 import { comparableName, readableName } from './cells/invisible.ts'
 import { placeOf } from './csv/read-rows.ts'
 import { openTable, readTable } from './csv/table.ts'
-import { InvalidFileError, MappingError, UnreadableFileError } from './errors.ts'
+import { InvalidFileError, MappingError, quote, say, UnreadableFileError } from './errors.ts'
 
 /** An id of the service: a number, or a text like `sub_1`. Anything else is a mistake in the sheet (`501.0`). */
 const id = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/
@@ -69,11 +69,13 @@ export async function openIdColumn({
         }
       }
       if (wrongRows > 0) {
-        const toMessage = (rows: readonly string[]) =>
-          `The column ${column} of ${name} has ${wrongRows === 1 ? '1 row' : `${wrongRows} rows`} without a valid id (${idRule}): ${rows.join('; ')}${wrongRows > rows.length ? '; ...' : ''}. Fix them, or name another column.`
-        throw new InvalidFileError(toMessage(wrong.map(({ place, content }) => `${place} has ${content}`)), {
-          withoutValues: toMessage(wrong.map(({ place }) => place)),
-        })
+        const rows = wrongRows === 1 ? '1 row' : `${wrongRows} rows`
+        const more = wrongRows > wrong.length ? '; ...' : ''
+        const cells = wrong.map(({ place, content }) => `${place} has ${content}`)
+        const places = wrong.map(({ place }) => place)
+        throw new InvalidFileError(
+          say`The column ${column} of ${name} has ${rows} without a valid id (${idRule}): ${quote(cells.join('; '), places.join('; '))}${more}. Fix them, or name another column.`,
+        )
       }
       if (count === 0) throw new UnreadableFileError(`The column ${column} of ${name} has no ids.`)
     },
@@ -100,12 +102,11 @@ function findColumn({
     const suggestion =
       nearest === undefined ? `Its columns are ${header.join(', ')}.` : `Did you mean ${nearest}?`
     const advice = asked === undefined ? ' Name the column that has the ids.' : ''
-    const missing = `${name} has no column ${wanted}.`
-    throw new MappingError(`${missing} ${suggestion}${advice}`, { withoutValues: `${missing}${advice}` })
+    throw new MappingError(say`${name} has no column ${wanted}. ${quote(suggestion, '')}${advice}`)
   }
   if (header.filter(isWanted).length > 1)
-    throw new MappingError(`${name} has two columns ${header[at]}. Rename one of them.`, {
-      withoutValues: `${name} has two columns ${wanted}. Rename one of them.`,
-    })
+    throw new MappingError(
+      say`${name} has two columns ${quote(header[at] ?? '', wanted)}. Rename one of them.`,
+    )
   return at
 }

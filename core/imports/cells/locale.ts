@@ -1,4 +1,4 @@
-import { MappingError } from '../errors.ts'
+import { MappingError, quote, say } from '../errors.ts'
 import type { DateOrder } from './dates.ts'
 import type { DecimalMark } from './numbers.ts'
 
@@ -14,9 +14,9 @@ export interface Conventions {
  */
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
-    throw new MappingError(`${locale} is not a known locale. ${advice}`, {
-      withoutValues: `The locale is not a known one. ${advice}`,
-    })
+    throw new MappingError(
+      say`${quote(locale)} is not a known locale. Use one such as es-CL, es-CO, es-MX or en-US, or set --decimal and --dates.`,
+    )
   const mark = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })
     .formatToParts(1.5)
     .find(({ type }) => type === 'decimal')?.value
@@ -27,8 +27,6 @@ export function conventionsOf(locale: string): Required<Conventions> {
     dates: order === 'dmy' || order === 'mdy' ? order : 'ymd',
   }
 }
-
-const advice = 'Use one such as es-CL, es-CO, es-MX or en-US, or set --decimal and --dates.'
 
 function isKnown(locale: string): boolean {
   try {

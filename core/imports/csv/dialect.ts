@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { UnreadableFileError } from '../errors.ts'
+import { quote, say, UnreadableFileError } from '../errors.ts'
 import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
 import { createEncodingCheck, type Encoding, type EncodingDoubt, type Reading } from './encoding.ts'
@@ -52,19 +52,15 @@ export async function detectDialect(path: string, encoding?: Encoding): Promise<
 function toError(name: string, doubt: EncodingDoubt): UnreadableFileError {
   if ('unclear' in doubt) {
     const advice = 'Set --encoding to the right one, or save the file as "CSV UTF-8".'
-    return new UnreadableFileError(
-      `The encoding of ${name} is not clear: ${readingsIn(doubt.unclear)}. ${advice}`,
-      {
-        withoutValues: `The encoding of ${name} is not clear (row ${doubt.unclear.row}). ${advice}`,
-      },
-    )
+    const readings = quote(readingsIn(doubt.unclear), `row ${doubt.unclear.row}`)
+    return new UnreadableFileError(say`The encoding of ${name} is not clear: ${readings}. ${advice}`)
   }
-  const where = `${name} has text in UTF-8, but row ${doubt.mixed.at(-1)?.row} is not`
+  const readings = quote(`: ${doubt.mixed.map(readingsIn).join('; ')}`, '')
   const advice =
     'Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.'
-  return new UnreadableFileError(`${where}: ${doubt.mixed.map(readingsIn).join('; ')}. ${advice}`, {
-    withoutValues: `${where}. ${advice}`,
-  })
+  return new UnreadableFileError(
+    say`${name} has text in UTF-8, but row ${doubt.mixed.at(-1)?.row ?? ''} is not${readings}. ${advice}`,
+  )
 }
 
 const readingsIn = ({ row, texts }: Reading): string =>

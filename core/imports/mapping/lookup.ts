@@ -2,7 +2,7 @@ import { createNearestName } from '../../tables/nearest-name.ts'
 import { comparableName } from '../cells/invisible.ts'
 import { detectDialect } from '../csv/dialect.ts'
 import { placeOf, readRows } from '../csv/read-rows.ts'
-import { MappingError } from '../errors.ts'
+import { MappingError, quote, say } from '../errors.ts'
 import { shownName } from '../file-name.ts'
 import { refuseLarge } from '../file-size.ts'
 import type { Fault } from '../problems.ts'
@@ -40,24 +40,20 @@ export async function readLookup(
   const entries = new Map<string, Entry>()
   for await (const { cells, ...place } of readRows({ path, dialect })) {
     const [theirs = '', ours = '', ...more] = cells.map((cell) => cell.trim())
-    const toError = (message: string, withoutValues = message) =>
-      new MappingError(`${name}, ${placeOf(place)}: ${message}`, {
-        withoutValues: `${name}, ${placeOf(place)}: ${withoutValues}`,
-      })
+    const where = `${name}, ${placeOf(place)}`
     if (more.some((cell) => cell !== '') || theirs === '' || ours === '')
-      throw toError('a lookup file has two columns, theirs and ours, and no empty cells.')
+      throw new MappingError(`${where}: a lookup file has two columns, theirs and ours, and no empty cells.`)
     const key = toComparable(theirs)
     const known = entries.get(key)
     if (known !== undefined && known.ours !== ours)
-      throw toError(
-        `${theirs} maps to ${ours}, but in an earlier row to ${known.ours}.`,
-        'the value maps to another one than in an earlier row.',
+      throw new MappingError(
+        say`${where}: ${quote(theirs)} maps to ${quote(ours)}, but in an earlier row to ${quote(known.ours)}.`,
       )
     entries.set(key, { theirs, ours })
-    if (entries.size > mostEntries) {
-      const message = `${name} has more than ${mostEntries.toLocaleString('en')} rows, which is the limit. Keep only the rows that the file looks up.`
-      throw new MappingError(message, { withoutValues: message })
-    }
+    if (entries.size > mostEntries)
+      throw new MappingError(
+        `${name} has more than ${mostEntries.toLocaleString('en')} rows, which is the limit. Keep only the rows that the file looks up.`,
+      )
   }
   return createLookup({ name, entries, form: options.taxIds })
 }

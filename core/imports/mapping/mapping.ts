@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { encodings } from '../csv/encoding.ts'
 import { dateOrders } from '../cells/dates.ts'
-import { MappingError } from '../errors.ts'
+import { MappingError, quote, say } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
 import { refuseLarge } from '../file-size.ts'
 import { conventionsOf, type Conventions } from '../cells/locale.ts'
@@ -71,10 +71,10 @@ export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   const parsed = mappingSchema.safeParse(value)
   if (parsed.success) return parsed.data
   // Names below the mapping's own fields come from the user's file, as do the names of unknown fields.
-  const fields = new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? 'it')))
-  throw new MappingError(`${name} cannot be used: ${toProblems(parsed.error, 'it')}.`, {
-    withoutValues: `${name} cannot be used: ${[...fields].join(', ')} is not as docs/imports.md describes it.`,
-  })
+  const fields = [...new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? 'it')))].join(', ')
+  throw new MappingError(
+    say`${name} cannot be used: ${quote(toProblems(parsed.error, 'it'), `${fields} is not as docs/imports.md describes it`)}.`,
+  )
 }
 
 /**
@@ -98,8 +98,7 @@ function decode(bytes: Buffer, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
-    const message = `${path} is not UTF-8. Save it as UTF-8.`
-    throw new MappingError(message, { withoutValues: message, cause })
+    throw new MappingError(`${path} is not UTF-8. Save it as UTF-8.`, { cause })
   }
 }
 
@@ -108,14 +107,9 @@ function parseJson(text: string, path: string): unknown {
     return JSON.parse(text)
   } catch (cause) {
     // The parser's message quotes the file.
-    const message = `${path} is not valid JSON${placeIn(cause)}.`
-    throw new MappingError(message, { withoutValues: message, cause })
+    const place = / \(line \d+ column \d+\)/.exec(String(cause))?.[0] ?? ''
+    throw new MappingError(`${path} is not valid JSON${place}.`, { cause })
   }
-}
-
-const placeIn = (error: unknown): string => {
-  const place = /line \d+ column \d+/.exec(String(error))?.[0]
-  return place === undefined ? '' : ` (${place})`
 }
 
 /**
@@ -154,9 +148,7 @@ function pairs(option: '--map' | '--set' | '--lookup', texts: readonly string[])
     texts.map((text): [string, string] => {
       const at = option === '--map' ? text.lastIndexOf('=') : text.indexOf('=')
       if (at < 1)
-        throw new MappingError(`${option} ${text} is not a pair such as ${examples[option]}.`, {
-          withoutValues: `${option} needs a pair such as ${examples[option]}.`,
-        })
+        throw new MappingError(say`${option} ${quote(text)} is not a pair such as ${examples[option]}.`)
       return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
     }),
   )

@@ -1,5 +1,5 @@
 import type { FileCheck } from '../check.ts'
-import { InvalidFile, InvalidFileError, RowsTaken } from '../errors.ts'
+import { InvalidFile, InvalidFileError, quote, RowsTaken, say } from '../errors.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../plan.ts'
 import { toOutwardSentence, toSentence } from '../problems.ts'
@@ -11,10 +11,10 @@ export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): voi
   const [first] = check.problems
   if (first === undefined || (!check.stopped && onInvalid === 'skip')) return
   const many = check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
-  const refused = `${check.file} has ${many}, so nothing was sent`
-  throw new InvalidFileError(`${refused}: ${toSentence(first)}`, {
-    withoutValues: `${refused}: ${toOutwardSentence(first)}. The values are in check.json in the run's folder.`,
-  })
+  const outward = `${toOutwardSentence(first)}. The values are in check.json in the run's folder.`
+  throw new InvalidFileError(
+    say`${check.file} has ${many}, so nothing was sent: ${quote(toSentence(first), outward)}`,
+  )
 }
 
 /** Rejects rows to send again that are not in the file. @throws {InvalidFile} */

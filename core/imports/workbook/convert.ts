@@ -7,7 +7,7 @@ import { guardFormula } from '../../tables/formula-guard.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import type { Conventions } from '../cells/locale.ts'
 import { isResultFile } from '../csv/table.ts'
-import { MappingError, UnreadableFileError } from '../errors.ts'
+import { MappingError, quote, say, UnreadableFileError } from '../errors.ts'
 import { sizeLimits } from '../file-size.ts'
 import { openArchive, protectedByPassword } from './archive.ts'
 import { type CellFormat, parseFormat } from './number-format.ts'
@@ -146,9 +146,9 @@ function findSheet(sheets: readonly Sheet[], name: string, asked: string | undef
     near === undefined
       ? `Its sheets are ${visible.map((sheet) => sheet.name).join(', ')}.`
       : `Did you mean ${near}?`
-  throw new MappingError(`${name} has no sheet ${asked}. ${suggestion}`, {
-    withoutValues: `${name} has no sheet with the name given as --sheet.`,
-  })
+  throw new MappingError(
+    say`${name} has no sheet ${quote(asked, 'with the name in --sheet')}. ${quote(suggestion, '')}`,
+  )
 }
 
 type Lines = WorkbookOptions & { name: string; workbook: Workbook; onRow: () => void }

@@ -1,4 +1,4 @@
-import { MappingError, UnreadableFileError } from '../errors.ts'
+import { MappingError, quote, say, UnreadableFileError } from '../errors.ts'
 import { mayBeSwapped, swap } from './render.ts'
 
 export interface FaultOptions {
@@ -83,23 +83,17 @@ export function createSheetFaults({ name, hiddenRows, dateCells }: FaultOptions)
   function refuseDates(column: string, { first, swappable, fixed, text }: Dates): void {
     const place = `${name}, ${column}`
     if (dateCells === 'swapped' && fixed !== undefined)
-      throw refusal(
-        place,
-        `row ${fixed.row} has the date ${fixed.day}, whose day cannot be a month. Fix the dates in the spreadsheet instead of --date-cells swapped.`,
+      throw new MappingError(
+        say`${place}: row ${fixed.row} has the date ${quote(fixed.day)}, whose day cannot be a month. Fix the dates in the spreadsheet instead of --date-cells swapped.`,
       )
     if (dateCells !== undefined || first === undefined || fixed !== undefined || text === undefined) return
     const { day, row } = first
-    throw refusal(
-      place,
-      `row ${text.row} has the text ${text.text.trim()}, but ${swappable === 1 ? 'the only real date' : `all ${swappable} real dates`} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${day} or ${swap(day)}. Use --date-cells stored if the sheet shows the right dates, or --date-cells swapped.`,
+    const all = swappable === 1 ? 'the only real date' : `all ${swappable} real dates`
+    throw new MappingError(
+      say`${place}: row ${text.row} has the text ${quote(text.text.trim())}, but ${all} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${quote(day)} or ${quote(swap(day))}. Use --date-cells stored if the sheet shows the right dates, or --date-cells swapped.`,
     )
   }
 }
-
-const refusal = (place: string, message: string) =>
-  new MappingError(`${place}: ${message}`, {
-    withoutValues: `${place}: the real dates could have day and month swapped. Use --date-cells stored or --date-cells swapped, or fix them in the spreadsheet.`,
-  })
 
 const mostNamed = 10
 const few = (names: readonly (string | number)[], separator = ', ') =>

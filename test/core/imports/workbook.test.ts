@@ -117,7 +117,7 @@ describe('a workbook', () => {
     expect(await bodiesOf(await copied(bytes, file))).toEqual([body('2')])
     await expect(copied(bytes, { ...file, mapping: { sheet: 'Abirl' } })).rejects.toMatchObject({
       message: 'planilla.xlsx has no sheet Abirl. Did you mean Abril?',
-      withoutValues: 'planilla.xlsx has no sheet with the name given as --sheet.',
+      withoutValues: 'planilla.xlsx has no sheet with the name in --sheet.',
     })
   })
 
