@@ -2,7 +2,11 @@ import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from '
 import { dirname, join, posix, relative } from 'node:path'
 import { syncPath } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
-import { createColumnUses, type UsesOptions } from './column-uses.ts'
+import type { FieldMeta } from '../billing/resources/fields.ts'
+import { comparableName } from './cells/invisible.ts'
+import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
+import { countMapped, mapColumns } from './mapping/column-mapping.ts'
+import type { ColumnUse } from './workbook/render.ts'
 import { copyName, workbookRows } from './file-name.ts'
 import { refuseLarge } from './file-size.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
@@ -10,9 +14,12 @@ import { hashOf, inputsFolder, isIntact, mappingName, namesOf, type StoredInput 
 import { convertWorkbook, isWorkbook, type SheetChoice } from './workbook/convert.ts'
 
 /** The files that an import reads, with absolute paths, also to the lookup files of the mapping. */
-export interface InputFiles extends UsesOptions {
+export interface InputFiles {
+  /** Default: the kind that has most of the file's columns. */
+  kind?: ImportKindName | undefined
   file: string
   mapping: Mapping
+  columns?: readonly string[] | undefined
 }
 
 /** A copy of an input that has no name yet: a file that is refused leaves nothing behind. */
@@ -86,10 +93,9 @@ async function copyFiles(files: InputFiles, to: string): Promise<{ file: string;
   const { sheet, headerRow, skipRows = [], dateCells } = mapping
   const conventions = conventionsIn(mapping)
   const hiddenRows = skipRows.includes('hidden') ? ('skip' as const) : ('refuse' as const)
-  const uses = createColumnUses(files)
   const readingOf = {
-    file: { sheet, headerRow, skipRows, hiddenRows, dateCells, usesOf: uses.file },
-    lookup: { headerRow: 0, hiddenRows: 'read', usesOf: uses.lookup },
+    file: { sheet, headerRow, skipRows, hiddenRows, dateCells, usesOf: createColumnUses(files) },
+    lookup: { headerRow: 0, hiddenRows: 'read', usesOf: (): ColumnUse[] => ['text', 'text'] },
   } as const
   const sheets: SheetChoice[] = []
   const copy = async (path: string, role: keyof typeof readingOf, folder: string = role) => {
@@ -119,4 +125,26 @@ async function copyFiles(files: InputFiles, to: string): Promise<{ file: string;
   const folders = all.flatMap((name) => [dirname(name), dirname(dirname(name))])
   for (const name of new Set([...all, ...folders, '.'])) await syncPath(join(to, name))
   return { file, all }
+}
+
+/** What the columns of a file hold: the cells of a workbook are read accordingly. */
+function createColumnUses({ kind: name, mapping, columns }: InputFiles) {
+  const translated = new Set(Object.keys(mapping.lookups ?? {}).map(comparableName))
+  return (header: readonly string[]): (ColumnUse | undefined)[] => {
+    const options = (kind: ImportKind) => ({ kind, header, mapping, columns })
+    const count = (kind: ImportKind) => countMapped(options(kind), header)
+    const kind =
+      name === undefined
+        ? Object.values(importKinds).reduce((best, other) => (count(other) > count(best) ? other : best))
+        : importKinds[name]
+    return mapColumns(options(kind)).targets.map(
+      (target) => target && (translated.has(target.name) ? 'text' : useOf(target.meta)),
+    )
+  }
+}
+
+function useOf({ kind }: FieldMeta): ColumnUse {
+  if (kind === 'text') return 'text'
+  if (kind === 'integer' || kind === 'decimal') return 'number'
+  return kind === 'date' ? 'date' : 'other'
 }

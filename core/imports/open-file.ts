@@ -1,17 +1,16 @@
 import { createCellReader } from './cells/cell.ts'
 import { comparableName, readableName } from './cells/invisible.ts'
-import type { Conventions } from './cells/locale.ts'
 import type { DecimalMark } from './cells/numbers.ts'
+import type { SourceRow } from './csv/scanner.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
 import { MappingError } from './errors.ts'
 import { shownName } from './file-name.ts'
-import { groupRows, type Unit } from './group-rows.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { type Column, createColumn } from './mapping/column.ts'
 import { type ColumnMapping, countMapped, mapColumns } from './mapping/column-mapping.ts'
 import { type Lookup, readLookup } from './mapping/lookup.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
-import { createChangeParser, type ParsedChange } from './parsed-changes.ts'
+import { createChangeParser, type ParsedChange, type Unit } from './parsed-changes.ts'
 import { aboutColumn, type Problem } from './problems.ts'
 
 /** A file to import and how to read it; the same for a dry run and an import. */
@@ -35,6 +34,8 @@ export interface OpenFile {
   problems: readonly Problem[]
   /** The file's decimal mark, as far as its options or the cells read so far show it. */
   decimal(): DecimalMark | undefined
+  /** The rows of each change, as they are. */
+  units(): AsyncGenerator<Unit>
   changes(): AsyncGenerator<ParsedChange>
   /** After all changes: what only a whole column shows. */
   doubts(): Problem[]
@@ -71,25 +72,42 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
       }),
     ]
   })
-  const constants = readConstants({ kind, columnMapping, conventions, lookups: lookups.byField })
+  const constants = columnMapping.constants.map(({ target, text }) => {
+    const own = { kind, header: target.name, index: -1, target, reader: createCellReader({ conventions }) }
+    const cell = createColumn({ ...own, lookup: lookups.byField.get(target.name) }).read({ text, row: 1 })
+    const problem = (fault: Parameters<typeof aboutColumn>[1]) => ({
+      problem: aboutColumn(`--set ${target.name}`, fault),
+    })
+    if (cell === undefined) return problem({ message: 'is empty' })
+    return 'value' in cell ? { target, value: cell.value } : problem({ ...cell.fault, value: text })
+  })
   const parse = createChangeParser({
     kind,
     header,
     columns,
     fields: columnMapping.fields,
     unnamed: columnMapping.unnamed,
-    constants: constants.values,
+    constants: constants.filter((constant) => 'value' in constant),
   })
+  const by = kind.identifiers
+    .map((field) => columnMapping.targets.findIndex((target) => target?.name === field))
+    .filter((index) => index !== -1)
+  const units = () => groupRows(readTable(path, table), columnMapping.grouped ? by : undefined)
   return {
     kind,
     name: shownName(path),
     table,
     columnMapping,
     columns,
-    problems: [...columnMapping.problems, ...lookups.problems, ...constants.problems],
+    problems: [
+      ...columnMapping.problems,
+      ...lookups.problems,
+      ...constants.flatMap((constant) => ('problem' in constant ? [constant.problem] : [])),
+    ],
     decimal: () => reader.decimal(),
+    units,
     changes: async function* () {
-      for await (const unit of unitsOf({ path, table, kind, columnMapping })) yield parse(unit)
+      for await (const unit of units()) yield parse(unit)
     },
     doubts: () =>
       [...lookups.byField].flatMap(([field, lookup]) => {
@@ -98,21 +116,6 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
         return fault === undefined ? [] : [{ line: fault.row, column, ...fault }]
       }),
   }
-}
-
-/**
- * The rows of a file, grouped by change as `openFile` groups them, with cells as text: result files append
- * columns to them.
- */
-export async function openUnits({ kind: name, mapping = {}, ...file }: ImportFile): Promise<{
-  table: Table
-  units: AsyncGenerator<Unit>
-}> {
-  const kind = importKinds[name]
-  const { path } = file
-  const table = file.table ?? (await openTable(path, mapping))
-  const columnMapping = mapColumns({ ...file, kind, mapping, header: table.header })
-  return { table, units: unitsOf({ path, table, kind, columnMapping }) }
 }
 
 type Opening = Omit<ImportFile, 'kind' | 'mapping'> & { kind: ImportKind; mapping: Mapping }
@@ -135,21 +138,25 @@ async function refuseTitle({ path, table, ...file }: Opening & { table: Table })
   )
 }
 
-function unitsOf({
-  path,
-  table,
-  kind,
-  columnMapping,
-}: {
-  path: string
-  table: Table
-  kind: ImportKind
-  columnMapping: ColumnMapping
-}): AsyncGenerator<Unit> {
-  const places = kind.identifiers
-    .map((field) => columnMapping.targets.findIndex((target) => target?.name === field))
-    .filter((index) => index !== -1)
-  return groupRows({ rows: readTable(path, table), by: columnMapping.grouped ? places : undefined })
+/**
+ * Groups consecutive rows with equal cells in the columns `by`; without them, every row is its own change. Rows whose
+ * `by` cells are all empty stay single.
+ */
+async function* groupRows(rows: AsyncIterable<SourceRow>, by: readonly number[] = []): AsyncGenerator<Unit> {
+  let group: Unit | undefined
+  let groupKey = ''
+  for await (const row of rows) {
+    const cells = by.map((index) => (row.cells[index] ?? '').trim())
+    const key = cells.every((cell) => cell === '') ? '' : JSON.stringify(cells)
+    if (group !== undefined && key !== '' && key === groupKey) {
+      group.push(row)
+      continue
+    }
+    if (group !== undefined) yield group
+    group = [row]
+    groupKey = key
+  }
+  if (group !== undefined) yield group
 }
 
 async function readLookups({ mapping, columnMapping }: { mapping: Mapping; columnMapping: ColumnMapping }) {
@@ -164,29 +171,4 @@ async function readLookups({ mapping, columnMapping }: { mapping: Mapping; colum
     else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
   }
   return { byField, problems }
-}
-
-function readConstants({
-  kind,
-  columnMapping,
-  conventions,
-  lookups,
-}: {
-  kind: ImportKind
-  columnMapping: ColumnMapping
-  conventions: Conventions
-  lookups: ReadonlyMap<string, Lookup>
-}) {
-  const reader = createCellReader({ conventions })
-  const values: { target: Column['target']; value: unknown }[] = []
-  const problems: Problem[] = []
-  for (const { target, text } of columnMapping.constants) {
-    const lookup = lookups.get(target.name)
-    const column = createColumn({ kind, header: target.name, index: -1, target, reader, lookup })
-    const cell = column.read({ text, row: 1 })
-    if (cell === undefined) problems.push(aboutColumn(`--set ${target.name}`, { message: 'is empty' }))
-    else if ('value' in cell) values.push({ target, value: cell.value })
-    else problems.push(aboutColumn(`--set ${target.name}`, { ...cell.fault, value: text }))
-  }
-  return { values, problems }
 }

@@ -2,14 +2,16 @@ import type { Body } from '../billing/client.ts'
 import { isRecord } from '../billing/lossless-json.ts'
 import { maxBodyBytes } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
+import { comparableName, isBlank } from './cells/invisible.ts'
 import type { SourceRow } from './csv/scanner.ts'
-import type { Unit } from './group-rows.ts'
 import { type ImportKind, requiredFields } from './kinds.ts'
 import type { Column } from './mapping/column.ts'
 import { eachRow, type FieldTarget, type Step } from './mapping/field-target.ts'
 import type { ColumnMapping } from './mapping/column-mapping.ts'
 import type { Fault, Problem } from './problems.ts'
-import { createRowCheck, looksLikeTotal } from './rows-without-data.ts'
+
+/** The rows of a file that form one change. */
+export type Unit = [SourceRow, ...SourceRow[]]
 
 /** One change as the rows of a file request it, valid or not. */
 export interface ParsedChange {
@@ -56,31 +58,18 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
     const [first] = unit
     const parsing: Parsing = { body: {}, problems: [], failed: new Set() }
     const { body, problems, failed } = parsing
-    const fault = faultOfRow(first)
-    if (fault !== undefined) {
-      const { row, line } = first
-      const key = kind.change.keyOf(body)
-      return {
-        row,
-        line,
-        rows: unit.length,
-        body,
-        text: '{}',
-        key,
-        problems: [problemAt(first, '', '', fault)],
-      }
+    const { row, line } = first
+    const toChange = () => {
+      const text = JSON.stringify(body)
+      return { row, line, rows: unit.length, body, text, key: kind.change.keyOf(body), problems }
     }
+    const ofRow = (fault: Fault) => problemAt(first, '', '', fault)
+    const fault = faultOfRow(first)
+    if (fault !== undefined) return { ...toChange(), problems: [ofRow(fault)] }
     for (const { target, value } of constants) setAt(body, target.path, 0, value)
     const isShaped = readUnit({ ...options, unit, parsing })
     compactLists(body)
-    const change = {
-      row: first.row,
-      line: first.line,
-      rows: unit.length,
-      body,
-      text: JSON.stringify(body),
-      key: kind.change.keyOf(body),
-    }
+    const change = toChange()
     const isOpen = (field: string) => isShaped && !failed.has(field)
     const report = (field: string, fault: Fault) =>
       problems.push(problemAt(first, columnOf.get(field) ?? field, textOf(body[field]), fault))
@@ -88,8 +77,8 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
       if (isOpen(field) && isMissing(body[field]))
         report(field, { rule: 'required', message: `is required for every ${kind.one}, but empty` })
     if (problems.length > 0 && looksLikeTotal(first, columns)) {
-      const message = `looks like a total. Skip it with --skip-rows ${first.row}`
-      return { ...change, problems: [problemAt(first, '', '', { rule: 'total', message })] }
+      const message = `looks like a total. Skip it with --skip-rows ${row}`
+      return { ...change, problems: [ofRow({ rule: 'total', message })] }
     }
     for (const rule of kind.rules) {
       const found = rule(body)
@@ -98,8 +87,8 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
       report(field, fault)
     }
     const bytes = Buffer.byteLength(change.text)
-    if (bytes > maxBodyBytes) problems.push(problemAt(first, '', '', tooLarge(bytes)))
-    return { ...change, problems }
+    if (bytes > maxBodyBytes) problems.push(ofRow(tooLarge(bytes)))
+    return change
   }
 }
 
@@ -220,4 +209,48 @@ function compactLists(body: Record<string, unknown>): void {
     body[key] = items
     for (const item of items) if (isRecord(item)) compactLists(item)
   }
+}
+
+/** Finds rows that no change can be made of: the header again, and rows of dashes. */
+function createRowCheck({
+  header,
+  fields,
+  columns,
+}: { header: readonly string[]; columns: readonly Column[] } & Pick<ColumnMapping, 'fields'>) {
+  const own = header.map((name) => fields.get(comparableName(name)))
+  const known = own.filter((field) => field !== undefined).length
+  // A cell that is not read, such as the number of a page, makes no record of a header.
+  const isRead = new Set(columns.map(({ index }) => index))
+  return ({ row, cells }: SourceRow): Fault | undefined => {
+    const skip = `Skip it with --skip-rows ${row}`
+    const filled = cells.flatMap((cell, index) => (isBlank(cell) ? [] : [index]))
+    if (filled.every((index) => !/[\p{L}\p{N}]/u.test(cells[index] ?? '')))
+      return { rule: 'noData', message: `has neither letters nor digits. ${skip}` }
+    const named = new Map<number, string>()
+    for (const index of filled) {
+      const field = fields.get(comparableName(cells[index] ?? ''))
+      if (field !== undefined) named.set(index, field)
+      else if (isRead.has(index)) return undefined
+    }
+    const read = [...named].filter(([index]) => isRead.has(index))
+    if (read.length < Math.max(1, Math.min(2, isRead.size))) return undefined
+    if (read.every(([index, field]) => field === own[index]))
+      return { rule: 'noData', message: `repeats the header. ${skip}` }
+    if (new Set(named.values()).size < known) return undefined
+    const message =
+      'is a header with the columns in another order. Import the rows below it as a file of their own'
+    return { rule: 'noData', message, stops: true }
+  }
+}
+
+const totalWord = /^\s*((sub|gran |grand )?total(es)?|suma|sum)\b/i
+
+/** Whether a row below the others is a total: it has the word, or only amounts. */
+function looksLikeTotal({ cells }: SourceRow, columns: readonly Column[]): boolean {
+  if (cells.some((cell) => totalWord.test(cell))) return true
+  const isAmount = new Set(
+    columns.flatMap(({ index, target }) => (target.meta.kind === 'decimal' ? [index] : [])),
+  )
+  const filled = cells.flatMap((cell, index) => (cell.trim() === '' ? [] : [index]))
+  return filled.length > 0 && filled.every((index) => isAmount.has(index))
 }

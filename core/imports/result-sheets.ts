@@ -6,10 +6,10 @@ import { textOf } from '../changes/compare-fields.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { outcomeLabel } from '../runs/view/counts.ts'
 import { createEncoder } from './csv/encoding.ts'
-import type { Unit } from './group-rows.ts'
-import { type ImportKind, importKinds } from './kinds.ts'
+import type { ImportKind } from './kinds.ts'
 import { resultColumns, type Table } from './csv/table.ts'
-import { type ImportFile, openUnits } from './open-file.ts'
+import { type ImportFile, openFile } from './open-file.ts'
+import type { Unit } from './parsed-changes.ts'
 
 /** The outcome of one change of a file. Times are milliseconds since 1970. */
 export interface RowResult {
@@ -59,29 +59,21 @@ const batchLetters = 4_000_000
  * removes.
  */
 export async function writeResults({ results, folder, ...file }: WriteResultsOptions): Promise<void> {
-  const { table, units } = await openUnits(file)
+  const source = await openFile(file)
+  const { kind, table } = source
   await using opened = new AsyncDisposableStack()
   const writers = []
-  for (const name of sheetNames)
-    writers.push(opened.use(await openSheet({ name, folder, table, kind: importKinds[file.kind] })))
-  for await (const { unit, result } of merge({ units, results }))
+  for (const name of sheetNames) writers.push(opened.use(await openSheet(name, { folder, table, kind })))
+  for await (const { unit, result } of merge(source.units(), results))
     for (const writer of writers) if (writer.takes(result)) await writer.add(unit, result)
   for (const writer of writers) await writer.flush()
 }
 
-async function openSheet({
-  name,
-  folder,
-  table: { dialect, header },
-  kind,
-}: {
-  name: Sheet
-  folder: string
-  table: Table
-  kind: ImportKind
-}) {
+async function openSheet(name: Sheet, of: { folder: string; table: Table; kind: ImportKind }) {
+  const { folder, table, kind } = of
+  const { header } = table
   const { status, columns } = sheets[name]
-  const { delimiter, bom, lineEnd, encoding } = dialect
+  const { delimiter, bom, lineEnd, encoding } = table.dialect
   const format = { delimiter, record_delimiter: lineEnd, quoted_match: /[\r\n]/ }
   const toBytes = createEncoder(encoding)
   // If the file was a results file itself, our columns are replaced.
@@ -102,7 +94,7 @@ async function openSheet({
   return {
     takes: (result: RowResult | undefined) => status === undefined || result?.status === status,
     async add(unit: Unit, result: RowResult | undefined) {
-      const extra = toCells({ kind, columns, result })
+      const extra = columns.map((column) => (result === undefined ? '' : cellOf[column](result, kind)))
       for (const { row, cells } of unit) {
         const beyond = cells.slice(header.length)
         const added = extra.map((cell, index) => (columns[index] === '_row' ? String(row) : cell))
@@ -118,13 +110,10 @@ async function openSheet({
 }
 
 /** Joins two sides in row order; a unit without a result was never staged. */
-async function* merge({
-  units,
-  results,
-}: {
-  units: AsyncIterable<Unit>
-  results: AsyncIterable<RowResult> | Iterable<RowResult>
-}): AsyncGenerator<{ unit: Unit; result: RowResult | undefined }> {
+async function* merge(
+  units: AsyncIterable<Unit>,
+  results: WriteResultsOptions['results'],
+): AsyncGenerator<{ unit: Unit; result: RowResult | undefined }> {
   const all = (async function* () {
     yield* results
   })()
@@ -137,19 +126,6 @@ async function* merge({
   }
   // Whoever reads the results along with this sees all of them.
   while (result !== undefined) result = await next()
-}
-
-function toCells({
-  kind,
-  columns,
-  result,
-}: {
-  kind: ImportKind
-  columns: readonly ResultColumn[]
-  result: RowResult | undefined
-}): string[] {
-  if (result === undefined) return columns.map(() => '')
-  return columns.map((column) => cellOf[column](result, kind))
 }
 
 const cellOf: Readonly<Record<ResultColumn, (result: RowResult, kind: ImportKind) => string>> = {

@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client'
-import { describeSentRows, readSentRows } from '../../core/imports/sent-rows.ts'
+import { describeSentRows } from '../../core/imports/sent-rows.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { openState } from '../../core/state/open.ts'
@@ -110,7 +110,7 @@ async function describeSent({
     const { ledger } = state
     if (show !== 'json') {
       await fetchInput(settings, plan)
-      return describeSentRows(await readSentRows({ ledger, plan, dataDir, most: mostShown }))
+      return await describeSentRows({ ledger, plan, dataDir, most: mostShown })
     }
     const rows: string[] = []
     for await (const { row, state: at, sentAt, body, answer } of ledger.rows({ run })) {

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ImportPlan } from '../../../core/imports/plan.ts'
-import { describeSentRows, readSentRows } from '../../../core/imports/sent-rows.ts'
+import { describeSentRows } from '../../../core/imports/sent-rows.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
@@ -55,7 +55,7 @@ async function describe(answer: string | null, state = 'done') {
     file: join(folder, 'rows.csv'),
     mapping: join(folder, 'mapping.json'),
   } as unknown as ImportPlan
-  return describeSentRows(await readSentRows({ ledger, plan, dataDir, most: 10 }))
+  return await describeSentRows({ ledger, plan, dataDir, most: 10 })
 }
 
 test('a row that was sent is shown as its sheet has it, with only what the service changed or added marked', async () => {
