@@ -35,12 +35,22 @@ export function createDecoder(encoding: Encoding): (chunk?: Buffer) => string {
   return (chunk) => decoder.decode(chunk, { stream: chunk !== undefined })
 }
 
+/** The byte of each letter of an encoding of one byte. */
+const bytesOf = (encoding: Encoding) =>
+  new Map(Array.from(createDecoder(encoding)(allBytes), (letter, byte) => [letter, byte]))
+
 /** Encodes text in a file's encoding. A letter that the encoding lacks becomes `?`. */
 export function createEncoder(encoding: Encoding): (text: string) => Buffer {
   if (encoding === 'utf-8') return (text) => Buffer.from(text)
-  const byteOf = new Map(Array.from(createDecoder(encoding)(allBytes), (letter, byte) => [letter, byte]))
+  const bytes = bytesOf(encoding)
   const unknown = '?'.charCodeAt(0)
-  return (text) => Buffer.from(Array.from(text, (letter) => byteOf.get(letter) ?? unknown))
+  return (text) => Buffer.from(Array.from(text, (letter) => bytes.get(letter) ?? unknown))
+}
+
+/** Shows the bytes of a text as Latin-1 does. A letter that the encoding lacks becomes a NUL. */
+function createToLatin1(encoding: Encoding, letters: RegExp): (text: string) => string {
+  const bytes = bytesOf(encoding)
+  return (text) => text.replace(letters, (letter) => String.fromCharCode(bytes.get(letter) ?? 0))
 }
 
 /** A word as each encoding reads it. */
@@ -94,9 +104,8 @@ export function createEncodingCheck(options: { mustBeUtf8: boolean; isCut: boole
   }
 }
 
-const windows = new Map(Array.from(createDecoder('windows-1252')(allBytes), (letter, byte) => [letter, byte]))
-const toLatin1 = (text: string) =>
-  text.replace(/[\u0100-\uffff]/g, (letter) => String.fromCharCode(windows.get(letter) ?? 0))
+/** The letters below U+0100 have the same bytes in Windows-1252. */
+const toLatin1 = createToLatin1('windows-1252', /[\u0100-\uffff]/g)
 
 interface Place {
   row: number
@@ -133,12 +142,7 @@ const otherReaders = (
     ['cp850', /[├┬]/],
     ['cp437', /[├┬]/],
   ] as const
-).map(([encoding, first]) => {
-  const byteOf = new Map(Array.from(createDecoder(encoding)(allBytes), (letter, byte) => [letter, byte]))
-  const toBytes = (text: string) =>
-    text.replace(/[\x80-\uffff]/g, (letter) => String.fromCharCode(byteOf.get(letter) ?? 0))
-  return { first, toBytes }
-})
+).map(([encoding, first]) => ({ first, toBytes: createToLatin1(encoding, /[\x80-\uffff]/g) }))
 
 function rereadBytes(text: string, bytes: string): string | undefined {
   let meant = ''

@@ -48,7 +48,7 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
   const header = options.header.map(readableName)
   const toPlace = createPlacing(options)
   const places = header.map((column, index) => toPlace(column, index + 1))
-  const set = Object.entries(mapping.set ?? {}).map(([name, text]) => toConstant({ kind, name, text }))
+  const set = Object.entries(mapping.set ?? {}).map(([name, text]) => toConstant(kind, name, text))
   const targets = places.map((place) => ('target' in place ? place.target : undefined))
   const constants = set.filter((constant) => 'target' in constant)
   const faults = [...places, ...set].flatMap((place) => ('problem' in place ? [place.problem] : []))
@@ -131,25 +131,12 @@ function createPlacing({ kind, mapping, columns }: ColumnMappingOptions) {
   }
 }
 
-function toConstant({
-  kind,
-  name,
-  text,
-}: {
-  kind: ImportKind
-  name: string
-  text: string
-}): Constant | { problem: Problem } {
+function toConstant(kind: ImportKind, name: string, text: string): Constant | { problem: Problem } {
   const target = toTarget({ kind, name })
-  const column = `--set ${name}`
+  const problem = (message: string, fix?: string) => ({
+    problem: aboutColumn(`--set ${name}`, { message, fix }),
+  })
   if (target === undefined)
-    return {
-      problem: aboutColumn(column, {
-        message: `is not a field of ${kind.one}s`,
-        fix: nearestName(name, knownNames(kind)),
-      }),
-    }
-  if (target.readOnly)
-    return { problem: aboutColumn(column, { message: 'is a field that only the service writes' }) }
-  return { target, text }
+    return problem(`is not a field of ${kind.one}s`, nearestName(name, knownNames(kind)))
+  return target.readOnly ? problem('is a field that only the service writes') : { target, text }
 }

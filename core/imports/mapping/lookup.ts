@@ -55,18 +55,10 @@ export async function readLookup(
         `${name} has more than ${mostEntries.toLocaleString('en')} rows, which is the limit. Keep only the rows that the file looks up.`,
       )
   }
-  return createLookup({ name, entries, form: options.taxIds })
+  return createLookup(name, entries, options.taxIds)
 }
 
-function createLookup({
-  name,
-  entries,
-  form,
-}: {
-  name: string
-  entries: ReadonlyMap<string, Entry>
-  form: Mapping['taxIds']
-}): Lookup {
+function createLookup(name: string, entries: ReadonlyMap<string, Entry>, form: Mapping['taxIds']): Lookup {
   const nearest = createNearestName(() => entries.keys())
   const byBody = indexByBody(entries)
   /** Distinct tax ids without a hyphen that are not in the lookup file as they are. */

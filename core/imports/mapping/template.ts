@@ -1,7 +1,7 @@
 import { stringify } from 'csv-stringify/sync'
 import { type DateOrder, readDate, writeDate } from '../cells/dates.ts'
 import { toTarget } from './field-target.ts'
-import { type ImportKind, type ImportKindName, importKinds } from '../kinds.ts'
+import { type ImportKindName, importKinds } from '../kinds.ts'
 import { conventionsOf } from '../cells/locale.ts'
 import { withMark } from '../cells/numbers.ts'
 
@@ -18,30 +18,14 @@ export function template({
   locale?: string
 }): string {
   const kind = importKinds[name]
-  const conventions = conventionsOf(locale)
-  const isComma = conventions.decimal === ','
-  const cells = Object.entries(kind.example).map(([field, value]) =>
-    localize({ kind, field, value, locale, conventions }),
-  )
+  const { decimal, dates } = conventionsOf(locale)
+  const cells = Object.entries(kind.example).map(([field, value]) => {
+    const type = toTarget({ kind, name: field })?.meta.kind
+    if (type === 'date') return localDate(value, locale, dates)
+    return type === 'decimal' || type === 'integer' ? withMark(value, decimal) : value
+  })
+  const isComma = decimal === ','
   return stringify([Object.keys(kind.example), cells], { delimiter: isComma ? ';' : ',', bom: isComma })
-}
-
-function localize({
-  kind,
-  field,
-  value,
-  locale,
-  conventions,
-}: {
-  kind: ImportKind
-  field: string
-  value: string
-  locale: string
-  conventions: ReturnType<typeof conventionsOf>
-}): string {
-  const type = toTarget({ kind, name: field })?.meta.kind
-  if (type === 'date') return localDate(value, locale, conventions.dates)
-  return type === 'decimal' || type === 'integer' ? withMark(value, conventions.decimal) : value
 }
 
 /** Formats a date as the locale does, if an import can read that back. */

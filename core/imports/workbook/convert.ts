@@ -10,8 +10,7 @@ import { isResultFile } from '../csv/table.ts'
 import { MappingError, quote, say, UnreadableFileError } from '../errors.ts'
 import { sizeLimits } from '../file-size.ts'
 import { openArchive, protectedByPassword } from './archive.ts'
-import { type CellFormat, parseFormat } from './number-format.ts'
-import { type ColumnUse, dayOf, mayBeSwapped, type Rendering, renderNumber, swap } from './render.ts'
+import { type ColumnUse, dayOf, type Rendering, renderNumber } from './render.ts'
 import { createSheetFaults } from './sheet-faults.ts'
 import { type HiddenColumns, type Merge, readSheetRows, type SheetCell, type SheetRow } from './sheet-rows.ts'
 import { showText } from './shown-text.ts'
@@ -194,7 +193,7 @@ async function* toLines(
           ? ''
           : whole.hidesZeros && uses[at] === 'text' && 'value' in cell && cell.value === 0
             ? unreadText('#ZERO', '0')
-            : toText(cell, uses[at], workbook.formats, rendering),
+            : toText(cell, uses[at], rendering),
       )
     // A sheet may have a million rows with nothing but a style.
     if (texts.every((text) => text.trim() === '') || (item.isHidden && hiddenRows === 'skip')) continue
@@ -247,46 +246,19 @@ async function* toLines(
       if (hidden[at] === true) faults.addHiddenColumn(column)
       if (cell.formula !== undefined) faults.addFormula(cell.formula, { row, column })
       if (use !== 'date') continue
-      if (faults.isSettled(column)) continue
-      const day = realDate(cell, workbook)
+      const day = 'value' in cell ? dayOf(cell.value, cell.format, workbook.is1904) : undefined
       if (day !== undefined) faults.addDate(day, { row, column })
       else if ('text' in cell) faults.addText(cell.text, { row, column })
     }
   }
 }
 
-const general = parseFormat('General')
-
-function toText(
-  cell: SheetCell,
-  use: ColumnUse | undefined,
-  formats: readonly CellFormat[],
-  rendering: Rendering,
-): string {
-  if ('value' in cell)
-    return renderNumber(cell.value, formats[cell.style] ?? general, use ?? 'other', rendering)
+function toText(cell: SheetCell, use: ColumnUse | undefined, rendering: Rendering): string {
+  if ('value' in cell) return renderNumber(cell.value, cell.format, use ?? 'other', rendering)
   if ('truth' in cell) return use === 'text' ? unreadText('#TRUTH', String(cell.truth)) : String(cell.truth)
-  if ('day' in cell) {
-    const { day } = cell
-    if (use === 'text' || use === 'number') return unreadText('#DATE', day)
-    return rendering.swapsDates === true &&
-      use === 'date' &&
-      isoDay.test(day) &&
-      mayBeSwapped(day.slice(0, 10))
-      ? swap(day.slice(0, 10)) + day.slice(10)
-      : day
-  }
-  const tokens = formats[cell.style]?.text
+  const tokens = cell.format?.text
   if (tokens === undefined || use === undefined || (use !== 'text' && tokens.length > 0)) return cell.text
   return showText(cell.text, tokens)
-}
-
-const isoDay = /^\d{4}-\d\d-\d\d/
-
-/** The real date in a cell, as YYYY-MM-DD; undefined for other cells. */
-function realDate(cell: SheetCell, { formats, is1904 }: Workbook): string | undefined {
-  if ('value' in cell) return dayOf(cell.value, formats[cell.style] ?? general, is1904)
-  return 'day' in cell && isoDay.test(cell.day) ? cell.day.slice(0, 10) : undefined
 }
 
 /** Whether a merged range has cells of several rows, the last of them below the header. */

@@ -100,6 +100,15 @@ function renderPlain(value: number, decimal: Conventions['decimal']): string {
   return /^-?[1-9]\d{0,2}\.\d{3}$/.test(digits) ? `${digits}0` : digits
 }
 
+/** The serial number of a date in ISO 8601, whatever its time zone; undefined for any other text. */
+export function serialOf(text: string, is1904: boolean): number | undefined {
+  if (!/^\d{4}-\d\d-\d\d(T[\d:.]+)?Z?$/.test(text)) return undefined
+  const days = Date.parse(`${text.replace('Z', '')}${text.includes('T') ? 'Z' : ''}`) / (secondsPerDay * 1000)
+  const serial =
+    days - Date.UTC(is1904 ? 1904 : 1899, is1904 ? 0 : 11, is1904 ? 1 : 30) / (secondsPerDay * 1000)
+  return serial >= 61 && serial <= lastDay ? serial : undefined
+}
+
 /**
  * The date of a serial number. The 1900 system counts a 29 February 1900 that did not exist, so earlier days
  * are off by one.

@@ -42,8 +42,6 @@ export function createSheetFaults({ name, hiddenRows, dateCells }: FaultOptions)
       if (formula === 'result') hasResults = true
       else zeros.push(`row ${place.row}, ${place.column}`)
     },
-    /** Whether a column has a date that excludes a doubt, and nothing could still be wrong. */
-    isSettled: (column: string) => dateCells === 'stored' || dates.get(column)?.fixed !== undefined,
     addDate(day: string, { row, column }: { row: number; column: string }) {
       if (swap(day) === day) return
       const known = datesOf(column)

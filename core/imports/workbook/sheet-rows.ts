@@ -1,15 +1,15 @@
 import { UnreadableFileError } from '../errors.ts'
+import { type CellFormat, parseFormat } from './number-format.ts'
+import { serialOf } from './render.ts'
 import { unreadText } from './unread-cells.ts'
 import { isTrue, unescapeText, type Workbook } from './workbook.ts'
 import { type Attributes, type ElementHandler, readXml } from './xml.ts'
 
 /** A cell as stored. `zero`: a formula with the result 0 or nothing, in a workbook that may not be calculated. */
 export type SheetCell = (
-  | { text: string; style: number }
-  | { value: number; style: number }
+  | { text: string; format?: CellFormat | undefined }
+  | { value: number; format: CellFormat }
   | { truth: boolean }
-  /** In ISO 8601, which few programs write. */
-  | { day: string }
 ) & { formula?: 'zero' | 'result' }
 
 export interface SheetRow {
@@ -54,7 +54,7 @@ export function readSheetRows(
   )
 }
 
-type SheetContext = Pick<Workbook, 'strings' | 'formats' | 'calculation'>
+type SheetContext = Pick<Workbook, 'strings' | 'formats' | 'calculation' | 'is1904'>
 
 interface OpenCell {
   at: number
@@ -168,8 +168,9 @@ function createRowHandler(
 const isNothing = (of: keyof typeof leastSize, size: string | undefined) =>
   size !== undefined && Number(size) < leastSize[of]
 
-/** What no format changes. */
-const noStyle = -1
+const general = parseFormat('General')
+/** Of a date in ISO 8601, which few programs write. */
+const isoFormat = parseFormat('yyyy-mm-dd hh:mm:ss')
 
 function contentOf(
   cell: OpenCell,
@@ -182,7 +183,7 @@ function contentOf(
   const isZero = value === '' || (type === 'n' ? Number(value) === 0 : type === 'str' && value === '0')
   const isMissing = cell.value === undefined || (value === '' && type === 'n')
   if (isMissing || (isZero && workbook.calculation === 'asked'))
-    return { text: unreadText('#NOT CALCULATED'), style: noStyle }
+    return { text: unreadText('#NOT CALCULATED') }
   const result = resultOf(cell, workbook, damaged)
   if (workbook.calculation !== 'unknown' || result === undefined) return result
   return { ...result, formula: isZero ? 'zero' : 'result' }
@@ -190,10 +191,11 @@ function contentOf(
 
 function resultOf(
   { type, value = '', style, inline }: OpenCell,
-  { strings, formats }: SheetContext,
+  { strings, formats, is1904 }: SheetContext,
   damaged: (reason: string) => never,
 ): SheetCell | undefined {
-  const toText = (text: string) => (text === '' ? undefined : { text, style })
+  const format = formats[style]
+  const toText = (text: string) => (text === '' ? undefined : { text, format })
   if (type === 'inlineStr') return toText(unescapeText(inline))
   if (type === 'str') return toText(unescapeText(value))
   if (value === '') return undefined
@@ -203,18 +205,15 @@ function resultOf(
     if (!/^(0|1|true|false)$/i.test(value)) damaged(`has ${value} as a logical value`)
     return { truth: isTrue(value.toLowerCase()) }
   }
-  if (type === 'e') return { text: value, style: noStyle }
-  if (type === 'd')
-    return {
-      day: value
-        .replace(/Z$/, '')
-        .replace(/T00:00:00(\.0+)?$/, '')
-        .replace('T', ' '),
-    }
+  if (type === 'e') return { text: value }
+  if (type === 'd') {
+    const number = serialOf(value, is1904)
+    return number === undefined ? { text: value } : { value: number, format: isoFormat }
+  }
   const number = Number(value)
-  if (!Number.isFinite(number)) return { text: value, style }
-  if (style > 0 && formats[style] === undefined) damaged(`has the style ${style}, which does not exist`)
-  return { value: number, style }
+  if (!Number.isFinite(number)) return { text: value, format }
+  if (style > 0 && format === undefined) damaged(`has the style ${style}, which does not exist`)
+  return { value: number, format: format ?? general }
 }
 
 /** The index of the column, from 0, and the row of a cell such as `AB12`. */
