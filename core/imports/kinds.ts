@@ -44,8 +44,8 @@ export interface ImportKind {
   /** Control totals are kept for each value of this field. */
   totalsBy?: string
   /** Columns of its export that are not its fields. */
-  foreign: readonly string[]
-  rules: readonly ((body: Body) => BodyFault | undefined)[]
+  foreign?: readonly string[]
+  rules?: readonly ((body: Body) => BodyFault | undefined)[]
   /** The example row of a template: numbers with a point, dates with the year first. */
   example: Readonly<Record<string, string>>
 }
@@ -87,7 +87,6 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     list: 'lines',
     listed: true,
     totalsBy: 'document',
-    foreign: [],
     rules: [numberBelowOne],
     example: {
       supplier: 'sup_0001',
@@ -110,8 +109,6 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     schema: addon,
     identifiers: [],
     totalsBy: 'currency',
-    foreign: [],
-    rules: [],
     example: {
       name: 'Soporte',
       description: 'Soporte mensual',
@@ -131,8 +128,6 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     change: changeKinds['create-product'],
     schema: product,
     identifiers: [],
-    foreign: [],
-    rules: [],
     example: { name: 'Plataforma', unit_label: 'usuario', status: 'active' },
   },
   'update-contacts': {
@@ -143,7 +138,6 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     schema: contact,
     identifiers: ['id'],
     foreign: ['customer_id', 'position'],
-    rules: [],
     example: {
       id: 'con_0001',
       name: 'María Soto',
@@ -160,7 +154,6 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     change: changeKinds['update-subscription'],
     schema: subscription,
     identifiers: ['id'],
-    foreign: [],
     rules: [chargesWithoutSource],
     example: {
       id: 'sub_0001',
@@ -177,8 +170,6 @@ export const importKinds: Readonly<Record<ImportKindName, ImportKind>> = {
     change: changeKinds['delete-order'],
     schema: order,
     identifiers: ['id'],
-    foreign: [],
-    rules: [],
     example: { id: 'ord_0001' },
   },
 }

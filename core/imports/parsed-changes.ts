@@ -80,7 +80,7 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
       const message = `looks like a total. Skip it with --skip-rows ${row}`
       return { ...change, problems: [ofRow({ rule: 'total', message })] }
     }
-    for (const rule of kind.rules) {
+    for (const rule of kind.rules ?? []) {
       const found = rule(body)
       if (found === undefined || !isOpen(found.field)) continue
       const { field, ...fault } = found

@@ -1,37 +1,34 @@
-export type Rule =
-  /** The cell cannot be read, or its field does not accept the value. */
-  | 'number'
-  | 'date'
-  | 'boolean'
-  | 'json'
-  | 'value'
-  | 'length'
-  | 'min'
-  | 'email'
-  | 'null'
-  /** The cell reads in two ways, or contradicts an earlier cell. */
-  | 'ambiguous'
-  | 'lookup'
-  | 'required'
-  | 'duplicate'
-  /** Rows of one change that contradict each other. */
-  | 'differs'
-  /** A total row below the data. */
-  | 'total'
+/** What is wrong by each rule, in a sentence without values: for Temporal, notifications and logs. */
+const rules = {
+  // The cell cannot be read, or its field does not accept the value.
+  number: 'is not a number that this field accepts',
+  date: 'is not a date that this field accepts',
+  boolean: 'is neither true nor false',
+  json: 'is not the JSON that this field accepts',
+  value: 'is not one of the values that this field accepts',
+  length: 'is longer than this field allows',
+  min: 'is less than this field allows',
+  email: 'is not a valid email address',
+  null: 'would set the field to null, which it does not allow',
+  /** It has two readings, or contradicts an earlier cell. */
+  ambiguous: 'can be read in more than one way. Set --locale, --decimal, --dates or --tax-ids',
+  lookup: 'is not in the lookup file',
+  required: 'is required, but empty',
+  duplicate: 'is the same change as another row',
+  differs: 'differs from the first row of the same change',
+  total: 'looks like a total. Skip it with --skip-rows',
   /** The header again, or a row of dashes. */
-  | 'noData'
-  /** The cell shows a spreadsheet error. */
-  | 'error'
-  /** The cell has a letter that nobody sees, or one that was read in a wrong encoding. */
-  | 'invisible'
-  | 'encoding'
-  /** The header, or a row whose length differs from the header's. */
-  | 'column'
-  | 'cells'
-  /** The request of the row would be too large. */
-  | 'size'
+  noData: 'has no data. Skip it with --skip-rows',
+  error: 'is an error of the spreadsheet',
+  invisible: 'has an invisible letter',
+  encoding: 'has letters that were read in a wrong encoding',
+  column: 'is not a column that this import can use, or is missing',
+  cells: 'does not have as many cells as the header',
+  size: 'makes a request that is larger than 64 KB',
   /** A condition for the file as a whole. */
-  | 'expected'
+  expected: 'does not match what was expected of the file',
+} as const
+export type Rule = keyof typeof rules
 
 /** A problem with a value. `message` continues after the value: `45.890 could mean ...`. */
 export interface Fault {
@@ -138,29 +135,3 @@ const placeOf = ({ row, line }: Problem, column: string) =>
   ].join(', ')
 
 const andMore = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)
-
-const rules: Readonly<Record<Rule, string>> = {
-  number: 'is not a number that this field accepts',
-  date: 'is not a date that this field accepts',
-  boolean: 'is neither true nor false',
-  json: 'is not the JSON that this field accepts',
-  value: 'is not one of the values that this field accepts',
-  length: 'is longer than this field allows',
-  min: 'is less than this field allows',
-  email: 'is not a valid email address',
-  null: 'would set the field to null, which it does not allow',
-  ambiguous: 'can be read in more than one way. Set --locale, --decimal, --dates or --tax-ids',
-  lookup: 'is not in the lookup file',
-  required: 'is required, but empty',
-  duplicate: 'is the same change as another row',
-  differs: 'differs from the first row of the same change',
-  total: 'looks like a total. Skip it with --skip-rows',
-  noData: 'has no data. Skip it with --skip-rows',
-  error: 'is an error of the spreadsheet',
-  invisible: 'has an invisible letter',
-  encoding: 'has letters that were read in a wrong encoding',
-  column: 'is not a column that this import can use, or is missing',
-  cells: 'does not have as many cells as the header',
-  size: 'makes a request that is larger than 64 KB',
-  expected: 'does not match what was expected of the file',
-}

@@ -85,37 +85,24 @@ export function createReceipt(kind: ImportKind) {
 }
 
 /** Totals with the columns, groups and decimal places of the file's. */
-const pad = (file: ControlTotals, totals: Totals | undefined): Totals =>
-  combine(file, totals, (_, part) => part)
+const pad = (file: Totals, totals: Totals | undefined): Totals => combine(file, totals, (_, part) => part)
 
-type Combine = (whole: Big, part: Big) => Big
-
-function combine(file: ControlTotals, part: Totals | undefined, by: Combine): Totals {
-  const values = Object.entries(file.by?.values ?? {}).map(([value, whole]) => [
-    value,
-    combineGroup(whole, part?.by?.values[value], by),
-  ])
-  return {
-    ...combineGroup(file, part, by),
-    ...(file.by && {
-      by: {
-        field: file.by.field,
-        values: Object.fromEntries(values) as NonNullable<ControlTotals['by']>['values'],
-      },
-    }),
-  }
-}
-
-type Group = Pick<Totals, 'changes' | 'sums'>
-
-function combineGroup(whole: Group, part: Group | undefined, by: Combine): Group {
-  const sums = Object.entries(whole.sums).map(([column, sum]) => {
+function combine(whole: Totals, part: Totals | undefined, by: (whole: Big, part: Big) => Big): Totals {
+  const { changes, sums, by: groups } = whole
+  const sumOf = ([column, sum]: [string, string]) => {
     const places = sum.split('.')[1]?.length ?? 0
     return [column, by(new Big(sum), new Big(part?.sums[column] ?? '0')).toFixed(places)]
-  })
+  }
+  const groupOf = ([value, group]: [string, Totals]) => [value, combine(group, part?.by?.values[value], by)]
   return {
-    changes: by(new Big(whole.changes), new Big(part?.changes ?? 0)).toNumber(),
-    sums: Object.fromEntries(sums) as Record<string, string>,
+    changes: by(new Big(changes), new Big(part?.changes ?? 0)).toNumber(),
+    sums: Object.fromEntries(Object.entries(sums).map(sumOf)) as Totals['sums'],
+    ...(groups && {
+      by: {
+        field: groups.field,
+        values: Object.fromEntries(Object.entries(groups.values).map(groupOf)) as typeof groups.values,
+      },
+    }),
   }
 }
 
@@ -125,7 +112,7 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
   const { file, isAgain, done, notDone, states = {}, columns: names = {} } = receipt
   const whole = isAgain ? 'sent again' : 'file'
   const columns = Object.keys(file.sums)
-  const line = (name: string, { changes, sums }: Group) => [
+  const line = (name: string, { changes, sums }: Totals) => [
     name,
     changes,
     ...columns.map((column) => formatAmount(sums[column] ?? '', file.decimal)),

@@ -121,7 +121,7 @@ function createPlacing({ kind, mapping, columns }: ColumnMappingOptions) {
 
   function unknown(column: string, position: number, mapped: string | undefined): Place {
     // Exports have columns such as `_extra` and `_read_at`.
-    if (mapped === undefined && (kind.foreign.includes(column) || column.startsWith('_')))
+    if (mapped === undefined && (kind.foreign?.includes(column) === true || column.startsWith('_')))
       return { ignored: { column, reason: 'it comes from an export and is not a field' } }
     const message =
       mapped === undefined

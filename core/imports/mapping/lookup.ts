@@ -47,7 +47,7 @@ export async function readLookup(
     const known = entries.get(key)
     if (known !== undefined && known.ours !== ours)
       throw new MappingError(
-        say`${where}: ${quote(theirs)} maps to ${quote(ours)}, but in an earlier row to ${quote(known.ours)}.`,
+        say`${where}: ${quote(theirs, 'the value')} maps to ${quote(ours, 'one value')}, but in an earlier row to ${quote(known.ours, 'another')}.`,
       )
     entries.set(key, { theirs, ours })
     if (entries.size > mostEntries)

@@ -45,7 +45,12 @@ test.each([
     'outside the data folder',
     'connector',
   ],
-  ['an unknown locale', [{ ...good, locale: 'xx-nowhere-1' }], 'The locale is not a known one', 'es-CL'],
+  [
+    'an unknown locale',
+    [{ ...good, locale: 'xx-nowhere-1' }],
+    'The value of --locale is not a known locale',
+    'es-CL',
+  ],
   [
     'another workspace',
     [{ ...good, identity: { workspace: 'acc_other', baseUrl: 'http://x', mode: 'live', store: 's' } }],
