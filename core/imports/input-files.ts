@@ -7,11 +7,10 @@ import { comparableName } from './cells/invisible.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { countMapped, mapColumns } from './mapping/column-mapping.ts'
 import type { ColumnUse } from './workbook/render.ts'
-import { copyName, workbookRows } from './file-name.ts'
-import { refuseLarge } from './file-size.ts'
-import { conventionsIn, type Mapping } from './mapping/mapping.ts'
+import { copyName, refuseLarge, workbookRows } from './source-file.ts'
+import { conventionsIn, type Mapping, type SheetChoice } from './mapping/mapping.ts'
 import { hashOf, inputsFolder, isIntact, mappingName, namesOf, type StoredInput } from './stored-input.ts'
-import { convertWorkbook, isWorkbook, type SheetChoice } from './workbook/convert.ts'
+import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
 
 /** The files that an import reads, with absolute paths, also to the lookup files of the mapping. */
 export interface InputFiles {

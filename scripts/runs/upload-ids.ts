@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { copyFile, mkdir, rename } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { copyName } from '../../core/imports/file-name.ts'
+import { copyName } from '../../core/imports/source-file.ts'
 import { type RunPlaces, sharedFiles } from './fetch-run.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 

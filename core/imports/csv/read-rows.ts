@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
 import { isBlank } from '../cells/invisible.ts'
 import { UnreadableFileError } from '../errors.ts'
-import { shownName } from '../file-name.ts'
+import { shownName } from '../source-file.ts'
 import { createDecoder, type Encoding } from './encoding.ts'
 import { createRowScanner, type Scanned, type SourceRow } from './scanner.ts'
 

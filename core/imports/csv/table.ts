@@ -1,7 +1,7 @@
 import { unguardFormula } from '../../tables/formula-guard.ts'
 import { readableName } from '../cells/invisible.ts'
 import { UnreadableFileError } from '../errors.ts'
-import { shownName } from '../file-name.ts'
+import { shownName } from '../source-file.ts'
 import { detectDialect } from './dialect.ts'
 import type { Encoding } from './encoding.ts'
 import { type Dialect, readRows } from './read-rows.ts'

@@ -5,7 +5,7 @@ import { encodings } from '../csv/encoding.ts'
 import { dateOrders } from '../cells/dates.ts'
 import { MappingError, quote, say } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
-import { refuseLarge } from '../file-size.ts'
+import { refuseLarge } from '../source-file.ts'
 import { conventionsOf, type Conventions } from '../cells/locale.ts'
 import { taxIdForms } from './tax-ids.ts'
 
@@ -38,6 +38,15 @@ export const readingOf = (options: { readonly [name in ReadingName]?: unknown })
     Object.entries(options).filter(([name, value]) => name in readingFields && value !== undefined),
   )
 
+/** Which sheet of a workbook was read, and which were not. Only of the file itself can a sheet be chosen. */
+const sheetChoice = z.strictObject({
+  role: z.enum(['file', 'lookup']),
+  file: z.string(),
+  read: z.string(),
+  unread: z.array(z.string()),
+})
+export type SheetChoice = z.infer<typeof sheetChoice>
+
 /** How a file's columns map to our fields: the content of `mapping.json`. */
 const mappingSchema = z.strictObject({
   /** Their column to our field; null: ignore the column. */
@@ -53,16 +62,7 @@ const mappingSchema = z.strictObject({
     .optional(),
   ...readingFields,
   /** Written by an import into its copy: the sheets of its workbooks. */
-  sheets: z
-    .array(
-      z.strictObject({
-        role: z.enum(['file', 'lookup']),
-        file: z.string(),
-        read: z.string(),
-        unread: z.array(z.string()),
-      }),
-    )
-    .optional(),
+  sheets: z.array(sheetChoice).optional(),
 })
 export type Mapping = z.infer<typeof mappingSchema>
 

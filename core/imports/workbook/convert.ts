@@ -8,7 +8,8 @@ import { nearestName } from '../../tables/nearest-name.ts'
 import type { Conventions } from '../cells/locale.ts'
 import { isResultFile } from '../csv/table.ts'
 import { MappingError, quote, say, UnreadableFileError } from '../errors.ts'
-import { sizeLimits } from '../file-size.ts'
+import { sizeLimits } from '../source-file.ts'
+import type { SheetChoice } from '../mapping/mapping.ts'
 import { openArchive, protectedByPassword } from './archive.ts'
 import { type ColumnUse, dayOf, type Rendering, renderNumber } from './render.ts'
 import { createSheetFaults } from './sheet-faults.ts'
@@ -31,15 +32,6 @@ export interface WorkbookOptions {
   dateCells?: 'stored' | 'swapped' | undefined
   /** What each column of a header holds; undefined for a column that is not read. */
   usesOf: (header: readonly string[]) => readonly (ColumnUse | undefined)[]
-}
-
-/** Which sheet of a workbook was read, and which were not. */
-export interface SheetChoice {
-  /** Only of the file itself can a sheet be chosen. */
-  role: 'file' | 'lookup'
-  file: string
-  read: string
-  unread: string[]
 }
 
 /**
