@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { closeTracing } from '../worker/telemetry/tracing/tracing.ts'
 import { loadZod } from './load-zod.ts'
 import { UsageError } from './terminal/failures.ts'
 import { createTerminal, type Terminal } from './terminal/terminal.ts'
@@ -45,10 +44,6 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
     throw error
   })
   const isDone = await execute({ words, commands, terminal })
-  const { isSent, problems } = await closeTracing()
-  for (const problem of problems) terminal.note(problem)
-  // A collector that does not answer must not keep the process alive.
-  if (!isSent) process.exit()
   // A failed command has nothing left to do, and resources that it could not close must not keep it alive either.
   if (!isDone) setTimeout(() => process.exit(), failedGraceMs).unref()
 }

@@ -12,11 +12,7 @@ const { code } = await bundleWorkflowCode({
   workflowsPath,
   payloadConverterPath: inWorkflows('run/payload-converter'),
   failureConverterPath: inWorkflows('run/failure-converter'),
-  workflowInterceptorModules: [
-    inWorkflows('run/trace'),
-    inWorkflows('run/refuse-unreadable'),
-    inWorkflows('run/heartbeats'),
-  ],
+  workflowInterceptorModules: [inWorkflows('run/refuse-unreadable'), inWorkflows('run/heartbeats')],
   logger: quiet,
 })
 await writeFile(path, compact(code))

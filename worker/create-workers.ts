@@ -14,7 +14,6 @@ import { timesOf } from './schedule-times.ts'
 import { findSearchAttributes } from './search-attributes.ts'
 import type { Files } from './join-state.ts'
 import type { Settings } from './settings/settings.ts'
-import type { Tracing } from './telemetry/tracing/open-tracing.ts'
 import { version } from './version.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
@@ -31,7 +30,6 @@ interface Parts extends Omit<Files, 'membership'> {
   state: State
   identity: Identity
   instruments: { billing: Billing; observer: ActivityObserver }
-  tracing: Tracing | undefined
   logger: Logger
   isStandalone: boolean
   mayWrite?: ((workflowId: string) => boolean) | undefined
@@ -46,7 +44,7 @@ const rangesOfEach = 4
 
 /** The worker of the task queue, and that of its ranges. */
 export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
-  const { settings, namespace, identity, connection, tracing } = options
+  const { settings, namespace, identity, connection } = options
   const { concurrency } = settings.billing
   const heartbeats = settings.heartbeats ?? heartbeatsAt(options.connectionOptions.address)
   const rangeQueue = `${settings.taskQueue}-ranges`
@@ -55,7 +53,6 @@ export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
     connection,
     namespace,
     ...toDeployment(settings),
-    ...tracing?.worker,
     identity: toWorkerIdentity(identity, settings.payloadKeys),
     dataConverter: toDataConverter(settings.payloadKeys),
     // Heartbeats tell steps about a pause or stop; by default the SDK sends them only every 4 s.
@@ -68,10 +65,7 @@ export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
   const worker = await Worker.create({
     ...common,
     taskQueue: settings.taskQueue,
-    workflowBundle: await loadWorkflowBundle({
-      encodesFailures: settings.payloadKeys.length > 0,
-      traces: tracing?.share,
-    }),
+    workflowBundle: await loadWorkflowBundle({ encodesFailures: settings.payloadKeys.length > 0 }),
     activities,
     // Each cached workflow uses memory; at most this many run at once.
     maxCachedWorkflows: 50,

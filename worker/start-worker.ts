@@ -26,8 +26,6 @@ import { checkPolling } from './telemetry/polling.ts'
 import { toFingerprint } from './settings/fingerprint.ts'
 import { refuseReadableSecrets } from './settings/permissions.ts'
 import { toReadiness } from './telemetry/readiness.ts'
-import { openTracing } from './telemetry/tracing/tracing.ts'
-import type { Tracing } from './telemetry/tracing/open-tracing.ts'
 import { installRuntime, type SdkMetrics } from './telemetry/runtime.ts'
 import { createServiceHealth } from './telemetry/service-health.ts'
 import { createService } from './service.ts'
@@ -112,10 +110,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     mode: settings.billing.testMode ? 'test' : 'live',
     store: state.storeId,
   }
-  // A command reports it when it ends.
-  const warn = options.standing ? (problem: string) => logger.warn(problem) : undefined
-  const tracing = await openTracing(settings, warn)
-  const instruments = await createInstruments({ settings, identity, state, logger, tracing, ...joined })
+  const instruments = await createInstruments({ settings, identity, state, logger, ...joined })
   const started: Started = {}
   const { shared } = state
   const healthServer = await openHealthServer({ ...options, lock, shared, identity, instruments, started })
@@ -140,7 +135,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     state,
     identity,
     instruments,
-    tracing,
     connection,
     logger,
   })
@@ -200,9 +194,8 @@ async function createInstruments(options: {
   identity: Identity
   state: State
   logger: Logger
-  tracing: Tracing | undefined
 }) {
-  const { settings, identity, state, logger, tracing } = options
+  const { settings, identity, state, logger } = options
   const { shared } = state
   const { workspace, mode } = identity
   const proven = await findLastProven(options)
@@ -216,7 +209,7 @@ async function createInstruments(options: {
   const health = createServiceHealth({
     ping: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
   })
-  const onRequest = requestTelemetry({ metrics, health, logger, tracing })
+  const onRequest = requestTelemetry({ metrics, health, logger })
   const billing = createService(settings, { onRequest, shares: state.rateShares })
   return { billing, metrics, health, observer: activityTelemetry({ metrics, logger }) }
 }

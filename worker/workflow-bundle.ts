@@ -18,18 +18,12 @@ const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.
 /**
  * The workflow code for a worker.
  * @param encodesFailures - whether the messages of failures are payloads, so that the codec encrypts them
- * @param traces - the share of runs to trace; undefined if none is
  */
-export async function loadWorkflowBundle(options: { encodesFailures: boolean; traces?: number | undefined }) {
-  const { encodesFailures, traces } = options
+export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures: boolean }) {
   const codePath = await prepareWorkflowBundle()
-  const switches = [
-    ...(encodesFailures ? ['globalThis.connectorEncodesFailures = true;'] : []),
-    ...(traces === undefined ? [] : [`globalThis.connectorTraces = ${traces};`]),
-  ]
-  if (switches.length === 0) return { codePath }
+  if (!encodesFailures) return { codePath }
   // On the first line of the bundle, so that its source map's line numbers stay valid.
-  return { code: [...switches, await readFile(codePath, 'utf8')].join(' ') }
+  return { code: `globalThis.connectorEncodesFailures = true; ${await readFile(codePath, 'utf8')}` }
 }
 
 /**

@@ -2,7 +2,6 @@ import type { Client } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FolderLockedError } from '../../core/state/errors.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { tracedClient } from '../../worker/telemetry/tracing/tracing.ts'
 import type { RunningWorker } from '../../worker/start-worker.ts'
 import { keepRuns } from '../dev-server/keep-runs.ts'
 import { localChannel } from '../dev-server/readiness.ts'
@@ -109,7 +108,6 @@ export const localPlace = (server: DevServer, settings: Settings) => ({
   namespace: 'default',
   uiUrl: server.uiUrl,
   payloadKeys: settings.payloadKeys,
-  interceptors: tracedClient(settings),
   local: { comesBack: () => !server.lost.aborted && !server.isAbandoned() },
 })
 

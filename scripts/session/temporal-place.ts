@@ -4,7 +4,6 @@ import {
   type GrpcRetryOptions,
   isRetryableError,
   makeGrpcRetryInterceptor,
-  type WorkflowClientInterceptor,
 } from '@temporalio/client'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { join } from 'node:path'
@@ -14,7 +13,6 @@ import { readApiKey } from '../../worker/api-key.ts'
 import { toDataConverter } from '../../worker/codec/data-converter.ts'
 import type { PayloadKey } from '../../worker/codec/payload-key.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { tracedClient } from '../../worker/telemetry/tracing/tracing.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import { readServerRecord } from '../dev-server/server-record.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -26,8 +24,6 @@ export interface TemporalPlace {
   namespace: string
   uiUrl: string | undefined
   payloadKeys: readonly PayloadKey[]
-  /** Of its client. */
-  interceptors?: WorkflowClientInterceptor[]
   /** Read again when it changes. */
   apiKeyFile?: string | undefined
   /** Set for a dev server on this machine: whether it is restarted when it ends. */
@@ -43,17 +39,16 @@ export function temporalPlace(settings: Settings): TemporalPlace {
   const { connectionOptions: given, namespace } = readTemporalSettings(settings)
   const connectionOptions = isOnThisMachine(given) ? { ...given, ...localChannel } : given
   const { environment, dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
-  const own = { payloadKeys, interceptors: tracedClient(settings) }
   const isNamed =
     environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined
   const local = isNamed ? undefined : readServerRecord(join(dataDir, 'dev-server'))
   if (local === undefined)
-    return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, ...own, apiKeyFile }
+    return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, payloadKeys, apiKeyFile }
   return {
     connectionOptions: { address: local.address, ...localChannel },
     namespace: 'default',
     uiUrl: local.uiUrl,
-    ...own,
+    payloadKeys,
     // Only the command that runs the server knows whether it is restarted.
     local: { comesBack: () => false },
   }
@@ -124,8 +119,7 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
       ...(place.local && { interceptors: [makeGrpcRetryInterceptor(localRetries(place.local))] }),
     })
     const dataConverter = toDataConverter(place.payloadKeys)
-    const interceptors = { workflow: place.interceptors ?? [] }
-    return new Client({ connection, namespace: place.namespace, dataConverter, interceptors })
+    return new Client({ connection, namespace: place.namespace, dataConverter })
   } catch (cause) {
     const address = addressOf(place)
     const refusal = toTemporalRefusal(cause, { address, namespace: place.namespace })

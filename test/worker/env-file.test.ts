@@ -235,9 +235,7 @@ describe('a name in the environment', () => {
       PATH: '/bin',
       AWS_ENDPOINT_URL: 'https://s3',
     }
-    expect(
-      problemsOf(required, { ...env, OTEL_TRACES_SAMPLER_ARG: '1', TEMPORAL_TLS_SERVER_NAME: 'x' }),
-    ).toEqual([])
+    expect(problemsOf(required, { ...env, AWS_MAX_ATTEMPTS: '1', TEMPORAL_TLS_SERVER_NAME: 'x' })).toEqual([])
   })
 })
 

@@ -7,7 +7,7 @@ import { described, foreignVariables } from './variables.ts'
 /** The variables of other programs that exist in no other case and with no letter less, as HTTPS_PROXY does. */
 const foreignNames = Object.keys(foreignVariables)
   .flatMap((names) => names.split(', '))
-  .filter((name) => /^(TEMPORAL|AWS|OTEL)_/.test(name))
+  .filter((name) => /^(TEMPORAL|AWS)_/.test(name))
 
 /**
  * Variables that are ours but for invisible letters, case, look-alikes or one letter, and those with one of our

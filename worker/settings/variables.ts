@@ -262,8 +262,6 @@ export const foreignVariables = {
     "Temporal's own: the address of its server and the credentials. Also from `.env`.",
   'AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_SHARED_CREDENTIALS_FILE, ...':
     "The AWS SDK's own: credentials, region and endpoint of the bucket in `CONNECTOR_FILES_URL`. The first six (and AWS_ENDPOINT_URL) also from `.env`.",
-  'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_TRACES_EXPORTER, OTEL_SDK_DISABLED, ...':
-    "OpenTelemetry's own: with an endpoint (http/protobuf), the worker and the commands send traces to it. Also from `.env`. See monitoring.md.",
   'HTTPS_PROXY, NO_PROXY':
     'The proxy between this machine and the service; not used for the loopback address. From the real environment only, not from `.env`.',
   NODE_EXTRA_CA_CERTS:

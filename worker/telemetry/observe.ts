@@ -4,20 +4,17 @@ import type { CallObserver } from '../../core/billing/calls.ts'
 import type { Metrics } from './metrics.ts'
 import { Context } from '@temporalio/activity'
 import type { ServiceHealth } from './service-health.ts'
-import type { Tracing } from './tracing/open-tracing.ts'
 
-/** Reports the client's requests to metrics, health, log and trace, with their run. */
+/** Reports the client's requests to metrics, health and log, with their run. */
 export function requestTelemetry(targets: {
   metrics: Metrics
   health: ServiceHealth
   logger: Logger
-  tracing?: Pick<Tracing, 'request'> | undefined
 }): CallObserver {
-  const { metrics, health, logger, tracing } = targets
+  const { metrics, health, logger } = targets
   return (tried) => {
     metrics.request(tried)
     health.record(tried)
-    tracing?.request(tried)
     const { operation, status, page, attempt, ms, waitedMs } = tried
     const [verb, list] = operation.split(' ')
     const fields = {

@@ -32,13 +32,11 @@ const startOf = ({ events }: History) => {
 }
 const typeOf = (history: History) => startOf(history).workflowType.name
 
-let untraced: Awaited<ReturnType<typeof loadWorkflowBundle>>
-let traced: typeof untraced
+let workflowBundle: Awaited<ReturnType<typeof loadWorkflowBundle>>
 beforeAll(async () => {
   // What does not replay is told by the test; the SDK's own log of it is pages long.
   await installRuntime({ logger: new DefaultLogger('ERROR'), level: 'error', metrics: false })
-  untraced = await loadWorkflowBundle({ encodesFailures: false })
-  traced = await loadWorkflowBundle({ encodesFailures: false, traces: 1 })
+  workflowBundle = await loadWorkflowBundle({ encodesFailures: false })
 })
 
 /** Every text of a history, its payloads decoded. */
@@ -57,12 +55,8 @@ function textsOf(value: unknown): { texts: string[]; payloads: number } {
 }
 
 /** Under the id it was recorded with: children are named after it. */
-const replay = (history: History, workflowBundle = untraced) =>
-  Worker.runReplayHistory(
-    { workflowBundle, sinks: { exporter: { export: { fn() {} } } } },
-    history,
-    startOf(history).workflowId,
-  )
+const replay = (history: History) =>
+  Worker.runReplayHistory({ workflowBundle }, history, startOf(history).workflowId)
 
 describe('the recorded histories', () => {
   test('of this version are those of every scenario, and of every workflow there is', () => {
@@ -77,10 +71,6 @@ describe('the recorded histories', () => {
 
   test.each(names)('replay on the workflow code as it is: %s', async (name) => {
     await replay(historyOf(name))
-  })
-
-  test.each(current)('replay where runs are traced: %s', async (name) => {
-    await replay(historyOf(name), traced)
   })
 
   test.each(names)('name neither a machine nor its paths: %s', (name) => {
