@@ -27,7 +27,7 @@ export default async function setup(project: TestProject) {
   project.provide('temporalAddress', server.address)
   project.provide('temporalBinary', binary)
   return async () => {
-    await server.stop({ graceMs: 0 })
+    await server.stop()
     const left = await endLeftProcesses(folder)
     rmSync(folder, { recursive: true, force: true })
     if (left.length > 0) throw new Error(`The tests left processes behind:\n${left.join('\n')}`)

@@ -2,7 +2,6 @@ import { Option, type Command } from 'commander'
 import type { ExportInput } from '../../core/exports/input.ts'
 import { listResources, listNames, type ListName } from '../../core/billing/resources/lists.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -61,10 +60,9 @@ async function act(call: { names: string[]; options: Options; terminal: Terminal
   const input = toInput(call)
   const settings = processSettings()
   await checkInput({ input, settings, local: server.local })
-  const begun = await beginLocalServer({ settings, terminal, ...server })
   // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runExport } = await import('../runs/run-export.ts')
-  await runExport({ settings, terminal, input, ...server, begun })
+  await runExport({ settings, terminal, input, ...server })
 }
 
 function toInput({ names, options }: { names: string[]; options: Options }): ExportInput {

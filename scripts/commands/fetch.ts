@@ -8,7 +8,6 @@ import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { uploadIds } from '../runs/upload-ids.ts'
-import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -70,10 +69,9 @@ async function act(call: Call): Promise<void> {
           ...(file.column !== undefined && { column: file.column }),
         }
   const input: FetchInput = { documents, ...asked, ...fields }
-  const begun = await beginLocalServer({ settings, terminal, ...server })
   // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runFetch } = await import('../runs/run-export.ts')
-  await runFetch({ settings, terminal, input, ...server, begun })
+  await runFetch({ settings, terminal, input, ...server })
 }
 
 interface IdFile {

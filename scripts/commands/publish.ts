@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
 import { newestExport } from '../runs/newest-run.ts'
-import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -42,10 +41,9 @@ export function configure(command: Command, terminal: Terminal): void {
       ...(maxDeletes !== undefined && { maxDeletes }),
       ...(schema !== undefined && { schema }),
     }
-    const begun = await beginLocalServer({ settings, terminal, ...server, needsService: false })
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
     const { runPublish } = await import('../runs/run-export.ts')
-    await runPublish({ settings, terminal, input, ...server, begun })
+    await runPublish({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {
     'publish export-all-20261121-020000 --to postgres': 'publish to another destination',

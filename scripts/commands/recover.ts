@@ -1,7 +1,6 @@
 import { Option, type Command } from 'commander'
 import { parseRecoveryInput, type RecoveryInput } from '../../core/recoveries/input.ts'
 import { reasonNames, triedReasons, type Reason } from '../../core/recoveries/reasons.ts'
-import { beginLocalServer } from '../session/local-server.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -92,10 +91,9 @@ async function act({ options, terminal }: { options: Options; terminal: Terminal
   // Reports, before any server is started, errors that would fail the run immediately.
   parseRecoveryInput(input)
   const settings = processSettings()
-  const begun = await beginLocalServer({ settings, terminal, ...server })
   // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
   const { runRecovery } = await import('../runs/run-recovery.ts')
-  await runRecovery({ settings, terminal, order: { input, waitForApproval, yes, ...server, begun } })
+  await runRecovery({ settings, terminal, order: { input, waitForApproval, yes, ...server } })
 }
 
 function toInput({ reason, rate, dryRun, ...options }: Options): RecoveryInput {

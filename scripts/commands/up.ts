@@ -3,11 +3,8 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../worker/start-worker.ts'
 import { freePorts, isFree } from '../dev-server/free-ports.ts'
-import { keepRuns } from '../dev-server/keep-runs.ts'
-import type { DevServer } from '../dev-server/start-dev-server.ts'
-import type { Ports } from '../dev-server/start-process.ts'
-import { localPlace, lostServerGraceMs, onServer } from '../session/local-session.ts'
-import { startLocalServer } from '../session/local-server.ts'
+import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
+import { localPlace, lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
 import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -27,7 +24,7 @@ export function configure(command: Command, terminal: Terminal): void {
     const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
       const start = () => startWorker({ settings, temporal: localPlace(server, settings), standing: true })
-      const [worker] = await Promise.all([onServer(server, start), keepRuns(server)])
+      const worker = await server.during(start)
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
@@ -49,7 +46,7 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-/** Rejects when the server is lost for good, after a grace period for requests in flight. */
+/** Rejects when the server has ended, after a grace period for requests in flight. */
 async function lost({ lost: signal }: DevServer): Promise<never> {
   await once(signal, 'abort')
   await sleep(lostServerGraceMs)

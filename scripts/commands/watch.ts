@@ -21,7 +21,7 @@ export function configure(command: Command, terminal: Terminal): void {
     using _interrupt = onInterrupt({ first: detach, second: detach })
     const found = await findRun({ client, run })
     if (found.type !== 'export') {
-      const session = { client, serverLost: new AbortController().signal }
+      const session = { client, lost: new AbortController().signal }
       const { followImport, followRecovery } = await import('../runs/follow-changes.ts')
       if (found.type === 'import') await followImport({ session, ...found, terminal, settings })
       else await followRecovery({ session, ...found, terminal, settings })

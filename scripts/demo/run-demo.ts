@@ -9,6 +9,7 @@ import { reportExport } from '../runs/report-export.ts'
 import { startExport } from '../runs/run-export.ts'
 import { stopOnInterrupt } from '../runs/run-to-end.ts'
 import { openLocalSession } from '../session/local-session.ts'
+import { inSession } from '../session/session.ts'
 import { nameRecovery } from '../runs/run-recovery.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
@@ -33,37 +34,38 @@ export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: bo
   const writing = new Set<string>()
   const mayWrite = (run: string) => writing.has(run)
   const session = await openLocalSession({ settings, terminal, mayWrite })
-  closing.defer(() => session.close())
-  terminal.identity(settings.billing)
+  await inSession(session, async () => {
+    terminal.identity(settings.billing)
 
-  const results = collectResults(terminal)
-  const parts: ((context: DemoContext) => Promise<boolean>)[] = [
-    async (context) => await runDemoExport({ ...context, terminal: results.as('export') }),
-    async (context) => {
-      const demo = await prepareDemoImport(context)
-      writing.add(demo.uploaded.run)
-      return await runDemoImport({ ...context, demo, terminal: results.as('import') })
-    },
-    async (context) => {
-      const run = nameRecovery({ settings, input: demoRecovery })
-      writing.add(run)
-      return await runDemoRecovery({ ...context, run, terminal: results.as('recovery') })
-    },
-  ]
-  // Ctrl-C stops the run of a part; those that follow do not begin.
-  let isInterrupted = false
-  using _interrupt = onInterrupt({ first: () => void (isInterrupted = true), second: () => undefined })
-  const succeeded: boolean[] = []
-  for (const part of parts)
-    if (!isInterrupted) succeeded.push(await part({ sandbox, session, settings, terminal }))
+    const results = collectResults(terminal)
+    const parts: ((context: DemoContext) => Promise<boolean>)[] = [
+      async (context) => await runDemoExport({ ...context, terminal: results.as('export') }),
+      async (context) => {
+        const demo = await prepareDemoImport(context)
+        writing.add(demo.uploaded.run)
+        return await runDemoImport({ ...context, demo, terminal: results.as('import') })
+      },
+      async (context) => {
+        const run = nameRecovery({ settings, input: demoRecovery })
+        writing.add(run)
+        return await runDemoRecovery({ ...context, run, terminal: results.as('recovery') })
+      },
+    ]
+    // Ctrl-C stops the run of a part; those that follow do not begin.
+    let isInterrupted = false
+    using _interrupt = onInterrupt({ first: () => void (isInterrupted = true), second: () => undefined })
+    const succeeded: boolean[] = []
+    for (const part of parts)
+      if (!isInterrupted) succeeded.push(await part({ sandbox, session, settings, terminal }))
 
-  results.print()
-  terminal.note(
-    `Files and reports: ${relative(process.cwd(), settings.dataDir)}. The sandbox ends with the demo, so the suggested commands are examples.`,
-  )
-  // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
-  process.exitCode = isInterrupted || !succeeded.every(Boolean) ? exitCodes.unproven : exitCodes.proven
-  if (keep && !isInterrupted) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+    results.print()
+    terminal.note(
+      `Files and reports: ${relative(process.cwd(), settings.dataDir)}. The sandbox ends with the demo, so the suggested commands are examples.`,
+    )
+    // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
+    process.exitCode = isInterrupted || !succeeded.every(Boolean) ? exitCodes.unproven : exitCodes.proven
+    if (keep && !isInterrupted) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+  })
 }
 
 function demoSettings(baseUrl: string): Settings {

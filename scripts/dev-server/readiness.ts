@@ -1,3 +1,4 @@
+import type { Connection } from '@temporalio/client'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -8,8 +9,8 @@ export const searchAttributes = { Verdict: 'Keyword', NeedsPerson: 'Bool', Resou
 export const localChannel = { channelArgs: { 'grpc.enable_http_proxy': 0 } } as const
 
 /**
- * Waits until the server answers and has the namespace and the search attributes. False if it ended or timed out
- * first.
+ * Waits until the server answers and has the namespace and the search attributes, and makes it keep runs for 30 days
+ * after their end. False if it ended or timed out first.
  */
 export async function becomesReady(server: {
   address: string
@@ -38,6 +39,9 @@ export function isOpen(address: string): Promise<boolean> {
   })
 }
 
+/** A dev server's own default is one day, after which last week's runs would be gone. */
+const retentionDays = 30
+
 async function answers(address: string): Promise<boolean> {
   // Loaded late, while the server starts: a command starts it before it loads anything of Temporal.
   const { Connection } = await import('@temporalio/client')
@@ -47,7 +51,14 @@ async function answers(address: string): Promise<boolean> {
       const { customAttributes } = await connection.operatorService.listSearchAttributes({
         namespace: 'default',
       })
-      return Object.keys(searchAttributes).every((name) => name in customAttributes)
+      if (!Object.keys(searchAttributes).every((name) => name in customAttributes)) return false
+      // The type requires a long, but a number is accepted.
+      const seconds = (retentionDays * 86_400) as unknown as NonNullable<DurationSeconds>
+      await connection.workflowService.updateNamespace({
+        namespace: 'default',
+        config: { workflowExecutionRetentionTtl: { seconds } },
+      })
+      return true
     })
   } catch {
     return false
@@ -55,3 +66,8 @@ async function answers(address: string): Promise<boolean> {
     await connection.close()
   }
 }
+
+type UpdateNamespace = Parameters<Connection['workflowService']['updateNamespace']>[0]
+type DurationSeconds = NonNullable<
+  NonNullable<NonNullable<UpdateNamespace['config']>['workflowExecutionRetentionTtl']>['seconds']
+>

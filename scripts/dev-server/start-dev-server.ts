@@ -1,140 +1,299 @@
-import type { StartDevServer, Place } from './server-place.ts'
-import { mkdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { execFile, spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FolderLockedError } from '../../core/state/errors.ts'
-import { endProcess, isAlive } from '../../core/state/process-identity.ts'
+import { promisify } from 'node:util'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
-import type { WorkerLock } from '../../core/state/data-folder-lock.ts'
+import { FolderLockedError } from '../../core/state/errors.ts'
+import { endProcess, identify, isAlive } from '../../core/state/process-identity.ts'
+import { childEnvironment } from '../../worker/child-environment.ts'
+import { isOurVersion } from './find-binary.ts'
 import { freePorts } from './free-ports.ts'
-import { keepServer } from './keep-server.ts'
-import { becomesReady } from './readiness.ts'
-import { readServerRecord } from './server-record.ts'
-import type { ServerRecord } from './server-record.ts'
-import { DevServerError } from './start-process.ts'
-import type { Ports } from './start-process.ts'
+import { becomesReady, isOpen, searchAttributes } from './readiness.ts'
+import {
+  findServer,
+  removeServerRecord,
+  type ServerRecord,
+  serverPaths,
+  writeServerRecord,
+} from './server-record.ts'
 
-/**
- * In ms. Another command's server takes 0.4 to 1.2 s to start on two idle cores; a minute allows for a busy
- * machine.
- */
+/** In ms. A server takes 0.4 to 1.2 s to start on two idle cores; a minute allows for a busy machine. */
 const startTimeoutMs = 60_000
-/** In ms. A server that has been running for long and does not answer within this time is stuck. */
-const answerTimeoutMs = 5_000
+/** The most starts: another process may take a port between its choice and its use, also one that the server chooses. */
+const mostStarts = 5
+/** In ms: how soon this process learns that the server has ended, once a connection to it has failed. */
+const noticeMs = 500
+
+export interface Ports {
+  grpc: number
+  ui: number
+}
+
+export interface StartDevServer {
+  /** Contains the server's database, `temporal.db`, and its lock, record and log in `dev-server/`. */
+  dataDir: string
+  /** Provides the CLI. */
+  binary: () => Promise<string>
+  /** Default: true. */
+  ui?: boolean
+  /** Finds ports. Default: free ones. */
+  choosePorts?: () => Promise<Ports>
+  /** Called when the server's process runs, a second before it is ready. */
+  onSpawned?: () => void
+}
 
 export interface DevServer {
-  /** host:port of gRPC; unchanged across restarts. */
+  /** host:port of gRPC. */
   address: string
   uiUrl: string | undefined
-  /** The id of the current server process. */
-  readonly pid: number
-  /** `started` by this call, or `shared` with the command that started it. */
-  origin: 'started' | 'shared'
-  /** Aborted with a DevServerError when the server ended and could not be restarted. */
+  pid: number
+  /** Aborted with a DevServerError when the server has ended by itself. */
   lost: AbortSignal
-  /** Whether the server is shared and the command that ran it has ended, so that nothing restarts it. */
-  isAbandoned(): boolean
   /**
-   * Resolves when the server is up, after a restart if it has just ended.
+   * Does work that needs the server.
    *
-   * @throws {DevServerError} the server is lost
+   * @throws {DevServerError} the server ended meanwhile, whatever error that caused in the work
    */
-  ready(): Promise<void>
-  /** Stops the server and waits until it is gone. A shared server is left to the command that started it. */
-  stop(options?: { graceMs?: number }): Promise<void>
+  during<T>(work: () => Promise<T>): Promise<T>
+  /** Kills the server, which has written every step to its log, so that nothing is lost, and waits until it is gone. */
+  stop(): Promise<void>
+}
+
+/** No dev server could be started, or it ended. */
+export class DevServerError extends Error {
+  override name = 'DevServerError' as const
+  constructor({ logFile, what, cause }: { logFile: string; what: string; cause?: unknown }) {
+    super(`The Temporal dev server ${what}. Its log: ${logFile}`, { cause })
+  }
+}
+
+/** Another command runs the dev server of this data folder. */
+export class ServerInUseError extends Error {
+  override name = 'ServerInUseError' as const
+  readonly exitCode = 2
+  readonly hint = 'Leave out --local to use its server, or wait until it has ended.'
+  constructor({ dataDir, cause }: { dataDir: string; cause: FolderLockedError }) {
+    const { holder } = cause
+    const owner = holder === undefined ? 'Another command' : `Another command (pid ${holder.pid})`
+    super(`${owner} runs the Temporal dev server of the data folder ${dataDir}.`, { cause })
+  }
 }
 
 /**
- * Returns a ready Temporal dev server on the data folder's own database: the folder's running server, or a new one.
- * Two servers would damage the database, so the process that starts one holds the folder's lock until it is
- * stopped. It restarts the server on the same port if it ends. The server ends with the process, however that ends.
+ * Starts a Temporal dev server on the data folder's own database. Two servers would damage the database, so this
+ * process holds a lock until the server has stopped. The server ends with this process, however that ends.
  *
- * @throws {DevServerError} no server could be started
+ * @throws {ServerInUseError} another process holds the lock
+ * @throws {DevServerError} the server could not be started
  */
 export async function startDevServer(options: StartDevServer): Promise<DevServer> {
-  const dataDir = resolve(options.dataDir)
-  const folder = join(dataDir, 'dev-server')
-  const place = { folder, database: join(dataDir, 'temporal.db') }
+  const { dataDir } = options
+  const { folder, logFile } = serverPaths(dataDir)
   mkdirSync(folder, { recursive: true })
-  const deadline = performance.now() + startTimeoutMs
-  for (;;) {
-    const lock = lockOf(folder)
-    if (lock !== undefined) return await serve({ ...options, ...place, lock })
-    const shared = noted(place)
-    if (shared !== undefined && (await answersSoon(shared))) return share({ ...place, record: shared })
-    if (performance.now() > deadline) {
-      throw new DevServerError({
-        logFile: join(folder, 'temporal.log'),
-        what: 'of another command never came up',
-      })
-    }
-    await sleep(50)
-  }
-}
-
-function share({ record, ...place }: Place & { record: ServerRecord }): DevServer {
-  const isAbandoned = () => {
-    const lock = lockOf(place.folder)
-    lock?.release()
-    return lock !== undefined
-  }
-  return {
-    address: record.address,
-    uiUrl: record.uiUrl,
-    get pid() {
-      return noted(place)?.pid ?? record.pid
-    },
-    origin: 'shared',
-    lost: new AbortController().signal,
-    isAbandoned,
-    async ready() {
-      for (const until = performance.now() + startTimeoutMs; performance.now() < until; await sleep(50)) {
-        const server = noted(place)
-        if (isAbandoned() || (server !== undefined && (await answersSoon(server)))) return
-      }
-    },
-    stop: () => Promise.resolve(),
-  }
-}
-
-function lockOf(folder: string): WorkerLock | undefined {
+  const lock = lockOf(dataDir)
   try {
-    return acquireLock({ folder, role: 'command with the dev server' })
-  } catch (error) {
-    if (error instanceof FolderLockedError) return undefined
-    throw error
-  }
-}
-
-/** The recorded server, if it is running and belongs to this folder. */
-function noted({ folder, database }: Place): ServerRecord | undefined {
-  const record = readServerRecord(folder)
-  return record?.database === database && isAlive(record) ? record : undefined
-}
-
-function answersSoon(record: ServerRecord): Promise<boolean> {
-  return becomesReady({
-    address: record.address,
-    isAlive: () => isAlive(record),
-    timeoutMs: answerTimeoutMs,
-  })
-}
-
-async function serve(options: StartDevServer & Place & { lock: WorkerLock }): Promise<DevServer> {
-  const { lock, ui = true, choosePorts = twoPorts } = options
-  try {
-    // A server whose owner is gone ends in a moment.
-    const orphan = noted(options)
+    // The server of an owner that was killed ends in a moment.
+    const orphan = findServer(dataDir)
     if (orphan !== undefined) await endProcess({ identity: orphan, graceMs: 0 })
-    const kept = await keepServer({ ...options, ui, choosePorts, startTimeoutMs })
-    return Object.assign(kept, { origin: 'started' as const, isAbandoned: () => false })
+    const { record, ended } = await startOnFreePorts(options)
+    const lost = new AbortController()
+    let isStopping = false
+    const losing = ended.then(() => {
+      if (!isStopping) lost.abort(new DevServerError({ logFile, what: 'ended while it was in use' }))
+    })
+    let stopped: Promise<void> | undefined
+    const stop = async () => {
+      isStopping = true
+      await endProcess({ identity: record, graceMs: 0 })
+      await ended
+      removeServerRecord(dataDir)
+      lock.release()
+    }
+    return {
+      address: record.address,
+      uiUrl: record.uiUrl,
+      pid: record.pid,
+      lost: lost.signal,
+      async during(work) {
+        const failing = losing.then((): never => {
+          throw lost.signal.reason
+        })
+        try {
+          return await Promise.race([work(), failing])
+        } catch (error) {
+          // A failed connection may be noticed before the end of the process.
+          await Promise.race([losing, sleep(noticeMs)])
+          lost.signal.throwIfAborted()
+          throw error
+        }
+      },
+      stop: () => (stopped ??= stop()),
+    }
   } catch (error) {
+    removeServerRecord(dataDir)
     lock.release()
     throw error
+  }
+}
+
+function lockOf(dataDir: string) {
+  try {
+    return acquireLock({ folder: serverPaths(dataDir).folder, role: 'command with the dev server' })
+  } catch (cause) {
+    if (!(cause instanceof FolderLockedError)) throw cause
+    throw new ServerInUseError({ dataDir, cause })
+  }
+}
+
+/** A start on other ports may succeed. */
+class StartAgainError extends DevServerError {}
+
+async function startOnFreePorts(options: StartDevServer): Promise<ServerProcess> {
+  const { choosePorts = twoPorts } = options
+  const binary = await options.binary()
+  for (let starts = 1; ; starts += 1) {
+    try {
+      return await startOnce({ ...options, binary, ports: await choosePorts() })
+    } catch (error) {
+      if (!(error instanceof StartAgainError) || starts === mostStarts) throw error
+    }
   }
 }
 
 async function twoPorts(): Promise<Ports> {
   const [grpc = 0, ui = 0] = await freePorts(2)
   return { grpc, ui }
+}
+
+/** Starts the server and waits until it is ready. */
+async function startOnce(
+  options: Omit<StartDevServer, 'binary'> & { binary: string; ports: Ports },
+): Promise<ServerProcess> {
+  const { dataDir, ports, onSpawned } = options
+  const { database, logFile } = serverPaths(dataDir)
+  const portTaken = () => {
+    const what = `did not start: another program uses its port ${ports.grpc} or ${ports.ui}`
+    return new StartAgainError({ logFile, what })
+  }
+  // Checked first: another server on this port would answer instead of this one.
+  if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
+  const server = await spawnServer(options)
+  const { record } = server
+  writeServerRecord(dataDir, record)
+  onSpawned?.()
+  const { address } = record
+  if (await becomesReady({ address, isAlive: () => isAlive(record), timeoutMs: startTimeoutMs }))
+    return server
+  const endedItself = !isAlive(record)
+  await endProcess({ identity: record, graceMs: 0 })
+  await server.ended
+  if (!endedItself)
+    throw new DevServerError({ logFile, what: `did not answer in ${startTimeoutMs / 1000} s` })
+  const log = readFileSync(logFile, 'utf8')
+  if (/address already in use/i.test(log)) throw portTaken()
+  const why = whyEnded({ log, database })
+  if (why !== undefined) throw new DevServerError({ logFile, what: `ended at its start: ${why}` })
+  const last = log.trim().split('\n').at(-1)?.slice(0, 300)
+  const said = last ? `the last line of its log is: ${last}` : 'it wrote nothing'
+  throw new DevServerError({ logFile, what: `ended at its start for no reason that is known here; ${said}` })
+}
+
+/** Explains known log lines of the server, which are written for developers of Temporal. */
+function whyEnded({ log, database }: { log: string; database: string }): string | undefined {
+  if (/not a database|malformed/i.test(log))
+    return `its database ${database} is damaged. Move that file aside and start again; unfinished runs are then started again by their own commands, and what they sent is still recorded`
+  if (/no space left|disk is full/i.test(log)) return `no space is left for its database ${database}`
+  if (/readonly|read-only|permission denied|unable to open database/i.test(log))
+    return `it may not write its database ${database}`
+  return undefined
+}
+
+/**
+ * Settings that make ten sequential activities take 0.2 s instead of 1.05 s: by default the server polls only 20
+ * times a second for new tasks and waits for the disk at each step. A write-ahead log loses nothing if the server
+ * is killed; a power cut can lose its last steps, which are then repeated.
+ */
+const quick = [
+  '--dynamic-config-value=history.transferProcessorMaxPollRPS=1000',
+  '--sqlite-pragma=journal_mode=WAL',
+  '--sqlite-pragma=synchronous=NORMAL',
+]
+
+/**
+ * Becomes the server and leaves a watcher beside it, which kills it as soon as the pipe to its owner closes:
+ * however the owner ends, its server ends with it. A line on the pipe ends the watcher instead.
+ */
+const endingWithOwner =
+  'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } >/dev/null 2>&1 & exec "$@" 3<&-'
+
+export interface ServerProcess {
+  record: ServerRecord
+  /** Resolves when the process has ended. */
+  ended: Promise<void>
+}
+
+/**
+ * Starts the server's process. It has a session of its own, so that Ctrl-C in the terminal reaches only the command,
+ * which still needs the server to end its run. It ends with this process.
+ *
+ * @throws {DevServerError} the binary cannot be run
+ */
+export async function spawnServer(
+  options: Pick<StartDevServer, 'dataDir' | 'ui'> & { binary: string; ports: Ports },
+): Promise<ServerProcess> {
+  const { dataDir, binary, ports, ui = true } = options
+  const { database, logFile } = serverPaths(dataDir)
+  const flags = await optionalFlags(binary).catch((cause: unknown) => {
+    throw new DevServerError({ logFile, what: `did not start: ${binary} cannot be run`, cause })
+  })
+  const log = openSync(logFile, 'w')
+  const place = ['--ip', '127.0.0.1', '--port', String(ports.grpc), '--db-filename', basename(database)]
+  const args = [
+    'server',
+    'start-dev',
+    ...place,
+    ...(ui ? ['--ui-port', String(ports.ui)] : ['--headless']),
+    ...Object.entries(searchAttributes).flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
+    ...quick,
+    ...flags,
+  ]
+  const child = spawn('/bin/sh', ['-c', endingWithOwner, 'sh', resolve(binary), ...args], {
+    // The server makes an address of its file's path, in which `#`, `?` and `%41` would mean another file.
+    cwd: dirname(database),
+    detached: true,
+    stdio: ['pipe', log, log],
+    env: childEnvironment(),
+  })
+  closeSync(log)
+  // Writing fails if the watcher was killed too, because nothing reads the pipe.
+  child.stdin?.on('error', () => undefined)
+  const ended = new Promise<void>((done) => {
+    child.once('error', () => done())
+    child.once('exit', () => {
+      child.stdin?.end('\n')
+      done()
+    })
+  })
+  const { pid } = child
+  if (pid === undefined) throw new DevServerError({ logFile, what: 'did not start' })
+  const record = {
+    // One that has ended by now has no start time any more; without one, no process counts as alive.
+    ...(identify(pid) ?? { pid, startTime: '' }),
+    address: `127.0.0.1:${ports.grpc}`,
+    ...(ui ? { uiUrl: `http://127.0.0.1:${ports.ui}` } : {}),
+    database,
+  }
+  return { record, ended }
+}
+
+const newerFlags = ['--ui-disable-news-fetch']
+
+/** Flags that only newer versions of the CLI support; of ours that is known, and asking takes a tenth of a second. */
+async function optionalFlags(binary: string): Promise<string[]> {
+  if (isOurVersion(binary)) return newerFlags
+  const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'], {
+    env: childEnvironment(),
+  })
+  return newerFlags.filter((flag) => stdout.includes(flag))
 }

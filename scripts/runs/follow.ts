@@ -18,23 +18,23 @@ export class TemporalLostError extends Error {
 /**
  * Shows the progress of a run until it ends and returns its result.
  *
- * @throws the failure of the run, TemporalLostError, or a cancellation if `serverLost` is aborted
+ * @throws the failure of the run, TemporalLostError, or a cancellation if `lost` is aborted
  */
 export async function follow<Result>(options: {
   client: Client
-  serverLost: AbortSignal
+  lost: AbortSignal
   handle: { workflowId: string; result(): Promise<Result> }
   terminal: Terminal
   observe: (signal: AbortSignal) => Observe
 }): Promise<Result> {
-  const { client, serverLost, handle, terminal, observe } = options
+  const { client, lost, handle, terminal, observe } = options
   const ended = new AbortController()
-  const signal = AbortSignal.any([ended.signal, serverLost])
+  const signal = AbortSignal.any([ended.signal, lost])
   const showing = showRun({ client, observe: observe(signal), terminal, signal })
   try {
     return await client.withAbortSignal(signal, () => handle.result())
   } catch (cause) {
-    if (!(cause instanceof ServiceError) || serverLost.aborted) throw cause
+    if (!(cause instanceof ServiceError) || lost.aborted) throw cause
     throw new TemporalLostError({ run: handle.workflowId, cause })
   } finally {
     ended.abort()
@@ -46,11 +46,11 @@ export const followExport = ({
   client,
   handle,
   terminal,
-  serverLost = new AbortController().signal,
+  lost = new AbortController().signal,
 }: {
   client: Client
   handle: ExportHandle
   terminal: Terminal
-  serverLost?: AbortSignal
+  lost?: AbortSignal
 }): Promise<ExportReport> =>
-  follow({ client, serverLost, handle, terminal, observe: () => observeExport({ handle }) })
+  follow({ client, lost, handle, terminal, observe: () => observeExport({ handle }) })

@@ -2,7 +2,6 @@ import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import { hashInput } from '../input-hash.ts'
-import type { BegunServer } from '../session/local-server.ts'
 import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { attach, type Attached } from './attach.ts'
@@ -15,7 +14,6 @@ export interface RecoveryOrder {
   yes: boolean
   local: boolean
   detach: boolean
-  begun?: BegunServer | undefined
 }
 
 interface Call {
@@ -27,7 +25,7 @@ interface Call {
 /** Recovers subscriptions, or resumes the unfinished recovery of the same input, and follows it to its end. */
 export async function runRecovery(call: Call): Promise<void> {
   const { settings, terminal, order } = call
-  const { local, detach, begun } = order
+  const { local, detach } = order
   const input = toInput(call)
   const run = nameRecovery({ settings, input })
   await runToEnd<typeof recoverSubscriptions>({
@@ -35,7 +33,6 @@ export async function runRecovery(call: Call): Promise<void> {
     terminal,
     local,
     detach,
-    begun,
     writes: run,
     key: run,
     start: (session) => startRecovery({ settings, session, run, input }),

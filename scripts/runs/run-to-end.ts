@@ -1,9 +1,8 @@
 import { type Workflow, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
 import { shell } from '../../core/runs/view/shell.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import type { BegunServer } from '../session/local-server.ts'
 import type { LocalSessionOptions } from '../session/local-session.ts'
-import { openSession, resumeOrThrow, type Session } from '../session/session.ts'
+import { inSession, openSession, type Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -16,13 +15,11 @@ export interface Call {
   terminal: Terminal
   local: boolean
   detach: boolean
-  /** The server of `--local`, if the command has begun to start it. */
-  begun?: BegunServer | undefined
 }
 
 /** A run, as followed by its command. */
 export interface Following<W extends Workflow = Workflow> {
-  session: Pick<Session, 'client' | 'serverLost'>
+  session: Pick<Session, 'client' | 'lost'>
   handle: WorkflowHandle<W>
   terminal: Terminal
   settings: Settings
@@ -45,8 +42,7 @@ interface RunToEnd<W extends Workflow> extends Call {
 }
 
 /**
- * Starts a run, or resumes the unfinished one of the same command, and follows it to its end. If it uses another
- * command's Temporal server and that command ends first, it continues with a server of its own.
+ * Starts a run, or resumes the unfinished one of the same command, and follows it to its end.
  */
 export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promise<void> {
   const { settings, terminal, detach, needsService = true, writes, key } = options
@@ -70,31 +66,20 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
     terminal.note(`${attached ? 'Resumes the unfinished run' : 'Run'} ${handle.workflowId}`)
     return handle
   }
-  let run: string | undefined
-  for (let { begun } = options; ; begun = undefined) {
-    const session = options.local
-      ? await openLocal({ ...sessionOptions, begun })
-      : await openSession(sessionOptions)
-    try {
-      const { client, identity } = session
-      terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
-      const handle: WorkflowHandle<W> =
-        run === undefined ? await begin(session) : client.workflow.getHandle<W>(run)
-      run = handle.workflowId
-      if (detach)
-        return terminal.result({
-          document: { run },
-          text: `Follow it with: ${shell`connector watch ${run}`}`,
-        })
-      using _interrupt = stopOnInterrupt({ ...options, session, handle })
-      await options.follow({ session, handle, terminal, settings, local: options.local })
-      return await unprinted?.printed()
-    } catch (error) {
-      resumeOrThrow({ session, error, terminal })
-    } finally {
-      await session.close()
-    }
-  }
+  const session = options.local ? await openLocal(sessionOptions) : await openSession(sessionOptions)
+  await inSession(session, async () => {
+    const { identity } = session
+    terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
+    const handle = await begin(session)
+    if (detach)
+      return terminal.result({
+        document: { run: handle.workflowId },
+        text: `Follow it with: ${shell`connector watch ${handle.workflowId}`}`,
+      })
+    using _interrupt = stopOnInterrupt({ ...options, session, handle })
+    await options.follow({ session, handle, terminal, settings, local: options.local })
+    await unprinted?.printed()
+  })
 }
 
 /** Loaded late: a command beside a worker starts neither server nor worker. */

@@ -14,7 +14,7 @@ import { awaitAnyEnd, onlyResolvedMemo } from './resolving-run.ts'
 import { planOf, savedRecovery } from './saved-plan.ts'
 import { stopOnInterrupt } from './run-to-end.ts'
 import { openLocalSession } from '../session/local-session.ts'
-import { openClient } from '../session/session.ts'
+import { inSession, openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -139,17 +139,17 @@ const isRunEnding = (error: unknown): boolean =>
 export async function resolveLocally(resolving: Resolving): Promise<void> {
   const { settings, terminal, run } = resolving
   await findPlan(resolving)
-  await using closing = new AsyncDisposableStack()
   const session = await openLocalSession({ settings, terminal, mayWrite: (other) => other === run })
-  closing.defer(() => session.close())
-  const { workspace, mode } = session.identity
-  terminal.identity({ workspace, testMode: mode === 'test' })
-  const { client } = session
-  terminal.note(await resolveBy({ ...resolving, client }))
-  const handle = client.workflow.getHandle<typeof importFile>(run)
-  const stopNote = 'everything that was sent is on record'
-  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
-  await followImport({ session, handle, terminal, settings, local: true })
+  await inSession(session, async () => {
+    const { workspace, mode } = session.identity
+    terminal.identity({ workspace, testMode: mode === 'test' })
+    const { client } = session
+    terminal.note(await resolveBy({ ...resolving, client }))
+    const handle = client.workflow.getHandle<typeof importFile>(run)
+    const stopNote = 'everything that was sent is on record'
+    using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
+    await followImport({ session, handle, terminal, settings, local: true })
+  })
 }
 
 /** The input that starts the same run again, as it was begun, but only for what is resolved. */

@@ -18,24 +18,27 @@ export interface Session {
   /** The workspace and service of the worker, as it reports them. */
   identity: Identity
   uiUrl: string | undefined
-  /** Aborted with the reason when the session is lost. After OwnerEnded, a new session can resume the run. */
-  serverLost: AbortSignal
+  /** Aborted with the reason when the session's own server or worker has ended. */
+  lost: AbortSignal
   close(): Promise<void>
   /** Ends what the session started, immediately. Resolves to whether an active run continues or waits. */
   detach(): Promise<'continues' | 'waits'>
 }
 
-/** The command whose Temporal server this session shared has ended. */
-export class OwnerEnded extends Error {
-  override readonly name = 'OwnerEnded'
-}
-
-/** Returns if a new session can resume the run of a session that failed with `error`; otherwise throws the reason. */
-export function resumeOrThrow(options: { session: Session; error: unknown; terminal: Terminal }): void {
-  const { session, error, terminal } = options
-  if (!session.serverLost.aborted) throw error
-  if (!(session.serverLost.reason instanceof OwnerEnded)) throw session.serverLost.reason
-  terminal.note('The command that ran the Temporal server has ended; this one starts its own.')
+/**
+ * Does work in a session and closes it.
+ *
+ * @throws the reason why the session was lost, which explains whatever failed because of that; else the work's error
+ */
+export async function inSession(session: Session, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    session.lost.throwIfAborted()
+    throw error
+  } finally {
+    await session.close()
+  }
 }
 
 export interface SessionOptions {
@@ -73,7 +76,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       client,
       identity: await identifyWorker({ ...options, client, place }),
       uiUrl: place.uiUrl,
-      serverLost: new AbortController().signal,
+      lost: new AbortController().signal,
       close: () => client.connection.close(),
       detach: () => Promise.resolve('continues' as const),
     }

@@ -6,7 +6,6 @@ import {
   makeGrpcRetryInterceptor,
 } from '@temporalio/client'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
-import { join } from 'node:path'
 import { isLoopback } from '../../core/billing/connections.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
 import { readApiKey } from '../../worker/api-key.ts'
@@ -14,7 +13,7 @@ import { toDataConverter } from '../../worker/codec/data-converter.ts'
 import type { PayloadKey } from '../../worker/codec/payload-key.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { localChannel } from '../dev-server/readiness.ts'
-import { readServerRecord } from '../dev-server/server-record.ts'
+import { findServer } from '../dev-server/server-record.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toTemporalRefusal } from './temporal-refusal.ts'
 
@@ -26,8 +25,8 @@ export interface TemporalPlace {
   payloadKeys: readonly PayloadKey[]
   /** Read again when it changes. */
   apiKeyFile?: string | undefined
-  /** Set for a dev server on this machine: whether it is restarted when it ends. */
-  local?: { comesBack: () => boolean }
+  /** Whether it is a dev server on this machine, which does not come back once it has ended. */
+  isDevServer?: boolean
 }
 
 /**
@@ -41,7 +40,7 @@ export function temporalPlace(settings: Settings): TemporalPlace {
   const { environment, dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
   const isNamed =
     environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined
-  const local = isNamed ? undefined : readServerRecord(join(dataDir, 'dev-server'))
+  const local = isNamed ? undefined : findServer(dataDir)
   if (local === undefined)
     return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, payloadKeys, apiKeyFile }
   return {
@@ -49,8 +48,7 @@ export function temporalPlace(settings: Settings): TemporalPlace {
     namespace: 'default',
     uiUrl: local.uiUrl,
     payloadKeys,
-    // Only the command that runs the server knows whether it is restarted.
-    local: { comesBack: () => false },
+    isDevServer: true,
   }
 }
 
@@ -90,18 +88,13 @@ function isOnThisMachine({ address = 'localhost:7233' }: { address?: string }): 
 }
 
 /**
- * In ms. A dev server restarts within seconds, on a busy machine within twenty; the client's own retries are up to
- * five seconds apart.
+ * An aborted call ends only between two tries, and the client's own are up to five seconds apart: too long for a server
+ * that has ended.
  */
-const retryEveryMs = 250
-const mostRetries = { comesBack: 80, unknown: 8 }
-
-/** An aborted call ends only between two tries, so the retries must end when the server is gone for good. */
-const localRetries = ({ comesBack }: { comesBack: () => boolean }): GrpcRetryOptions => ({
-  delayFunction: () => retryEveryMs,
-  retryableDecider: (attempt, status) =>
-    attempt < (comesBack() ? mostRetries.comesBack : mostRetries.unknown) && isRetryableError(status),
-})
+const quickRetries: GrpcRetryOptions = {
+  delayFunction: () => 250,
+  retryableDecider: (attempt, status) => attempt < 8 && isRetryableError(status),
+}
 
 /** No Temporal server answers. */
 export class NoServerError extends RefusedError {}
@@ -116,7 +109,7 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
       ...place.connectionOptions,
       connectTimeout: '5s',
       ...(place.apiKeyFile !== undefined && { apiKey: readApiKey(place.apiKeyFile) }),
-      ...(place.local && { interceptors: [makeGrpcRetryInterceptor(localRetries(place.local))] }),
+      ...(place.isDevServer && { interceptors: [makeGrpcRetryInterceptor(quickRetries)] }),
     })
     const dataConverter = toDataConverter(place.payloadKeys)
     return new Client({ connection, namespace: place.namespace, dataConverter })

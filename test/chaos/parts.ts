@@ -160,7 +160,7 @@ async function startTemporal() {
   const dataDir = mkdtempSync(join(tmpdir(), 'chaos-temporal-'))
   const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
   const stop = async () => {
-    await server.stop({ graceMs: 0 })
+    await server.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
   return { address: server.address, binary, stop }

@@ -1,8 +1,13 @@
 import { Client, Connection } from '@temporalio/client'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { identify } from '../../core/state/process-identity.ts'
 import { temporalPlace } from '../../scripts/session/temporal-place.ts'
 import { findWorker } from '../../scripts/session/find-worker.ts'
 import { toFailure } from '../../scripts/terminal/failures.ts'
@@ -52,6 +57,31 @@ test('while Temporal answers its port without hosts, a command says that it cann
       exitCode: 1,
     })
   }
+})
+
+test('a profile of temporal.toml is used although the record of a killed dev server is still in the data folder', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'temporal-place-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  const config = join(dataDir, 'temporal.toml')
+  await writeFile(config, '[profile.default]\naddress = "temporal.example.test:7233"\n')
+  await mkdir(join(dataDir, 'dev-server'))
+  const server = spawn('sleep', ['60'])
+  await once(server, 'spawn')
+  const record = {
+    ...identify(server.pid ?? 0),
+    address: '127.0.0.1:1',
+    database: join(dataDir, 'temporal.db'),
+  }
+  await writeFile(join(dataDir, 'dev-server', 'server.json'), JSON.stringify(record))
+  const settings = readSettings({
+    env: { ...env, TEMPORAL_CONFIG_FILE: config, CONNECTOR_DATA_DIR: dataDir },
+    cwd: '/',
+  })
+  const addressOf = () => temporalPlace(settings).connectionOptions.address
+  expect(addressOf()).toBe('127.0.0.1:1')
+  server.kill('SIGKILL')
+  await once(server, 'exit')
+  expect(addressOf()).toBe('temporal.example.test:7233')
 })
 
 test("Temporal's settings file that cannot be read is named in one sentence, as with the HOME of another user", () => {

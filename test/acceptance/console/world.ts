@@ -36,7 +36,7 @@ export async function openConsole(sandbox: SandboxOptions) {
       await browser.close()
       await connection.close()
       await worker.stop()
-      await server.stop({ graceMs: 0 })
+      await server.stop()
       await world.close()
     },
   }

@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { isAlive } from '../../../core/state/process-identity.ts'
 import type { ImportResult } from '../../../core/imports/view.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
 import { fixLedger } from '../../../scripts/commands/restored.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { chooseLoss, writes } from './faults.ts'
 import { makeFolder } from './folders.ts'
 import { doublesOf, judgeImport } from './judge.ts'
@@ -158,9 +157,7 @@ async function untilWritten({
 
 /** The command's server ends with it. */
 async function serverGone(dataDir: string): Promise<void> {
-  const record = readServerRecord(join(dataDir, 'dev-server'))
-  if (record === undefined) return
-  while (isAlive(record)) await wait(10)
+  while (findServer(dataDir) !== undefined) await wait(10)
 }
 
 /** As `sqlite3 .backup`, while server and worker write. False before there are both. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { endProcess } from '../../../core/state/process-identity.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { until } from '../export/world.ts'
 import { runProgram } from './run-program.ts'
 
@@ -21,7 +21,7 @@ interface Told {
 async function startDemo() {
   const folder = await mkdtemp(join(tmpdir(), 'demo-'))
   onTestFinished(async () => {
-    const server = readServerRecord(join(folder, 'data', 'demo', 'dev-server'))
+    const server = findServer(join(folder, 'data', 'demo'))
     if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
     await rm(folder, { recursive: true, force: true })
   })

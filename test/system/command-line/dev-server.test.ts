@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs, {
   cpSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -16,14 +17,17 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { endProcess, identify, isAlive } from '../../../core/state/process-identity.ts'
+import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { becomesReady, localChannel } from '../../../scripts/dev-server/readiness.ts'
-import { startProcess } from '../../../scripts/dev-server/start-process.ts'
-import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
-import type { StartDevServer } from '../../../scripts/dev-server/server-place.ts'
-import type { DevServer } from '../../../scripts/dev-server/start-dev-server.ts'
-import { runProgram } from './run-program.ts'
+import { findServer, serverPaths } from '../../../scripts/dev-server/server-record.ts'
+import {
+  type DevServer,
+  DevServerError,
+  spawnServer,
+  startDevServer,
+  type StartDevServer,
+} from '../../../scripts/dev-server/start-dev-server.ts'
 
 let dataDir: string
 let pids: number[]
@@ -49,22 +53,6 @@ async function start(
   })
   pids.push(server.pid)
   return server
-}
-
-/** Another command with the server of the folder. */
-async function startElsewhere() {
-  const { child, ended, says } = runProgram({
-    program: 'test/system/command-line/probes/serve.ts',
-    words: [dataDir, inject('temporalBinary')],
-    detached: true,
-  })
-  let words = ''
-  child.stderr.on('data', (text: string) => (words += text))
-  if (child.pid !== undefined) pids.push(child.pid)
-  await says('}')
-  const server = JSON.parse(words) as Pick<DevServer, 'pid' | 'address' | 'origin'>
-  pids.push(server.pid)
-  return { child, ended, server }
 }
 
 async function withClient<Result>(
@@ -95,14 +83,15 @@ const verdictOf = (address: string, workflowId: string) =>
   })
 
 describe('the dev server', () => {
-  it('takes runs with our search attributes as soon as it is there, and keeps them in the data folder', async () => {
+  it('takes runs with our search attributes as soon as it is ready, and keeps them in the data folder', async () => {
     const first = await start()
     await startRun(first.address, 'export-1')
+    expect(findServer(dataDir)).toMatchObject({ pid: first.pid, address: first.address })
     await first.stop()
     expect(identify(first.pid)).toBeUndefined()
+    expect(findServer(dataDir)).toBeUndefined()
 
     const second = await start()
-    expect([first.origin, second.origin]).toEqual(['started', 'started'])
     expect(await verdictOf(second.address, 'export-1')).toBe('proven')
     await second.stop()
     await second.stop()
@@ -124,7 +113,7 @@ describe('the dev server', () => {
     },
   )
 
-  it('keeps them in the data folder whatever its name, and nothing outside', async () => {
+  it('keeps runs in the data folder whatever its name, and nothing outside', async () => {
     const named = join(dataDir, `Cliente #1 ?x=%41 "ñ's" \\ [*]`)
     const first = await start({ dataDir: named })
     await startRun(first.address, 'export-1')
@@ -135,29 +124,13 @@ describe('the dev server', () => {
     await again.stop()
   })
 
-  it('shows the UI where it says', async () => {
+  it('serves the UI at its address', async () => {
     const server = await start({ ui: true })
     expect((await fetch(server.uiUrl ?? '')).status).toBe(200)
     await server.stop()
   })
 
-  it('is started again, on other ports, where it ended for a reason that is not known', async () => {
-    const binary = join(dataDir, 'temporal')
-    const [ended, real] = [join(dataDir, 'ended'), inject('temporalBinary')]
-    writeFileSync(
-      binary,
-      `#!/bin/sh\ncase "$*" in *--db-filename*) [ -e '${ended}' ] || { : > '${ended}'; exit 2; };; esac\nexec '${real}' "$@"\n`,
-      { mode: 0o755 },
-    )
-    const choosePorts = vi.fn(async () => {
-      const [grpc = 0, ui = 0] = await freePorts(2)
-      return { grpc, ui }
-    })
-    await (await start({ binary, choosePorts })).stop()
-    expect(choosePorts).toHaveBeenCalledTimes(2)
-  })
-
-  it('has ended, and can be started again, where it ends before anybody looks at it', async () => {
+  it('counts as ended if it ends before anybody has looked at it', async () => {
     const binary = join(dataDir, 'temporal')
     writeFileSync(binary, '#!/bin/sh\ncase "$*" in *--help) exit 0;; *) exit 2;; esac\n', { mode: 0o755 })
     const { closeSync } = fs
@@ -171,65 +144,67 @@ describe('the dev server', () => {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
     }
     syncBuiltinESMExports()
+    mkdirSync(serverPaths(dataDir).folder)
     const [grpc = 0, ui = 0] = await freePorts(2)
-    const place = { database: join(dataDir, 'temporal.db'), logFile: join(dataDir, 'log') }
-    const server = await startProcess({ binary, ...place, ports: { grpc, ui }, ui: false })
+    const server = await spawnServer({ binary, dataDir, ports: { grpc, ui } })
     await server.ended
     expect(isAlive(server.record)).toBe(false)
   })
 
-  it('is shared with another command of the folder, which alone ends it', async () => {
-    const { child, ended, server } = await startElsewhere()
-    const shared = await start()
-    expect({ ...shared, origin: server.origin }).toMatchObject(server)
-    expect(shared.origin).toBe('shared')
-    await shared.stop()
-    await startRun(server.address, 'export-1')
-    child.kill('SIGTERM')
-    await ended
-    expect(identify(server.pid)).toBeUndefined()
+  it('is refused to a second command on the same data folder, also at the same moment', async () => {
+    const starts = await Promise.allSettled([start(), start()])
+    const [server] = starts.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    expect(starts.filter(({ status }) => status === 'rejected')).toMatchObject([
+      {
+        reason: {
+          name: 'ServerInUseError',
+          exitCode: 2,
+          message: `Another command (pid ${process.pid}) runs the Temporal dev server of the data folder ${dataDir}.`,
+        },
+      },
+    ])
+    await server?.stop()
+    await (await start()).stop()
   })
 
-  it('is started once by commands that come at the same moment', async () => {
-    const servers = await Promise.all([start(), start(), startElsewhere().then(({ server }) => server)])
-    expect(new Set(servers.map(({ pid }) => pid)).size).toBe(1)
-    expect(servers.map(({ origin }) => origin).toSorted()).toEqual(['shared', 'shared', 'started'])
-  })
-
-  it('ends with its command, however that ended, and the next one finds its runs', async () => {
-    const { child, ended, server } = await startElsewhere()
-    await startRun(server.address, 'export-1')
-    const identity = identify(server.pid)!
-    child.kill('SIGKILL')
-    await ended
-    await vi.waitFor(() => expect(isAlive(identity)).toBe(false), { timeout: 10_000 })
-    const next = await start()
-    expect(next).toMatchObject({ origin: 'started' })
-    expect(await verdictOf(next.address, 'export-1')).toBe('proven')
-    await next.stop({ graceMs: 0 })
-  })
-
-  it('is not reached by the Ctrl-C that reaches its command', async () => {
-    const { child, server } = await startElsewhere()
-    const groupOf = (pid: number | undefined) =>
-      readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]
-    expect(groupOf(child.pid)).toBe(String(child.pid))
-    expect(groupOf(server.pid)).toBe(String(server.pid))
-  })
-
-  it('is started again on the same port when it ends by itself', async () => {
+  it('is never two on one database, even if the owner of the first was killed', async () => {
     const server = await start()
-    const { pid, address } = server
-    await startRun(address, 'export-1')
-    process.kill(pid, 'SIGKILL')
-    await vi.waitFor(() => expect(server.pid).not.toBe(pid), { timeout: 20_000 })
-    await server.ready()
-    pids.push(server.pid)
-    expect(await verdictOf(address, 'export-1')).toBe('proven')
-    await server.stop({ graceMs: 0 })
+    const record = readFileSync(serverPaths(dataDir).recordFile, 'utf8')
+    // What a killed owner leaves for a moment: a live server, its record, and no lock.
+    const orphan = spawn('sleep', ['60'])
+    await once(orphan, 'spawn')
+    await server.stop()
+    const ended = once(orphan, 'exit')
+    writeFileSync(
+      serverPaths(dataDir).recordFile,
+      JSON.stringify({ ...JSON.parse(record), ...identify(orphan.pid ?? 0) }),
+    )
+    const next = await start()
+    await ended
+    await next.stop()
   })
 
-  it('takes other ports when another program was quicker to take the ones it chose', async () => {
+  it('says that it ended, whatever error that caused in the work that needed it', async () => {
+    const server = await start()
+    const ended = /^The Temporal dev server ended while it was in use\. Its log: \S+temporal\.log$/
+    const working = server.during(() => {
+      process.kill(server.pid, 'SIGKILL')
+      return startRun(server.address, 'export-1')
+    })
+    await expect(working).rejects.toThrow(ended)
+    await expect(server.during(() => new Promise(() => undefined))).rejects.toThrow(ended)
+    expect(server.lost.reason).toBeInstanceOf(DevServerError)
+    expect(findServer(dataDir)).toBeUndefined()
+    await server.stop()
+    const other = await start()
+    await expect(
+      other.during(() => Promise.reject(new Error('the error of the work itself'))),
+    ).rejects.toThrow('the error of the work itself')
+    await other.stop()
+    expect(other.lost.aborted).toBe(false)
+  })
+
+  it('takes other ports if another program was quicker to take the ones it chose', async () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const { port } = taken.address() as AddressInfo
@@ -255,9 +230,10 @@ describe('the dev server', () => {
       address: `127.0.0.1:${last?.grpc}`,
       uiUrl: `http://127.0.0.1:${last?.ui}`,
     })
-    await server.stop({ graceMs: 0 })
-    const ports = { grpc: port, ui }
-    await expect(start({ ports })).rejects.toThrow(`another program uses its port ${port}`)
+    await server.stop()
+    await expect(start({ choosePorts: () => Promise.resolve({ grpc: port, ui }) })).rejects.toThrow(
+      `another program uses its port ${port}`,
+    )
     await new Promise((resolve) => taken.close(resolve))
   })
 
@@ -273,26 +249,26 @@ describe('the dev server', () => {
     )
   })
 
-  it('comes back with its runs after it was killed itself', async () => {
+  it('has its runs again after it was killed', async () => {
     const killed = await start()
     await startRun(killed.address, 'export-1')
     process.kill(killed.pid, 'SIGKILL')
     await killed.stop()
     const fresh = await start()
-    expect(fresh.origin).toBe('started')
     expect(await verdictOf(fresh.address, 'export-1')).toBe('proven')
     await fresh.stop()
   })
 
-  it('never ends a process that only got the pid of an old server', async () => {
+  it('is not confused with a process that only got the pid of an old server', async () => {
     const server = await start()
-    const note = join(dataDir, 'dev-server', 'server.json')
-    const record = JSON.parse(readFileSync(note, 'utf8')) as object
+    const { recordFile } = serverPaths(dataDir)
+    const record = JSON.parse(readFileSync(recordFile, 'utf8')) as object
     await server.stop()
     // After the server: two processes of the same hundredth of a second differ in nothing but the pid.
     const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
     await once(stranger, 'spawn')
-    writeFileSync(note, JSON.stringify({ ...record, pid: stranger.pid }))
+    writeFileSync(recordFile, JSON.stringify({ ...record, pid: stranger.pid }))
+    expect(findServer(dataDir)).toBeUndefined()
     await (await start()).stop()
     expect(identify(stranger.pid ?? 0)).toBeDefined()
     stranger.kill('SIGKILL')
@@ -303,6 +279,7 @@ describe('the dev server', () => {
     const original = await start()
     const copy = mkdtempSync(join(tmpdir(), 'dev-server-'))
     cpSync(join(dataDir, 'dev-server', 'server.json'), join(copy, 'dev-server', 'server.json'))
+    expect(findServer(copy)).toBeUndefined()
     const own = await start({ dataDir: copy })
     expect(own.pid).not.toBe(original.pid)
     await own.stop()
@@ -311,7 +288,7 @@ describe('the dev server', () => {
     rmSync(copy, { recursive: true })
   })
 
-  it('says why it does not come up, in a sentence of its own, and leaves the folder free', async () => {
+  it('says in one sentence why it did not start, and leaves the folder free', async () => {
     writeFileSync(join(dataDir, 'temporal.db'), 'this is no database')
     await expect(start()).rejects.toThrow(
       /^The Temporal dev server ended at its start: its database \S+temporal\.db is damaged\. Move that file aside[^{]*temporal\.log$/,

@@ -47,11 +47,6 @@ test('only a command that starts a worker loads one, and a command loads a datab
   expect(await packagesOf([fileOf('up')])).toEqual(expect.arrayContaining(worker))
 })
 
-test('a command with --local starts its server before it loads anything of Temporal', async () => {
-  const loaded = await packagesOf(['scripts/commands/export.ts', 'scripts/session/local-server.ts'])
-  expect(loaded.filter((name) => name.startsWith('@temporalio/'))).toEqual([])
-})
-
 test('a command that lists or explains commands loads no schemas', async () => {
   const loaded = await packagesOf(['scripts/command-line.ts', 'scripts/commands/commands.ts'])
   expect(loaded).toContain('commander')

@@ -1,58 +1,47 @@
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isAlive } from '../../../core/state/process-identity.ts'
 import { isOpen } from '../../../scripts/dev-server/readiness.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { asked, createWorld, local, startCommand, until, type World } from '../export/world.ts'
-import { addonsCsv, once, timesOf } from '../import/world.ts'
-import { breakableBinary, recordOf, serverOf } from './local-server.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 }
 const slowPlans = [{ kind: 'latency', ms: 200, on: 'GET /plans/' }] as const
 
-describe('a command with --local whose Temporal server is killed', () => {
-  test('starts it again on the same port, and the run resumes by itself', { tags: ['long'] }, async () => {
-    const world = await createWorld({
-      counts,
-      faults: [{ kind: 'latency', ms: 150, on: 'POST /addons/' }],
-    })
-    const file = join(world.dataDir, 'addons.csv')
-    await writeFile(file, addonsCsv(80))
-    const words = ['import', 'addons', file, '--local', '--yes', '--json']
-    const importing = startCommand(world, words, { env: { ...local, BILLING_SETTLE_SECONDS: '0.5' } })
-    const posts = () => world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
-    await until(() => posts() > 10)
-    const before = await serverOf(world)
-    process.kill(before.pid, 'SIGKILL')
-    const { code, stdout, stderr } = await importing.ended
-    expect({ code, stderr }).toMatchObject({ code: 0 })
-    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'proven', counts: { done: 80 } })
-    expect(timesOf(world, 'addons', 80)).toEqual(once(80))
-    expect(stderr).not.toMatch(/UNAVAILABLE|^error/m)
-  })
+async function serverOf(world: World) {
+  await until(() => findServer(world.dataDir) !== undefined)
+  return findServer(world.dataDir)!
+}
 
+const oneSentence = [
+  expect.stringMatching(/^error: The Temporal dev server ended .*Its log: \S+temporal\.log$/),
+]
+
+describe('a command with --local', () => {
   test(
-    'says so in one sentence and ends within seconds when it cannot start it again',
+    'says in one sentence that its Temporal server was killed, ends within seconds, and resumes when it is repeated',
     { tags: ['long'] },
     async () => {
       const world = await createWorld({ counts, faults: [...slowPlans] })
-      const { env, breakIt } = await breakableBinary(world)
-      const command = startCommand(world, ['export', 'plans', '--local'], { env })
+      const words = ['export', 'plans', '--local', '--json']
+      const command = startCommand(world, words, { env: local })
       await until(() => asked(world) > 5)
-      await breakIt()
       const at = performance.now()
       process.kill((await serverOf(world)).pid, 'SIGKILL')
       const { code, stderr } = await command.ended
-      expect(performance.now() - at).toBeLessThan(10_000)
-      expect(code).toBe(1)
-      expect(stderr.match(/^error: .*$/gm)).toEqual([
-        expect.stringMatching(/^error: The Temporal dev server did not start: .*Its log: \S+temporal\.log$/),
-      ])
+      expect(performance.now() - at).toBeLessThan(15_000)
+      expect({ code, stderr }).toMatchObject({ code: 1 })
+      expect(stderr.match(/^error: .*$/gm)).toEqual(oneSentence)
+      const again = await startCommand(world, words, { env: local }).ended
+      expect(again, again.stderr).toMatchObject({ code: 0 })
+      expect(again.stderr).toContain('Resumes the unfinished run')
+      expect(JSON.parse(again.stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 3000 }] })
     },
   )
 
-  test('takes it with it when it is killed itself', { tags: ['long'] }, async () => {
+  test('leaves no Temporal server behind when it is killed itself', { tags: ['long'] }, async () => {
     const world = await createWorld({ counts, faults: [...slowPlans] })
     const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
     await until(() => asked(world) > 5)
@@ -60,61 +49,63 @@ describe('a command with --local whose Temporal server is killed', () => {
     command.child.kill('SIGKILL')
     await until(() => !isAlive(server))
   })
-})
 
-describe('up', () => {
   test(
-    'starts a killed server again where other commands find it, and says so when it cannot',
+    'has a Temporal server that the Ctrl-C of its terminal does not reach',
     { tags: ['long'] },
     async () => {
-      const world = await createWorld({ counts: { ...counts, plans: 5 } })
-      const { env, breakIt } = await breakableBinary(world)
-      const up = startCommand(world, ['up'], { env })
-      await up.says('Other commands in this folder')
-      const before = await serverOf(world)
-      process.kill(before.pid, 'SIGKILL')
-      await until(() => recordOf(world)?.pid !== before.pid)
-      expect((await serverOf(world)).address).toBe(before.address)
-      const exported = await startCommand(world, ['export', 'plans', '--json'], { env }).ended
-      expect(exported, exported.stderr).toMatchObject({ code: 0 })
-      await breakIt()
-      const at = performance.now()
+      const world = await createWorld({ counts, faults: [...slowPlans] })
+      const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
+      const { pid } = await serverOf(world)
+      const groupOf = (process: number) =>
+        readFileSync(`/proc/${process}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]
+      expect(groupOf(pid)).toBe(String(pid))
+      command.child.kill('SIGKILL')
+    },
+  )
+
+  test.each([
+    ['as soon as its port is open', async (world: World) => isOpen((await serverOf(world)).address)],
+    [
+      'while the worker connects',
+      // The worker takes the folder before it connects.
+      (world: World) => existsSync(join(world.dataDir, 'worker.lock.json')),
+    ],
+  ])(
+    'ends with one sentence and never hangs if its Temporal server is killed %s',
+    { tags: ['long'] },
+    async (_, isDue) => {
+      const world = await createWorld({ counts: { plans: 5 } })
+      const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
+      await until(() => isDue(world))
       process.kill((await serverOf(world)).pid, 'SIGKILL')
-      const { code, stderr } = await up.ended
-      expect(code).toBe(1)
-      expect(stderr.match(/^error: .*$/gm)).toEqual([
-        expect.stringContaining('The Temporal dev server did not start'),
-      ])
-      expect(performance.now() - at).toBeLessThan(15_000)
+      const { code, stderr } = await command.ended
+      expect({ code, stderr }).toMatchObject({ code: 1 })
+      expect(stderr.match(/^error: .*$/gm)).toEqual(oneSentence)
+      expect(stderr).not.toMatch(/UNAVAILABLE|Error:/)
     },
   )
 })
 
-test.each([
-  ['as soon as its port is open', async (world: World) => isOpen((await serverOf(world)).address)],
-  [
-    'while the worker connects',
-    // The worker takes the folder before it connects.
-    (world: World) => existsSync(join(world.dataDir, 'worker.lock.json')),
-  ],
-])(
-  'a command with --local whose Temporal server is killed %s resumes or ends with one sentence, and never hangs',
-  { tags: ['long'] },
-  async (_, isDue) => {
-    const world = await createWorld({ counts: { plans: 5 } })
-    const command = startCommand(world, ['export', 'plans', '--local', '--json'], { env: local })
-    await until(() => isDue(world))
-    const at = performance.now()
-    process.kill((await serverOf(world)).pid, 'SIGKILL')
-    const { code, stdout, stderr } = await command.ended
-    expect(performance.now() - at).toBeLessThan(40_000)
-    if (code === 0) expect(JSON.parse(stdout)).toMatchObject({ exports: [{ verdict: 'proven', records: 5 }] })
-    else {
+describe('up', () => {
+  test(
+    'refuses --local beside it, and ends with one sentence and exit code 1 when its server is killed',
+    { tags: ['long'] },
+    async () => {
+      const world = await createWorld({ counts: { ...counts, plans: 5 } })
+      const up = startCommand(world, ['up'], { env: local })
+      await up.says('Other commands in this folder')
+      const beside = await startCommand(world, ['export', 'plans', '--local'], { env: local }).ended
+      expect(beside).toMatchObject({ code: 2 })
+      expect(beside.stderr).toMatch(
+        /^error: Another command \(pid \d+\) runs the Temporal dev server of the data folder .*\. Leave out --local/m,
+      )
+      const exported = await startCommand(world, ['export', 'plans', '--json'], { env: local }).ended
+      expect(exported, exported.stderr).toMatchObject({ code: 0 })
+      process.kill((await serverOf(world)).pid, 'SIGKILL')
+      const { code, stderr } = await up.ended
       expect({ code, stderr }).toMatchObject({ code: 1 })
-      expect(stderr.match(/^error: .*$/gm)).toEqual([
-        expect.stringMatching(/^error: The Temporal dev server .*Its log: \S+temporal\.log$/),
-      ])
-    }
-    expect(stderr).not.toMatch(/UNAVAILABLE|Error:/)
-  },
-)
+      expect(stderr.match(/^error: .*$/gm)).toEqual(oneSentence)
+    },
+  )
+})

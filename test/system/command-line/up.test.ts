@@ -1,8 +1,7 @@
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { connectTemporal, createWorld, local, startCommand } from '../export/world.ts'
 
 test(
@@ -21,7 +20,7 @@ test(
       workflowType: 'recoverSubscriptions',
     })
     expect((await fetch(new URL(link).origin)).ok).toBe(true)
-    const { address = '' } = readServerRecord(join(world.dataDir, 'dev-server')) ?? {}
+    const { address = '' } = findServer(world.dataDir) ?? {}
     const { connection } = await connectTemporal({ address })
     const kept = await connection.workflowService.describeNamespace({ namespace: 'default' })
     expect(Number(kept.config?.workflowExecutionRetentionTtl?.seconds)).toBe(30 * 86_400)

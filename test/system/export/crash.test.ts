@@ -25,7 +25,7 @@ describe('an export whose processes are killed', () => {
         dataDir: world.dataDir,
         binary,
         ui: false,
-        ports: { grpc, ui: grpc + 1 },
+        choosePorts: () => Promise.resolve({ grpc, ui: grpc + 1 }),
       })
       onTestFinished(() => second.stop())
       const report = await run.result()

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { isAlive } from '../../../core/state/process-identity.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { asked, createWorld, local, startCommand, startTestWorker, until, type World } from './world.ts'
 
 const slow = { counts: { customers: 4000 }, faults: [{ kind: 'latency', ms: 4000, from: 10 }] } as const
@@ -149,7 +149,7 @@ describe('Ctrl-C', () => {
       const command = startCommand(world, words, { env: local })
       await command.says('Run export-')
       await until(() => asked(world) > 8)
-      const server = readServerRecord(join(world.dataDir, 'dev-server'))
+      const server = findServer(world.dataDir)
       // A frozen server passes nothing on: neither can the run end.
       process.kill(server?.pid ?? 0, 'SIGSTOP')
       await interruptTwice(command)

@@ -10,7 +10,7 @@ import type { ExportReport } from '../../../core/exports/report.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { endProcess } from '../../../core/state/process-identity.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { findWorker } from '../../../scripts/session/find-worker.ts'
 import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
@@ -69,7 +69,7 @@ export async function openWorld(options: SandboxOptions = {}, temporal = suiteSe
   const close = async () => {
     await sandbox.close()
     // A command that was killed leaves its server to the next one; here there is none.
-    const server = readServerRecord(join(dataDir, 'dev-server'))
+    const server = findServer(dataDir)
     if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
     await rm(dataDir, { recursive: true, force: true })
   }

@@ -82,8 +82,8 @@ test(
     await sent(world, 30)
     process.kill(first.pid, 'SIGKILL')
     await first.stop()
-    const ports = { grpc, ui: grpc + 1 }
-    const second = await startDevServer({ dataDir: world.dataDir, binary, ui: false, ports })
+    const choosePorts = () => Promise.resolve({ grpc, ui: grpc + 1 })
+    const second = await startDevServer({ dataDir: world.dataDir, binary, ui: false, choosePorts })
     onTestFinished(() => second.stop())
     expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 200 } })
     expect(timesOf(world, 'retentions', 200)).toEqual(once(200))

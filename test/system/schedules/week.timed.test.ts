@@ -42,7 +42,7 @@ async function openHouse() {
   onTestFinished(async () => {
     worker.child.kill('SIGKILL')
     await worker.ended
-    await server.stop({ graceMs: 0 })
+    await server.stop()
     await sandbox.close()
   })
   const connection = await Connection.connect({ address: env.TEMPORAL_ADDRESS })
@@ -62,7 +62,7 @@ async function openHouse() {
       /** Away while the night begins: it catches up. */
       async temporal(awayUntil: number) {
         await endProcess({ identity: identify(server.pid)!, graceMs: 0 })
-        await server.stop({ graceMs: 0 })
+        await server.stop()
         await sleep(Math.max(0, awayUntil - Date.now()))
         server = await startDevServer(serverOptions)
       },

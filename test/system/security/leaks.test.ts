@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { ImportInput } from '../../../core/imports/input.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { password, startPostgres } from '../destinations/postgres-server.ts'
 import { createWorld, local, startCommand, until, type World } from '../export/world.ts'
@@ -65,7 +65,7 @@ test(
     })
     await up.says('/metrics')
     const [, url = ''] = /(http:[^\s"]+)\/metrics/.exec(up.texts.stderr) ?? []
-    const address = readServerRecord(join(world.dataDir, 'dev-server'))?.address ?? ''
+    const address = findServer(world.dataDir)?.address ?? ''
     const connection = await Connection.connect({ address })
     const client = new Client({ connection })
     const { taskQueue } = world

@@ -1,10 +1,11 @@
 /** The programs here are scripts that write down the environment they were given. */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { downloadWithPip, downloadWithSdk } from '../../../scripts/dev-server/download-binary.ts'
-import { startProcess } from '../../../scripts/dev-server/start-process.ts'
+import { spawnServer } from '../../../scripts/dev-server/start-dev-server.ts'
+import { serverPaths } from '../../../scripts/dev-server/server-record.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
 const secrets = {
@@ -63,12 +64,13 @@ describe('no secret reaches the program that', () => {
   })
 
   test('is the dev server', async () => {
-    const place = { database: join(folder, 'db'), logFile: join(folder, 'log'), ports: { grpc: 1, ui: 2 } }
-    const start = () => startProcess({ binary: noter('temporal'), ui: false, ...place })
+    mkdirSync(serverPaths(folder).folder)
+    const place = { dataDir: folder, ports: { grpc: 1, ui: 2 } }
+    const start = () => spawnServer({ binary: noter('temporal'), ...place })
     await expect(start()).rejects.toThrow('cannot be run')
     expect(seen()).not.toContain('proxy.test')
     writeFileSync(join(folder, 'temporal'), `#!/bin/sh\nenv > '${join(folder, 'seen')}'\n`)
-    const server = await startProcess({ binary: join(folder, 'temporal'), ui: false, ...place })
+    const server = await spawnServer({ binary: join(folder, 'temporal'), ...place })
     await server.ended
     expect(seen()).not.toContain('proxy.test')
   })

@@ -33,7 +33,7 @@ test(
     const server = await startDevServer({
       dataDir: world.dataDir,
       binary,
-      ports: { grpc, ui },
+      choosePorts: () => Promise.resolve({ grpc, ui }),
       ui: false,
     })
     onTestFinished(() => server.stop())

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
-import { readServerRecord } from '../../../scripts/dev-server/server-record.ts'
+import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import {
   connectTemporal,
   createWorld,
@@ -220,9 +220,9 @@ describe('the readiness of a worker', () => {
       expect(refused).toMatchObject({ status: 503, wrong: ['service'] })
       expect(refused.checks['service']?.message).toBe('it answered 401')
 
-      const server = readServerRecord(join(world.dataDir, 'dev-server'))
+      const server = findServer(world.dataDir)
       if (server === undefined) throw new Error('there is no record of the dev server')
-      // Stopped, not ended: `up` would restart it at once.
+      // Stopped, not ended: `up` would end with it.
       process.kill(server.pid, 'SIGSTOP')
       expect((await ready(url)).wrong).toContain('polling')
       expect((await fetch(`${url}/healthz`)).status).toBe(200)
