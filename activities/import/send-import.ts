@@ -46,7 +46,7 @@ export function createSendImport(options: ImportDeps) {
       plan,
       work,
       input,
-      lease: { name: leaseOf(run), owner: context.owner },
+      lease: { name: leaseOf(run), owner: plan.execution },
       requestsPerSecond,
       gap,
       beforeSending: (calls) => checkList({ ...options, ...calls, plan, newestBefore }),

@@ -102,7 +102,8 @@ describe('the Reset button', () => {
       await sent(world, 30)
       await reset({ client, workflowId })
       await sent(world, 30)
-      await reset({ client, workflowId })
+      // The step that sends is repeated under an execution that did not open the import.
+      await reset({ client, workflowId, to: 'last' })
       const result = await client.workflow.getHandle(workflowId).result()
       expect(result).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 150 } })
       expect(timesOf(world, 'retentions', 150)).toEqual(once(150))

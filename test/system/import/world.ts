@@ -78,16 +78,21 @@ export async function sheetOf(result: ImportResult, sheet: 'results' | 'rejected
   return parse<Record<string, string>>(text, { columns: true })
 }
 
-/** What the Reset button of the UI does: keeps the history up to an event and repeats the rest. */
-export async function reset({ client, workflowId }: { client: Client; workflowId: string }): Promise<void> {
+/** What the Reset button of the UI does: keeps the history up to a workflow task and repeats the rest. */
+export async function reset(of: {
+  client: Client
+  workflowId: string
+  to?: 'first' | 'last'
+}): Promise<void> {
+  const { client, workflowId, to = 'first' } = of
   const handle = client.workflow.getHandle(workflowId)
   const { runId } = await handle.describe()
   const { events } = await handle.fetchHistory()
-  const firstTask = events?.find(({ workflowTaskCompletedEventAttributes: task }) => task)?.eventId
+  const tasks = events?.filter(({ workflowTaskCompletedEventAttributes: task }) => task) ?? []
   await client.workflowService.resetWorkflowExecution({
     namespace: 'default',
     workflowExecution: { workflowId, runId },
-    workflowTaskFinishEventId: firstTask ?? null,
+    workflowTaskFinishEventId: tasks.at(to === 'first' ? 0 : -1)?.eventId ?? null,
     reason: 'somebody pressed Reset',
     requestId: `${workflowId}-${Math.random()}`,
   })
