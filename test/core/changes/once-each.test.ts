@@ -64,7 +64,7 @@ test('a sender that takes a lost reply for done loses rows, and the check sees t
 
 test('a settling that believes the first look makes doubles of what takes effect late', slow, async () => {
   const on = 'POST /retentions/'
-  const sandbox = await startSandbox({ faults: [{ kind: 'lateEffect', seconds: 0.4, on, requests: [3] }] })
+  const sandbox = await startSandbox({ faults: [{ kind: 'lateEffect', seconds: 60, on, requests: [3] }] })
   const engine = await startEngine({ kind, sandbox, settleMs: 1, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(4))
   await engine.finish()
