@@ -60,9 +60,9 @@ test('one that was never made is proven absent by two looks and a control, and s
 
 test('a request that takes effect late is waited for', async () => {
   const sandbox = await startSandbox({
-    faults: [{ kind: 'lateEffect', seconds: 0.3, on: post, requests: [2] }],
+    faults: [{ kind: 'lateEffect', seconds: 1.5, on: post, requests: [2] }],
   })
-  const engine = await startEngine({ kind, sandbox, settleMs: 200, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind, sandbox, settleMs: 1000, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(2))
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1, lookups: 2 })
