@@ -80,10 +80,10 @@ export class Breakers {
    */
   async recordEnd({ key, isTrial }: { key: string; isTrial: boolean }): Promise<void> {
     await this.#inTurn(async () => {
-      const view = this.#view(key)
+      const { state } = this.#view(key)
       const at = this.#options.now()
-      if (view.state.openedAt === undefined || isTrial) await this.#read(key, view.state, at)
-      else this.#views.set(key, { ...view, state: { ...view.state, openedAt: at }, isOnTrial: false })
+      const isEarlier = state.openedAt !== undefined && !isTrial
+      await this.#read(key, isEarlier ? { ...state, openedAt: at } : state, at)
     })
   }
 

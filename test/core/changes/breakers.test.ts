@@ -15,9 +15,9 @@ async function startSends(faults: Fault[] = []) {
   const engine = await startEngine({ kind, sandbox })
   const clock = { now: 1_000_000 }
   let breakers: BreakerStates = {}
-  const send = async () => {
+  const send = async (options: Parameters<typeof engine.send>[0] = {}) => {
     const limits = { ...defaultLimits, concurrency: 1 }
-    const result = await engine.send({ now: () => (clock.now += 1), limits, breakers })
+    const result = await engine.send({ now: () => (clock.now += 1), limits, breakers, ...options })
     ;({ breakers } = result)
     return result
   }
@@ -145,4 +145,52 @@ test('a trial that closes the breaker while the next change is asked for does no
     return rows
   }
   expect(await send()).toMatchObject({ ended: 'finished', done: 4 })
+})
+
+test('what a lookup finds done does not end a row of replies that are not the service’s', async () => {
+  const gateway = { kind: 'error', status: 504, html: true, effect: 'done', on: 'POST /retentions/' } as const
+  const sandbox = await startSandbox({ faults: [gateway] })
+  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
+  await engine.stage(retentionRows(20))
+  const stopping = new AbortController()
+  const first = await engine.send({ signal: stopping.signal, onProgress: abortAfter(5, stopping) })
+  await expect.poll(async () => (await engine.settle()).unknown).toBe(0)
+  expect((await engine.rows()).filter(({ outcome }) => outcome === 'found')).toHaveLength(5)
+  expect([first.begun, (await engine.send()).begun]).toEqual([5, 5])
+})
+
+test('what was on its way when a breaker opened is no trial of it', async () => {
+  const { engine, clock, send } = await startSends()
+  const last = Promise.withResolvers<void>()
+  const { billing } = engine
+  const held: typeof billing = {
+    ...billing,
+    createRetention: async (body, options) => {
+      const answer = billing.createRetention(body, options)
+      if (body['number'] === 11) await answer.catch(() => undefined).then(() => last.promise)
+      return await answer
+    },
+  }
+  await engine.stage(refusedFrom(1, retentionRows(30)))
+  const limits = { ...defaultLimits, concurrency: 11 }
+  let ended = 0
+  const onProgress = () => {
+    ended += 1
+    if (ended === 10) {
+      clock.now += 30_000
+      last.resolve()
+    }
+  }
+  const { openBreakers } = await send({ billing: held, limits, onProgress })
+  expect(openBreakers).toMatchObject([{ trial: 1 }])
+  expect((openBreakers[0]?.nextTrialAt ?? 0) - clock.now).toBeGreaterThan(59_000)
+})
+
+test('an open breaker admits one trial at a time, however many changes may be in flight', async () => {
+  const { engine, clock, send } = await startSends()
+  await engine.stage(refusedFrom(1, retentionRows(30)))
+  expect(await send()).toMatchObject({ ended: 'breaker', begun: 10 })
+  clock.now += 61_000
+  const limits = { ...defaultLimits, concurrency: 4 }
+  expect(await send({ limits })).toMatchObject({ ended: 'breaker', begun: 1 })
 })
