@@ -22,7 +22,8 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     await fetchInput(folder, plan)
     const { dataDir } = folder
     const isShared = deps.shared.isShared
-    const lease = { name: leaseOf(plan.run), owner: plan.execution, attempt: context.attempt }
+    const lease = { name: leaseOf(plan.run), owner: context.owner, attempt: context.attempt }
+    await context.takeLeases([lease.name])
     const closed = await context.outlast(async () => {
       await endSending({ state, attempts, run: plan.run, lease })
       return await closeImport({ ...input, ledger: state.ledger, dataDir, isShared })

@@ -27,6 +27,8 @@ export function createSendImport(options: ImportDeps) {
     const { plan, limits } = input
     const { deps } = options
     const { run, verifyAfter, breakerWaits } = plan
+    // An execution that somebody reset continues as another one, which takes the lease over.
+    await context.takeLeases([leaseOf(run)])
     const { staged } = await readRunNotes(join(context.folder.dataDir, plan.folder))
     const work = {
       run,
@@ -46,7 +48,7 @@ export function createSendImport(options: ImportDeps) {
       plan,
       work,
       input,
-      lease: { name: leaseOf(run), owner: plan.execution },
+      lease: { name: leaseOf(run), owner: context.owner },
       requestsPerSecond,
       gap,
       beforeSending: (calls) => checkList({ ...options, ...calls, plan, newestBefore }),

@@ -90,7 +90,7 @@ test.each([
 test('the changes of an import are sent by no step of another run', { tags: ['long'] }, async () => {
   const { run, segment, posts, call } = await startWaiting('import')
   expect(await call('sendImport', segment)).toMatchObject({
-    refused: expect.stringContaining('this one has stopped'),
+    refused: expect.stringContaining('is already doing this'),
   })
   expect(posts()).toBe(0)
   await run.terminate()
