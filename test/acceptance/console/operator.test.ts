@@ -95,11 +95,10 @@ test(
     await ui.detailsSay('running')
     await ui.signal('pause', 'pause')
     // What was on its way has ended when the read's activity has.
-    const read = client.workflow.getHandle(`${name}/customers`)
-    await until(async () => ((await read.describe()).raw.pendingActivities ?? []).length === 0)
+    await until(async () => ((await run.describe()).raw.pendingActivities ?? []).length === 0)
     const paused = asked(world)
     // It was asked to end, and did not merely come to the end of its part.
-    const { events } = await read.fetchHistory()
+    const { events } = await run.fetchHistory()
     expect(events?.some((event) => event.activityTaskCanceledEventAttributes)).toBe(true)
     // On a busy machine, the page behind the signal's form may be another one when it is loaded again.
     await ui.open(name)
