@@ -1,10 +1,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Client, Connection } from '@temporalio/client'
+import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ImportInput } from '../../core/imports/input.ts'
 import type { ImportPlan } from '../../core/imports/plan.ts'
+import { leaseOf } from '../../core/imports/restored-ledger.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
@@ -33,7 +34,7 @@ async function openSteps({ files, readLagMs = 0 }: { files?: FileStore; readLagM
       input,
       info: { workflowExecution: { workflowId: 'import-1', runId }, scheduledTimestampMs: Date.now() },
     })
-  return { sandbox, dataDir, worker, start }
+  return { sandbox, dataDir, worker, client, start }
 }
 
 type Steps = Awaited<ReturnType<typeof openSteps>>
@@ -66,6 +67,22 @@ const numbersIn = ({ sandbox }: Steps) =>
     .toSorted((one, other) => one - other)
 
 const sendAll = { seconds: 60, breakers: {}, claims: 0 }
+
+test('a run sends although a restored backup has the lease of an earlier one, which has ended', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  await steps.start('stageImport', refOf(plan)).result
+  const { leases } = steps.worker.state
+  const name = leaseOf(plan.run)
+  await leases.release({ name, owner: plan.execution })
+  const earlier = { ...plan.execution, runId: 'earlier' }
+  await leases.take({ name, owner: earlier, isClosed: () => Promise.resolve(true) })
+  const describe = () => Promise.reject(new WorkflowNotFoundError('gone', 'import-1', 'earlier'))
+  steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
+  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+  expect(await steps.start('sendImport', sending).result).toMatchObject({ ended: 'finished' })
+  expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
+})
 
 test('a retention that somebody creates after an attempt to stage it was lost is skipped by the next attempt', async () => {
   const steps = await openSteps()
