@@ -163,9 +163,13 @@ export class Breakers {
     const { ledger, run, maxFailureShare } = this.#options
     const trial = await this.#lastTrial(key, before)
     const state = afterTrial(before, trial)
-    // As many events as hold a full window beside a row of faults that is too short to open it.
-    const query = { run, breakerKey: key, since: state.clearedAt, limit: windowSize + maxFaults }
-    const events = await ledger.breakerEvents(query)
+    const query = { run, breakerKey: key, since: state.clearedAt }
+    const newest = await ledger.breakerEvents({ ...query, limit: maxFaults })
+    const answered = newest.findIndex((event) => event !== 'fault')
+    const faults = answered === -1 ? newest : newest.slice(0, answered)
+    // However many faults lie between them, which say nothing about the share of failures.
+    const outcomes = await ledger.breakerEvents({ ...query, exceptFaults: true, limit: windowSize })
+    const events = [...faults, ...outcomes]
     const opens = state.openedAt === undefined && isBad(events, maxFailureShare())
     const now = opens ? { ...state, openedAt: at, trials: 0 } : state
     this.#views.set(key, { state: now, ...outcomesOf(events), isOnTrial: trial === 'pending' })

@@ -321,8 +321,9 @@ export class Sending {
     const sender = this.#token
     const ended = sendOne({ ledger, sender, kind, billing, journal, row, now: this.#now, stop, onAnswer })
       .then(async (sent) => {
-        await this.#breakers.recordEnd({ key: breakerKey, isTrial })
+        // First: what an answer says must not be lost where the ledger cannot be read.
         this.#count(row, sent)
+        await this.#breakers.recordEnd({ key: breakerKey, isTrial })
       })
       .catch((error: unknown) => {
         this.#error ??= error

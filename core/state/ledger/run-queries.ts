@@ -14,6 +14,7 @@ export interface RunReads {
     run: string
     breakerKey: string
     since: number
+    exceptFaults?: boolean
     limit: number
   }): Promise<ChangeEvent[]>
   /** The change of a breaker that was sent last. */
@@ -107,13 +108,14 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
       db.selectFrom('changes').selectAll().where('run', '=', run).where('row', '=', row).executeTakeFirst(),
     byId: ({ id }) => db.selectFrom('changes').selectAll().where('id', '=', id).executeTakeFirst(),
     due: (options) => due({ db, isIn, ...options }),
-    breakerEvents: async ({ run, breakerKey, since, limit }) => {
+    breakerEvents: async ({ run, breakerKey, since, exceptFaults = false, limit }) => {
       const rows = await db
         .selectFrom('changes')
         .select('event')
         .where('run', '=', run)
         .where('breakerKey', '=', breakerKey)
         .where('eventAt', '>', since)
+        .$if(exceptFaults, (query) => query.where('event', '!=', 'fault'))
         .orderBy('eventAt', 'desc')
         .orderBy('id', 'desc')
         .limit(limit)

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
+import { Breakers, type BreakerStates } from '../../../core/changes/send/breaker.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { defaultLimits } from '../../../core/changes/send/sending.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
@@ -193,4 +193,46 @@ test('an open breaker admits one trial at a time, however many changes may be in
   clock.now += 61_000
   const limits = { ...defaultLimits, concurrency: 4 }
   expect(await send({ limits })).toMatchObject({ ended: 'breaker', begun: 1 })
+})
+
+test('refusals open a breaker, however many faulty replies come between them', async () => {
+  const { engine } = await startSends()
+  await engine.stage(retentionRows(60))
+  for (const { id, row } of await engine.rows()) {
+    const event = row % 4 === 0 ? 'failure' : 'fault'
+    await engine.ledger.move({ id, from: ['staged'], patch: { state: 'unknown', event, eventAt: row } })
+  }
+  const { ledger, run } = engine
+  const breakers = await Breakers.load({
+    ledger,
+    run,
+    states: {},
+    maxFailureShare: () => 0.5,
+    now: () => 100,
+  })
+  expect(breakers.open).toMatchObject([{ failed: 15, of: 15 }])
+})
+
+test('a change that was done twice is told although the ledger fails after its answer', async () => {
+  const { engine, send } = await startSends()
+  await engine.stage(retentionRows(2))
+  let isDone = false
+  const ledger: typeof engine.ledger = {
+    ...engine.ledger,
+    async move(options) {
+      const moved = await engine.ledger.move(options)
+      if (options.patch.state !== 'done' || isDone) return moved
+      isDone = true
+      // Another attempt recorded the same change under an id of its own.
+      await engine.ledger.move({ id: options.id, from: ['done'], patch: { answerId: 'another' } })
+      return false
+    },
+    async breakerEvents(options) {
+      if (isDone) throw new Error('the disk is full')
+      return await engine.ledger.breakerEvents(options)
+    },
+  }
+  const doubled: unknown[] = []
+  await expect(send({ ledger, onDoubled: (one) => doubled.push(one) })).rejects.toThrow('the disk is full')
+  expect(doubled).toMatchObject([{ row: 1 }])
 })
