@@ -52,7 +52,7 @@ export function createDestinations(places: Places): ReadonlyMap<string, Destinat
         name,
         publish: async (publication) => (await open()).publish(publication),
         placeOf: async (scope) => (await open()).placeOf(scope),
-        checkPrivacy: async (scope, of) => (await open()).checkPrivacy(scope, of),
+        checkBeforeRead: async (scope, of) => (await open()).checkBeforeRead(scope, of),
         coveredThrough: async (scope, view) => (await open()).coveredThrough(scope, view),
       },
     ]

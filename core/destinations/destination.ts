@@ -109,12 +109,17 @@ export interface Destination {
   readonly name: Manifest['destination']
   publish(publication: Publication): Promise<Published>
   /**
-   * Rejects before a read what `publish` would reject after it: values in another form than the warehouse has. Warehouses only.
-   * @throws {ForeignWarehouseError | UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   * Rejects before a read what `publish` would reject after it: values in another form than the warehouse has, and any read
+   * while the warehouse has one from the future. Warehouses only.
+   * @throws {ForeignWarehouseError | OlderReadError | UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
    */
-  checkPrivacy?(
+  checkBeforeRead?(
     scope: Pick<Publication, 'testMode' | 'schema'>,
-    of: readonly Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>[],
+    of: {
+      reads: readonly Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>[]
+      /** By the clock that the reads would go by, in ms since 1970. */
+      now: number
+    },
   ): Promise<void>
   /** Tells this destination from others of its kind (by server and database), if there can be several. */
   placeOf?(scope: Pick<Publication, 'testMode' | 'schema'>): Promise<string>
@@ -135,7 +140,7 @@ export interface Destination {
 export interface Warehouse extends Destination {
   placeOf: NonNullable<Destination['placeOf']>
   coveredThrough: NonNullable<Destination['coveredThrough']>
-  checkPrivacy: NonNullable<Destination['checkPrivacy']>
+  checkBeforeRead: NonNullable<Destination['checkBeforeRead']>
   /**
    * Compares its tables with an export in CSV files: every row of the export is there with the same values, unless another
    * run has written its record since; the run has no other rows; and no record that the export proves gone is unmarked.

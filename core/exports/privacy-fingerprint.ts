@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { allResources, type ResourceName } from '../billing/resources/lists.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
-import { ForeignWarehouseError } from '../destinations/errors.ts'
+import { ForeignWarehouseError, OlderReadError } from '../destinations/errors.ts'
+import type { State } from '../state/open.ts'
 import { toFields } from '../tables/privacy.ts'
 import type { ExportPlan } from './plan.ts'
 
@@ -34,27 +35,28 @@ export function privacyOf(of: {
 }
 
 /**
- * Rejects a run before it reads if a warehouse has its values in another form. One that cannot be asked now is asked when the
- * run publishes.
- * @throws {ForeignWarehouseError}
+ * Rejects a run before it reads if a warehouse would reject what it publishes. One that cannot be asked now is asked when
+ * the run publishes.
+ * @throws {ForeignWarehouseError | OlderReadError}
  */
-export async function refuseOtherPrivacy(options: {
+export async function refuseUnpublishable(options: {
   plan: ExportPlan
   hashKey: string
-  destinations: ReadonlyMap<string, Pick<Destination, 'checkPrivacy'>>
+  state: Pick<State, 'now'>
+  destinations: ReadonlyMap<string, Pick<Destination, 'checkBeforeRead'>>
 }): Promise<void> {
-  const { plan, hashKey, destinations } = options
+  const { plan, hashKey, state, destinations } = options
   const hashedWith = toPrivacyMark({ plan, hashKey })?.key
   const scope = {
     testMode: plan.identity.mode === 'test',
     ...(plan.schema !== undefined && { schema: plan.schema }),
   }
-  const written = plan.resources.map((resource) => privacyOf({ plan, resource, hashedWith }))
+  const reads = plan.resources.map((resource) => privacyOf({ plan, resource, hashedWith }))
   for (const name of plan.to)
     await destinations
       .get(name)
-      ?.checkPrivacy?.(scope, written)
+      ?.checkBeforeRead?.(scope, { reads, now: state.now() })
       .catch((error: unknown) => {
-        if (error instanceof ForeignWarehouseError) throw error
+        if (error instanceof ForeignWarehouseError || error instanceof OlderReadError) throw error
       })
 }

@@ -6,8 +6,9 @@ import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { PublishingInput } from './input.ts'
 import { refuseMissing, type ExportPlan } from './plan.ts'
-import { refuseOtherPrivacy } from './privacy-fingerprint.ts'
+import { refuseUnpublishable } from './privacy-fingerprint.ts'
 import { type Execution, nameRun } from '../runs/name.ts'
+import type { State } from '../state/open.ts'
 import type { PublishedState } from '../state/publications.ts'
 import { toFileName } from '../storage/file-name.ts'
 import type { SharedFolder } from '../storage/cached.ts'
@@ -16,7 +17,7 @@ import { foldersReported } from './report.ts'
 interface Deps {
   dataDir: string
   shared: SharedFolder
-  state: PublishedState
+  state: PublishedState & Pick<State, 'now'>
   outDirs: readonly string[]
   identity: Identity
   hashKey: string
@@ -57,7 +58,7 @@ export async function startPlan(options: {
     out: out === undefined ? undefined : await allowedRoot({ ...deps, out }),
     files: out === undefined ? deps.files?.locate('') : undefined,
   }
-  await refuseOtherPrivacy({ ...deps, plan })
+  await refuseUnpublishable({ ...deps, plan })
   return plan
 }
 

@@ -7,7 +7,7 @@ import { WarehouseRefusedError } from '../errors.ts'
 import { toWarehouseTable } from '../layout.ts'
 import { checkTables } from '../parts/read-parts.ts'
 import { quote, stagedName } from '../sql.ts'
-import { checkPrivacy } from '../warehouse/admission.ts'
+import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { lastExports, lookBack } from '../warehouse/exports.ts'
 import { publishTo } from '../warehouse/publish.ts'
@@ -103,11 +103,14 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
     },
     coveredThrough: (scope, of) =>
       read(scope, async (db) => (await lookBack(db, await db.describe(), of)).through),
-    checkPrivacy: (scope, of) =>
+    checkBeforeRead: (scope, { reads, now }) =>
       read(scope, async (db) => {
         const published = await lastExports(db, await db.describe())
         const { where, instead } = db
-        for (const privacy of of) checkPrivacy({ published, privacy, where, instead })
+        for (const one of reads) {
+          checkPrivacy({ published, privacy: one, where, instead })
+          checkClock({ published, resource: one.resource, now, where, instead })
+        }
       }),
     async compare({ manifest, folder, signal }) {
       const scope = { testMode: manifest.testMode, ...(signal && { signal }) }

@@ -6,7 +6,7 @@ import { WarehouseRefusedError } from '../errors.ts'
 import { toWarehouseTable } from '../layout.ts'
 import { checkTables } from '../parts/read-parts.ts'
 import { quote, stagedName } from '../sql.ts'
-import { checkPrivacy } from '../warehouse/admission.ts'
+import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { lastExports, lookBack, ownerTable } from '../warehouse/exports.ts'
 import { checkOwnerOf, publishTo } from '../warehouse/publish.ts'
@@ -58,11 +58,14 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
       publication.onStep?.('visible')
       return { ...published, location: locate(publication) }
     },
-    checkPrivacy: (scope, of) =>
+    checkBeforeRead: (scope, { reads, now }) =>
       inTransaction('read', scope, async (session) => {
         const published = await lastExports(session, await session.describe())
         const { where, instead } = session
-        for (const privacy of of) checkPrivacy({ published, privacy, where, instead })
+        for (const one of reads) {
+          checkPrivacy({ published, privacy: one, where, instead })
+          checkClock({ published, resource: one.resource, now, where, instead })
+        }
       }),
     placeOf: (scope) => Promise.resolve(locate(scope)),
     coveredThrough: (scope, view) =>

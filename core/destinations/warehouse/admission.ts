@@ -112,3 +112,30 @@ export function checkOrder(options: {
       ` Start a new export if something is missing. If the later time is wrong because a clock was, ${instead}.`,
   )
 }
+
+/** A read may begin on a worker whose clock is this far behind the one of the last read. */
+const clocksDifferMs = 5_000
+
+/**
+ * Rejects a read before it begins if the warehouse has one from the future, because a clock was wrong: `checkOrder` would
+ * reject every read until then, each after all of its requests.
+ * @param published the last export of each resource in the warehouse
+ * @throws {OlderReadError}
+ */
+export function checkClock(options: {
+  published: readonly Manifest[]
+  resource: string
+  /** The time by the clock that the read would go by, in ms since 1970. */
+  now: number
+  where: string
+  instead: string
+}): void {
+  const { published, resource, now, where, instead } = options
+  const last = published.find((manifest) => manifest.resource === resource)
+  if (last === undefined || Date.parse(last.startedAt) <= now + clocksDifferMs) return
+  throw new OlderReadError(
+    `${where} has a read of ${resource} from the future: the run ${last.run} began to read at ${last.startedAt}, and now it` +
+      ` is ${new Date(now).toISOString()}. Nothing was read, because a read that begins now would be refused as older. If` +
+      ` the clock of this worker is behind, correct it; if a clock was ahead, ${instead}.`,
+  )
+}

@@ -155,6 +155,25 @@ export function describeWarehouse(
         expect((await customers()).map((row) => row['name'])).toEqual(['day 2'])
       })
 
+      test('refuses a list before it is read while the newest read of it there is from the future', async () => {
+        const read = await toPublication('first', [{ id: 'a' }], { facts: readOn(5) })
+        const check = (now: string, of = read) =>
+          harness.destination.checkBeforeRead(of, { reads: [of], now: Date.parse(now) })
+        await harness.destination.publish(read)
+        await expect(check(day(4))).rejects.toMatchObject({
+          name: 'OlderReadError',
+          message: expect.stringMatching(
+            new RegExp(
+              `^.* has a read of customers from the future: the run first .*${day(5)}.* Nothing was read`,
+            ),
+          ),
+        })
+        await check(day(6))
+        // The clocks of two workers may differ by seconds.
+        await check(new Date(Date.parse(day(5)) - 4_000).toISOString())
+        await check(day(4), { ...read, resource: 'plans' })
+      })
+
       test.each([
         ['full', {}],
         ['incremental', { mode: 'incremental' }],
@@ -706,10 +725,14 @@ export function describeWarehouse(
               name: 'ForeignWarehouseError',
               message: expect.stringContaining(words),
             })
-          await expect(harness.destination.checkPrivacy(late, [late])).rejects.toThrow(words)
+          const now = Date.parse(day(2))
+          await expect(harness.destination.checkBeforeRead(late, { reads: [late], now })).rejects.toThrow(
+            words,
+          )
           expect(await states()).toEqual(['a there'])
           await publish('second', [{ id: 'a' }], { facts: readOn(2), ...first })
-          await harness.destination.checkPrivacy(late, [{ ...late, excluded: [], hashed: [], ...first }])
+          const alike = { ...late, excluded: [], hashed: [], ...first }
+          await harness.destination.checkBeforeRead(late, { reads: [alike], now })
         },
       )
 

@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest'
+import type { Destination } from '../../../core/destinations/destination.ts'
+import { OlderReadError, UnreachableWarehouseError } from '../../../core/destinations/errors.ts'
 import { refuseMissing } from '../../../core/exports/plan.ts'
+import { refuseUnpublishable } from '../../../core/exports/privacy-fingerprint.ts'
 
 it('a run to DuckDB is refused at its start where DuckDB could not write below the data folder', () => {
   const destinations = new Map([['duckdb', {}]])
@@ -7,4 +10,34 @@ it('a run to DuckDB is refused at its start where DuckDB could not write below t
     refuseMissing({ destinations, shared: { isShared: false }, dataDir, name: 'duckdb' })
   expect(start('/srv/a?b')).toThrow('DuckDB does not write files below /srv/a?b, because of the "?". Set')
   expect(start(`/srv/a #1 %3F 'ñ' [*]`)).not.toThrow()
+})
+
+it('a run is refused at its start while a warehouse has a read from the future, and not if it does not answer', async () => {
+  const begin = (error?: Error) =>
+    refuseUnpublishable({
+      plan: {
+        exclude: [],
+        hash: [],
+        identity: { mode: 'live' },
+        resources: ['plans'],
+        to: ['csv', 'postgres'],
+      } as never,
+      hashKey: '',
+      state: { now: () => 7 },
+      destinations: new Map([
+        ['csv', {}],
+        [
+          'postgres',
+          {
+            checkBeforeRead: async (_, { reads, now }) => {
+              expect([reads.map(({ resource }) => resource), now]).toEqual([['plans'], 7])
+              if (error !== undefined) throw error
+            },
+          } satisfies Pick<Destination, 'checkBeforeRead'>,
+        ],
+      ]),
+    })
+  await expect(begin(new OlderReadError('from the future'))).rejects.toThrow('from the future')
+  await begin(new UnreachableWarehouseError('away'))
+  await begin()
 })
