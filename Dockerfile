@@ -22,7 +22,7 @@ ENV NODE_ENV=production \
     CONNECTOR_METRICS_ADDRESS=127.0.0.1:9464
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data \
-    && printf '#!/bin/sh\nexec env MALLOC_MMAP_THRESHOLD_=65536 node --max-old-space-size=512 --max-semi-space-size=8 --disable-warning=ExperimentalWarning /app/dist/scripts/connector.js "$@"\n' \
+    && printf '#!/bin/sh\nexec env MALLOC_MMAP_THRESHOLD_=65536 node --max-old-space-size=512 --max-semi-space-size=8 /app/dist/scripts/connector.js "$@"\n' \
        > /usr/local/bin/billing-connector \
     && chmod 755 /usr/local/bin/billing-connector
 COPY --from=build /build/node_modules ./node_modules

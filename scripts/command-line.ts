@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { loadZod } from './load-zod.ts'
 import { UsageError } from './terminal/failures.ts'
 import { createTerminal, type Terminal } from './terminal/terminal.ts'
 
@@ -56,7 +55,6 @@ export async function execute(of: CommandLine & { terminal: Terminal }): Promise
     const program = createProgram(commands)
     const name = chosenName(words)
     const command = program.commands.find((one) => one.name() === name)
-    if (command !== undefined) await loadZod()
     const file = await commands[name ?? '']?.load()
     if (command !== undefined) file?.configure(command, terminal, commands)
     await program.parseAsync(words, { from: 'user' })

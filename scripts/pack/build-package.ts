@@ -1,6 +1,5 @@
 // Builds the contents of the npm package (the prepack script of `npm pack`): dist/, the same code as plain
-// JavaScript that Node 22 can run. Node itself strips types, but never below node_modules, and Node 22 does not
-// support `using`.
+// JavaScript. Node itself strips types, but never below node_modules.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
