@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { allResources } from '../core/billing/resources/lists.ts'
+import { recoveryInput } from '../core/recoveries/input.ts'
+import { describeFields } from '../core/runs/input-fields.ts'
 import { toTables } from '../core/tables/privacy.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
@@ -17,12 +19,14 @@ export function generatedPages(): { path: string; text: string }[] {
     { path: here('dbt/sources.yml'), text: dbtSources() },
     filledPage(here('guarantees.md')),
     filledPage(here('imports.md')),
+    filledPage(here('recovery.md')),
     filledPage(here('architecture.md')),
   ]
 }
 
 const blocks: Readonly<Record<string, () => string>> = {
   ...importBlocks,
+  recoveryFields: () => describeFields(recoveryInput),
   rooms: roomTable,
 }
 

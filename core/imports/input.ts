@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { durationInput } from '../runs/duration-input.ts'
+import { durationInput } from '../runs/shared-inputs.ts'
 import { identityInput } from '../runs/identity-input.ts'
 import { parseInput } from '../runs/parse-input.ts'
 import { importKindNames } from './kinds.ts'

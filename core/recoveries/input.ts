@@ -3,11 +3,18 @@ import { z } from 'zod'
 import { identityInput } from '../runs/identity-input.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import { parseInput } from '../runs/parse-input.ts'
-import { durationInput } from '../runs/duration-input.ts'
+import {
+  approvalWaitInput,
+  attendedInput,
+  breakerWaitsInput,
+  concurrencyInput,
+  dryRunInput,
+  durationInput,
+  rateInput,
+  verifyAfterInput,
+} from '../runs/shared-inputs.ts'
 import { hasPassed } from './next-billing.ts'
-import { reasonNames } from './reasons.ts'
-
-const hour = 3_600
+import { reasonNames, triedReasons } from './reasons.ts'
 
 const reason = z.enum(reasonNames, {
   error: ({ input }) => {
@@ -26,69 +33,106 @@ const nextBilling = z.string().check(({ value, issues }) => {
 
 /** The limits of a recovery, which people may change while it runs. */
 export const recoveryLimits = z.object({
-  /** The most subscriptions to resume. The rest are reported as not tried. */
-  maxChanges: z.int().min(1).default(500),
-  /** This run's share of the process's request rate. */
-  requestsPerSecond: z.number().positive().optional(),
-  /** The most resumes in flight; default BILLING_CONCURRENCY. */
-  concurrency: z.int().min(1).max(100).optional(),
-  /** The largest share of failures among the last outcomes of a reason before its breaker opens; default 0.5. */
-  maxFailureShare: z.number().min(0).max(1).optional(),
+  maxChanges: z
+    .int()
+    .min(1)
+    .default(500)
+    .meta({ flag: '--max-changes <n>', help: 'the most subscriptions to resume; the others are not tried' }),
+  requestsPerSecond: rateInput,
+  concurrency: concurrencyInput,
+  maxFailureShare: z.number().min(0).max(1).optional().meta({
+    help: 'the share of failures among the last outcomes of a reason that opens its circuit breaker',
+    otherwise: '0.5',
+  }),
 })
 export type RecoveryLimits = Partial<z.output<typeof recoveryLimits>>
 
 /** What a plan keeps of its input, under the same names. The defaults are cautious because money moves. */
 export const recoverySettings = z.object({
-  /** The most list requests, including failed ones. The rest of the list is left to another run. */
-  maxPages: z.int().min(1).default(50),
-  /** Reads and reports, but resumes nothing. */
-  dryRun: z.boolean().default(false),
-  /** A dry run notifies people (NOTIFY_URL) if more than this many need attention. */
-  notifyAbove: z.int().min(0).optional(),
-  /** The number of subscriptions per reason that are resumed first, as a canary. */
-  canary: z.int().min(0).max(100).default(5),
-  /** False: resumes without asking for approval, as scheduled runs do. */
-  approval: z.boolean().default(true),
-  /** A person is present: a breaker that has given up waits for them instead of ending the run. */
-  attended: z.boolean().optional(),
-  /** How long the run waits for a person. Two hours cover a lunch break, and little changes in the meantime. */
-  approvalWait: durationInput.default(2 * hour),
-  /** Sent with each resume. Default: the field is omitted. */
-  nextBilling: nextBilling.optional(),
-  /** The most resume requests for one subscription in the same incident, across all runs: a hard limit. */
-  attempts: z.int().min(1).max(10).default(3),
-  /** The wait after the first attempt; doubles with each further attempt, up to `longestWait`. */
-  firstWait: durationInput.default(hour / 4),
-  longestWait: durationInput.default(4 * hour),
-  /** A subscription that was resumed more recently than this is left alone. */
-  coolDown: durationInput.default(hour),
-  /** How long after a resume its result is looked up; default BILLING_SETTLE_SECONDS. */
-  verifyAfter: durationInput.optional(),
-  breakerWaits: z.array(durationInput).min(1).optional(),
-  /** Recovers only subscriptions that have needed attention for at least this long. */
-  olderThan: durationInput.optional(),
+  maxPages: z.int().min(1).default(50).meta({
+    flag: '--max-pages <n>',
+    help: 'the most requests for the list, failed ones included; the rest of the list is left to another run',
+  }),
+  dryRun: dryRunInput,
+  notifyAbove: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ help: 'a dry run notifies people if more than this many need attention' }),
+  canary: z
+    .int()
+    .min(0)
+    .max(100)
+    .default(5)
+    .meta({ flag: '--canary <n>', help: 'how many subscriptions of each reason to resume first' }),
+  approval: z.boolean().default(true).meta({
+    flag: '--wait-for-approval',
+    help: 'resume nothing until somebody approves',
+  }),
+  attended: attendedInput,
+  approvalWait: approvalWaitInput,
+  nextBilling: nextBilling.optional().meta({
+    flag: '--next-billing <date>',
+    help: 'sent with each resume, as in 2026-12-01',
+    otherwise: 'not sent',
+  }),
+  attempts: z.int().min(1).max(10).default(3).meta({
+    flag: '--attempts <n>',
+    help: 'the most resume requests for one subscription with the same problem, over all runs: a hard limit',
+  }),
+  firstWait: durationInput
+    .prefault('15m')
+    .meta({ help: 'the wait before a second attempt; it doubles for each further one, up to `longestWait`' }),
+  longestWait: durationInput.prefault('4h').meta({ help: 'the longest wait between two attempts' }),
+  coolDown: durationInput.prefault('1h').meta({
+    flag: '--cool-down <time>',
+    help: 'a subscription that any run has resumed more recently is left alone',
+  }),
+  verifyAfter: verifyAfterInput,
+  breakerWaits: breakerWaitsInput,
+  olderThan: durationInput.optional().meta({
+    flag: '--older-than <time>',
+    help: 'only what has needed attention at least this long, as in 2h or 3d',
+  }),
   /**
-   * The number of history events after which the workflow continues as a new execution. Far below the limit of
-   * 51,200 that ends an execution: the 2,000 updates that an execution accepts may add some 20,000 while the run
-   * waits. Temporal suggests a new execution at 4,096; a history this short is also quick to replay.
+   * Far below the limit of 51,200 events that ends an execution: the 2,000 updates that an execution accepts may add some
+   * 20,000 while the run waits. Temporal suggests a new execution at 4,096; a history this short is also quick to replay.
    */
-  eventsPerExecution: z.int().min(50).max(10_000).default(1_000),
+  eventsPerExecution: z
+    .int()
+    .min(50)
+    .max(10_000)
+    .default(1_000)
+    .meta({ help: 'the number of history events after which the workflow continues as a new execution' }),
 })
 
 /** The lists of an input; they stay in the run's folder. */
 export const narrowing = z.object({
-  /** Recovers only subscriptions of these customers. */
-  customers: z.array(z.string().min(1)).min(1).optional(),
-  /** Skips these customers or subscriptions. */
-  exclude: z.array(z.string().min(1)).min(1).optional(),
+  customers: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .meta({ flag: '--customers <ids>', help: 'only subscriptions of these customers' }),
+  skip: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .meta({ flag: '--skip <ids>', help: 'customers or subscriptions to skip' }),
 })
 export type Narrowing = z.output<typeof narrowing>
 
 /** The input of `recoverSubscriptions`: one object in which every field is optional, as the Temporal UI sends it. */
 export const recoveryInput = z.strictObject(
   {
-    /** The reasons to resume. Default: those that a resume can fix. The others are only reported. */
-    reasons: z.array(reason).min(1).optional(),
+    reasons: z
+      .array(reason)
+      .min(1)
+      .optional()
+      .meta({
+        flag: '--reason <reasons>',
+        help: 'the reasons to resume; the others are only reported',
+        otherwise: triedReasons.join(', '),
+      }),
     ...recoverySettings.shape,
     ...recoveryLimits.shape,
     ...narrowing.shape,

@@ -1,5 +1,7 @@
-import { connectorCommand, shell } from '../runs/view/shell.ts'
+import { inputCommand } from '../runs/input-fields.ts'
+import { shell } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
+import { recoveryInput } from './input.ts'
 import type { RecoveryReport } from './view.ts'
 
 type Input = Readonly<Record<string, unknown>>
@@ -44,37 +46,4 @@ function reasonOf(left: number, capped: boolean): string {
   return left === 0 ? 'some were not tried' : `${left} were not tried`
 }
 
-/** The options of `recover`, by the input field that they set. */
-const options: Readonly<Record<string, string>> = {
-  maxPages: 'max-pages',
-  maxChanges: 'max-changes',
-  requestsPerSecond: 'rate',
-  concurrency: 'concurrency',
-  attempts: 'attempts',
-  canary: 'canary',
-  nextBilling: 'next-billing',
-  customers: 'customers',
-  exclude: 'exclude',
-  olderThan: 'older-than',
-  firstWait: 'first-wait',
-  coolDown: 'cool-down',
-  verifyAfter: 'verify-after',
-  maxFailureShare: 'max-failure-share',
-  dryRun: 'dry-run',
-}
-
-/** The command that starts a recovery with this input. Omits fields without an option, which only schedules set. */
-function recoverCommand(input: Input): string {
-  const named = Object.entries(options).flatMap(([field, option]) => {
-    const value = input[field]
-    return isOption(value) ? [[option, value] as const] : []
-  })
-  const reasons = Array.isArray(input['reasons']) ? input['reasons'].map(String) : []
-  return connectorCommand(
-    ['recover', ...reasons.flatMap((reason) => ['--reason', reason])],
-    Object.fromEntries(named),
-  )
-}
-
-const isOption = (value: unknown): value is string | number | boolean | string[] =>
-  ['string', 'number', 'boolean'].includes(typeof value) || Array.isArray(value)
+const recoverCommand = (input: Input): string => inputCommand(['recover'], recoveryInput, input)

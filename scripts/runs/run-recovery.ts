@@ -10,7 +10,6 @@ import { runToEnd } from './run-to-end.ts'
 /** A recovery as the command line requests it, parsed and checked. */
 export interface RecoveryOrder {
   input: RecoveryInput
-  waitForApproval: boolean
   yes: boolean
   local: boolean
   detach: boolean
@@ -43,14 +42,10 @@ export async function runRecovery(call: Call): Promise<void> {
 }
 
 /** Without a terminal, the run asks for no approval, like scheduled runs; with one it asks, unless --yes was given. */
-function toInput({ order, terminal }: Call): RecoveryInput {
-  const isThere = terminal.isInteractive && !order.detach
-  const isAsked = isThere && !order.yes
-  return {
-    ...order.input,
-    approval: order.waitForApproval || isAsked,
-    attended: order.waitForApproval || isThere,
-  }
+function toInput({ order: { input, yes, detach }, terminal }: Call): RecoveryInput {
+  const isThere = terminal.isInteractive && !detach
+  const { approval: isWanted = false } = input
+  return { ...input, approval: isWanted || (isThere && !yes), attended: isWanted || isThere }
 }
 
 export const startRecovery = ({

@@ -11,7 +11,7 @@ import { isLongEnough, type RecoveryPlan } from '../plan.ts'
 export interface LeftOut {
   otherReasons: number
   otherCustomers: number
-  excluded: number
+  skipped: number
   notLongEnough: number
 }
 
@@ -34,7 +34,7 @@ interface SelectOptions extends Narrowing {
  */
 export function selectCandidates(options: SelectOptions): Selection {
   const { plan, history } = options
-  const leftOut: LeftOut = { otherReasons: 0, otherCustomers: 0, excluded: 0, notLongEnough: 0 }
+  const leftOut: LeftOut = { otherReasons: 0, otherCustomers: 0, skipped: 0, notLongEnough: 0 }
   const rows: Selection['rows'] = []
   let tried = 0
   for (const candidate of inOrder(options.candidates)) {
@@ -74,11 +74,11 @@ const compare = <T extends string | number>(a: T, b: T) => (a < b ? -1 : a > b ?
 
 function whyLeftOut(
   { id, customer, reason, since }: Candidate,
-  { plan, customers, exclude = [] }: SelectOptions,
+  { plan, customers, skip = [] }: SelectOptions,
 ): keyof LeftOut | undefined {
   if (plan.named && !isTried(reason, plan)) return 'otherReasons'
   if (customers !== undefined && !customers.includes(customer)) return 'otherCustomers'
-  if (exclude.includes(customer) || exclude.includes(id)) return 'excluded'
+  if (skip.includes(customer) || skip.includes(id)) return 'skipped'
   return isLongEnough(since, plan) ? undefined : 'notLongEnough'
 }
 

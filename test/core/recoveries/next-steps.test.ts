@@ -21,7 +21,7 @@ test('a recovery that left some over leads to the command that continues it', ()
   expect(steps).toEqual([
     {
       text: '7 were not tried; to continue',
-      command: 'connector recover --reason gateway_issue --max-changes 100 --older-than 2h',
+      command: 'connector recover --reason gateway_issue --older-than 2h --max-changes 100',
     },
   ])
 })

@@ -12,7 +12,7 @@ import { begin, breakSome, idsOf, resume, resumesAsked, resumesDone, well } from
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
 const open = async (options: Parameters<typeof begin>[0]) => (await begin(options)).world
 
-const quickWords = ['--verify-after', '50ms', '--first-wait', '100ms', '--cool-down', '0', '--json']
+const quickWords = ['--cool-down', '0', '--json']
 
 describe('connector recover', () => {
   test('proves a recovery and tells it with --json, also afterwards', async () => {
@@ -85,7 +85,7 @@ describe('connector recover', () => {
     const world = await open({ broken: 8 })
     const faults = [{ kind: 'refuse', answer: { detail: 'The card has expired.' }, on: resume }] as const
     world.sandbox.control.setFaults({ faults: [...faults] })
-    const words = ['--verify-after', '50ms', '--canary', '2']
+    const words = ['--canary', '2']
     const recover = () => callCommand(world, ['recover', ...words], { env: soon })
     const first = await recover()
     expect(first.code).toBe(3)
@@ -146,10 +146,16 @@ describe('connector recover', () => {
 
   test.each([
     [['--reason', 'gatway_issue'], /Did you mean gateway_issue\?/],
-    [['--reason', 'biller_issue,gatway_issue'], /no reason gatway_issue\. Did you mean gateway_issue\?/],
+    [
+      ['--reason', 'biller_issue,gatway_issue'],
+      /'--reason <reasons>' argument 'biller_issue,gatway_issue' is invalid\. Did you mean gateway_issue\?/,
+    ],
     [['--next-billing', '2027-02-30'], /2027-02-30 does not exist/],
     [['--max-pages', '0'], /'--max-pages <n>' argument '0' is invalid\. Write a whole number from 1/],
-    [['--older-than', 'long'], /"long" is not a duration/],
+    [
+      ['--older-than', '2weeks'],
+      /'--older-than <time>' argument '2weeks' is invalid\. "2weeks" is not a duration such as/,
+    ],
     [['--rate', 'x'], /'--rate <n>' argument 'x' is invalid. Write a number/],
     [['--local', '--detach'], /--local and --detach cannot be combined/],
   ])('refuses %j with a sentence, before it starts anything', async (words, says) => {
@@ -186,7 +192,6 @@ test(
 describe('a person at a terminal', () => {
   const order: RecoveryOrder = {
     input: { verifyAfter: '30ms', coolDown: 0 },
-    waitForApproval: false,
     yes: false,
     local: false,
     detach: false,

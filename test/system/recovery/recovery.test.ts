@@ -128,7 +128,7 @@ describe('a recovery after an incident', () => {
       since: new Date(Date.now() - 60_000).toISOString(),
     })
     const excluded = stateOf(world, ids[0] ?? '').customer
-    const input = { ...quick, olderThan: '2h', exclude: [excluded, ids[1] ?? ''] } satisfies RecoveryInput
+    const input = { ...quick, olderThan: '2h', skip: [excluded, ids[1] ?? ''] } satisfies RecoveryInput
     const result = await (await startRecovery({ client, world, input })).result()
     const expected = ids.filter((id) => stateOf(world, id).customer !== excluded && id !== ids[1])
     expect(resumesDone(world).toSorted()).toEqual(expected.toSorted())

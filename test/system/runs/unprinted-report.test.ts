@@ -24,7 +24,7 @@ const openRun = async (client: Client, { taskQueue }: World): Promise<string | u
 
 test.each([
   ['export', (world: World) => ['export', 'plans', '--out', world.dataDir], 'another'],
-  ['recover', () => ['recover', '--verify-after', '50ms', '--cool-down', '0'], 'another'],
+  ['recover', () => ['recover', '--cool-down', '0'], 'another'],
   ['import', (world: World) => ['import', 'addons', join(world.dataDir, 'addons.csv')], 'none'],
 ] as const)(
   '%s, killed before it prints its report, prints it when it is started again, and only then begins the next run',

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import { connectorCommand } from './view/shell.ts'
+
+/**
+ * A field of a run's input. Its schema and the meta data of the schema are its only description: the options of the
+ * command line, their errors, the tables of the docs and the commands in reports are made from it.
+ */
+export interface InputField {
+  name: string
+  schema: z.ZodType
+  help: string
+  /** The option that sets it, as in `--rate <n>`. Absent: only an input sets it, as in a schedule or the Temporal UI. */
+  flag?: string
+  /** What holds without it, if that is not a value: `BILLING_CONCURRENCY`. */
+  otherwise?: string
+  form: Form
+}
+
+/** What JSON schema says of the field. */
+export interface Form {
+  type?: string
+  default?: unknown
+  enum?: readonly string[]
+  const?: unknown
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  anyOf?: readonly Form[]
+  items?: Form
+}
+
+/** The fields of an input that are described; others, such as `identity`, are not for people. */
+export function fieldsOf({ shape }: z.ZodObject): InputField[] {
+  const schema = z.object(shape)
+  const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+  return Object.entries(properties).flatMap(([name, form]): InputField[] => {
+    const { help, flag, otherwise } = form as { help?: string; flag?: string; otherwise?: string }
+    const field = schema.shape[name]
+    if (help === undefined || field === undefined) return []
+    return [
+      {
+        name,
+        schema: field,
+        help,
+        form: form as Form,
+        ...(flag && { flag }),
+        ...(otherwise && { otherwise }),
+      },
+    ]
+  })
+}
+
+/** The values that a field takes, if they are a few names. */
+export const choicesOf = ({ form }: InputField): readonly string[] | undefined =>
+  form.enum ?? form.items?.enum
+
+/** What holds if the field is absent, for people. */
+export function defaultOf({ form, otherwise }: InputField): string | undefined {
+  if (otherwise !== undefined) return otherwise
+  const { default: value } = form
+  if (value === undefined || value === false || (Array.isArray(value) && value.length === 0)) return undefined
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** The command that starts a run with this input. Fields that only an input sets are left out. */
+export function inputCommand(
+  words: readonly string[],
+  schema: z.ZodObject,
+  input: Readonly<Record<string, unknown>>,
+): string {
+  const options = fieldsOf(schema).flatMap(({ name, flag = '', form }) => {
+    const value = input[name]
+    const [, option] = /^--([\w-]+)/.exec(flag) ?? []
+    const isDefault = JSON.stringify(value) === JSON.stringify(form.default)
+    return option === undefined || value === undefined || isDefault ? [] : toOption(option, value)
+  })
+  return connectorCommand([...words, ...options])
+}
+
+function toOption(option: string, value: unknown): string[] {
+  if (value === false || value === null) return []
+  if (value === true) return [`--${option}`]
+  if (Array.isArray(value)) return value.length === 0 ? [] : [`--${option}`, value.join(',')]
+  if (typeof value === 'object')
+    return Object.entries(value).flatMap(([name, one]) => [`--${option}`, `${name}=${one}`])
+  return [`--${option}`, typeof value === 'string' ? value : JSON.stringify(value)]
+}
+
+/** The fields of an input as a table of the docs. */
+export function describeFields(schema: z.ZodObject): string {
+  const rows = fieldsOf(schema).map((field) => {
+    const { name, help, flag } = field
+    const [option = '', values = choicesOf(field)] = [flag && `\`${flag}\``]
+    const meaning = values === undefined ? help : `${help}: ${values.map((one) => `\`${one}\``).join(', ')}`
+    const { otherwise = defaultOf(field) ?? '' } = field
+    return `| \`${name}\` | ${option} | ${meaning} | ${otherwise} |`
+  })
+  return ['| field | option | meaning | default |', '|---|---|---|---|', ...rows].join('\n')
+}
