@@ -13,8 +13,11 @@ export interface TroubleNote {
 
 /** A shorter trouble is not worth an event in the history. */
 const lastsMs = 5_000
-/** Events of one step are at least this far apart, but for the first and the last of a trouble. */
-const everyMs = 60_000
+/**
+ * A step tells of troubles at least this far apart, and of the end of each at once. A service that limits the rate asks for a
+ * pause every minute, of each range of each list, and a run takes 10,000 signals: after them, it takes no pause and no stop.
+ */
+const everyMs = 600_000
 
 /**
  * Tells a run what holds up a step of its own, for its Current Details: a workflow does not see the heartbeats of a
