@@ -1,7 +1,6 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { ImportInput } from '../core/imports/input.ts'
-import type { ImportPlan } from '../core/imports/plan.ts'
+import type { ImportInput, ImportPlan } from '../core/imports/input.ts'
 import type { ImportResult } from '../core/imports/view.ts'
 import type { RunEnd } from '../core/runs/run-files.ts'
 import { shell } from '../core/runs/view/shell.ts'

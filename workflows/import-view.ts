@@ -1,5 +1,4 @@
-import type { ImportLimits } from '../core/imports/input.ts'
-import type { ImportPlan } from '../core/imports/plan.ts'
+import type { ImportLimits, ImportPlan } from '../core/imports/input.ts'
 import type { Staged } from '../core/imports/run-files.ts'
 import { sentence, strong } from '../core/runs/view/sentence.ts'
 import type { StagedChanges, WriteProgress } from './write-run/progress.ts'

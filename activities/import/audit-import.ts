@@ -1,8 +1,7 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import type { RetentionAudit } from '../../core/changes/audit/finding.ts'
-import { auditImport } from '../../core/imports/audit.ts'
-import type { ImportLimits } from '../../core/imports/input.ts'
-import type { ImportPlan } from '../../core/imports/plan.ts'
+import { auditImport } from '../../core/imports/close.ts'
+import type { ImportLimits, ImportPlan } from '../../core/imports/input.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 

@@ -1,6 +1,6 @@
 import { closeImport } from '../../core/imports/close.ts'
 import { leaseOf } from '../../core/imports/restored-ledger.ts'
-import type { ImportPlan } from '../../core/imports/plan.ts'
+import type { ImportPlan } from '../../core/imports/input.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'

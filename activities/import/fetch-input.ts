@@ -1,4 +1,4 @@
-import { filesOf, type StoredInput } from '../../core/imports/stored-input.ts'
+import { type StoredInput, filesOf } from '../../core/imports/stored-input.ts'
 import type { StepFolder } from '../../core/runs/step-folder.ts'
 
 /** Fetches the stored input of a run, which no step changes. */

@@ -51,6 +51,31 @@ export async function summarize({
   return { counts, outcomes, doneWithoutId }
 }
 
+/** The most rows of a state that a report names; the sheets have all of them. */
+const mostNamed = 500
+/** Enough messages to see what is wrong. */
+const mostMessages = 5
+
+type Place = keyof ReportCounts
+
+/** What a report names of the rows that are not done, by state: `named` identifies a row there. */
+export function createRowTally<Named>() {
+  const rows: Partial<Record<Place, Named[]>> = {}
+  /** The first ones that need attention, with what the service said of them. */
+  const first: Partial<Record<Place, { named: Named; message: string }[]>> = {}
+  return {
+    rows,
+    first,
+    /** `message`: undefined for a row that needs no attention. */
+    add(place: Place, named: Named, message: string | undefined): void {
+      if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostNamed)
+        (rows[place] ??= []).push(named)
+      if (message !== undefined && (first[place]?.length ?? 0) < mostMessages)
+        (first[place] ??= []).push({ named, message })
+    },
+  }
+}
+
 /** The report count that a change belongs to. */
 export function placeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): keyof ReportCounts {
   // Sent without an answer and due to be sent again: until then it is not known whether it is done.

@@ -1,16 +1,14 @@
-import type { Body } from '../billing/client.ts'
 import type { KeyedChange } from '../changes/stage-changes.ts'
 import type { ChangesFile } from '../changes/staged-changes.ts'
 import type { NewChange } from '../state/ledger/stage.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
-import { type ControlTotals, createControlTotals, type Expectations, findUnmet } from './control-totals.ts'
+import { type ControlTotals, type Expectations, createControlTotals, findUnmet } from './totals.ts'
 import type { Table } from './csv/table.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
-import type { CellTally } from './mapping/column.ts'
-import type { IgnoredColumn } from './mapping/column-mapping.ts'
+import type { ColumnMapping } from './mapping/columns.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
 import { type ImportFile, type OpenFile, openFile } from './open-file.ts'
-import type { ParsedChange } from './parsed-changes.ts'
+import type { CellTally, ParsedChange } from './parsed-changes.ts'
 import { createProblems, type Problem, toRowSentence, toSentence } from './problems.ts'
 
 /** The result of checking a whole file: plain data, for a preview, an approval and a report. */
@@ -33,7 +31,7 @@ export interface FileCheck {
   /** The first row of each change whose key occurs twice, mapped to the row of another one. */
   duplicates: Record<number, number>
   columns: ({ column: string; field: string } & CellTally)[]
-  ignored: IgnoredColumn[]
+  ignored: ColumnMapping['ignored']
   /** Fields that are the same in every row. */
   constants: { field: string; text: string }[]
 }
@@ -51,58 +49,49 @@ export interface CheckOptions extends ImportFile, Partial<Expectations> {
  * @throws {UnreadableFileError}
  * @throws {MappingError}
  */
-export async function checkFile(of: CheckOptions): Promise<FileCheck> {
-  const { expectRows, expectTotals, onProblem, changes, sendAgain = [], ...options } = of
+export async function checkFile(options: CheckOptions): Promise<FileCheck> {
+  const { onProblem, changes, sendAgain = [], mapping = {} } = options
   const file = await openFile(options)
-  const duplicates = createDuplicates(file)
-  try {
-    const problems = createProblems()
-    const report = (problem: Problem) => {
-      problems.add(problem)
-      onProblem?.(problem)
-    }
-    for (const problem of file.problems) report(problem)
-    const sums = createControlTotals(file.kind)
-    const invalid = new Set<number>()
-    let count = 0
-    for await (const change of file.changes()) {
-      count += 1
-      sums.add(change)
-      const isAgain = sendAgain.includes(change.row)
-      if (sendAgain.length === 0 || isAgain) changes?.add(toStage(file.kind, change, isAgain))
-      for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
-      if (change.problems.length > 0) invalid.add(change.row)
-    }
-    for (const problem of file.doubts()) report(problem)
-    const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
-    const conventions = conventionsIn(options.mapping ?? {})
-    const expected = { kind: file.kind, expectRows, expectTotals, totals, conventions }
-    for (const problem of findUnmet(expected)) report(problem)
-    for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))
-    const { collected } = problems
-    return {
-      ...describe(file),
-      ...(options.mapping?.sheets && { sheets: options.mapping.sheets }),
-      totals,
-      valid: count - invalid.size,
-      invalid: invalid.size,
-      problems: collected.list,
-      problemCount: collected.count,
-      stopped: collected.stopped,
-      duplicates: duplicates.rows,
-    }
-  } finally {
-    duplicates.close()
+  const { kind, name, table, columns, columnMapping } = file
+  using duplicates = createDuplicates(file)
+  const problems = createProblems()
+  const report = (problem: Problem) => {
+    problems.add(problem)
+    onProblem?.(problem)
   }
-}
-
-/** A change as its own cells decide. That another row has its key is known only at the end of the file: `closedBy`. */
-function toStage({ does }: ImportKind, change: ParsedChange, sendAgain: boolean): KeyedChange {
-  const { row, key, body, text, problems } = change
-  // A change of several rows may have its fault in another row than its first.
-  const sentences = problems.map((problem) => (problem.row === row ? toRowSentence : toSentence)(problem))
-  const closed = sentences.length > 0 ? invalid(sentences) : nothingToSend(does, body)
-  return { row, key, body: text, ...(closed && { closed }), ...(sendAgain && { sendAgain }) }
+  for (const problem of file.problems) report(problem)
+  const sums = createControlTotals(kind)
+  const invalid = new Set<number>()
+  let count = 0
+  for await (const change of file.changes()) {
+    count += 1
+    sums.add(change)
+    const isAgain = sendAgain.includes(change.row)
+    if (sendAgain.length === 0 || isAgain) changes?.add(toStage(kind, change, isAgain))
+    for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
+    if (change.problems.length > 0) invalid.add(change.row)
+  }
+  for (const problem of file.doubts()) report(problem)
+  const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
+  for (const problem of findUnmet(kind, totals, options, conventionsIn(mapping))) report(problem)
+  for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))
+  const { collected } = problems
+  return {
+    kind: kind.name,
+    file: name,
+    ...(mapping.sheets && { sheets: mapping.sheets }),
+    table,
+    totals,
+    valid: count - invalid.size,
+    invalid: invalid.size,
+    problems: collected.list,
+    problemCount: collected.count,
+    stopped: collected.stopped,
+    duplicates: duplicates.rows,
+    columns: columns.map(({ header, target, tally }) => ({ column: header, field: target.name, ...tally })),
+    ignored: columnMapping.ignored,
+    constants: columnMapping.constants.map(({ target, text }) => ({ field: target.name, text })),
+  }
 }
 
 type Closed = NonNullable<KeyedChange['closed']>
@@ -113,10 +102,21 @@ const invalid = (reasons: readonly string[]): Closed => ({
   error: reasons.join('; '),
 })
 
-const nothingToSend = (does: ImportKind['does'], body: Body): Closed | undefined =>
-  does === 'update' && Object.keys(body).length === 1
-    ? { state: 'dropped', outcome: 'nothingGiven', error: 'every cell that could change something is empty' }
-    : undefined
+const nothingGiven: Closed = {
+  state: 'dropped',
+  outcome: 'nothingGiven',
+  error: 'every cell that could change something is empty',
+}
+
+/** A change as its own cells decide. That another row has its key is known only at the end of the file: `closedBy`. */
+function toStage({ does }: ImportKind, change: ParsedChange, sendAgain: boolean): KeyedChange {
+  const { row, key, body, text, problems } = change
+  // A change of several rows may have its fault in another row than its first.
+  const sentences = problems.map((problem) => (problem.row === row ? toRowSentence : toSentence)(problem))
+  const isEmpty = does === 'update' && Object.keys(body).length === 1
+  const closed = sentences.length > 0 ? invalid(sentences) : isEmpty ? nothingGiven : undefined
+  return { row, key, body: text, ...(closed && { closed }), ...(sendAgain && { sendAgain }) }
+}
 
 /** Why a change of a checked file is not sent. */
 export function closedBy(
@@ -129,20 +129,7 @@ export function closedBy(
   return invalid([...own, sameAs(importKinds[kind], other)])
 }
 
-function describe({ kind, name, table, columnMapping, columns }: OpenFile) {
-  return {
-    kind: kind.name,
-    file: name,
-    table,
-    columns: columns.map(({ header, target, tally }) => ({
-      column: header,
-      field: target.name,
-      ...tally,
-    })),
-    ignored: [...columnMapping.ignored],
-    constants: columnMapping.constants.map(({ target, text }) => ({ field: target.name, text })),
-  }
-}
+const sameAs = ({ one }: ImportKind, other: number): string => `is the same ${one} as row ${other}`
 
 /** Finds changes of a file that have the same key in the ledger. */
 function createDuplicates({ kind, columnMapping }: OpenFile) {
@@ -151,23 +138,19 @@ function createDuplicates({ kind, columnMapping }: OpenFile) {
   const rows: Record<number, number> = {}
   return {
     rows,
-    close: () => keys.close(),
+    [Symbol.dispose]: () => keys.close(),
     add({ row, line, key, body, problems }: ParsedChange): Problem[] {
       // A key without one of its parts identifies nothing.
       const isKnown =
         kind.identifiers.length === 0
           ? problems.length === 0
           : kind.identifiers.every((field) => field in body)
-      if (!isKnown) return []
-      const first = keys.add('', key, row) ? undefined : keys.get('', key)
+      const first = !isKnown || keys.add('', key, row) ? undefined : keys.get('', key)
       if (first === undefined) return []
       rows[row] = first
       rows[first] ??= row
       const column = kind.identifiers.join(', ')
-      const message = `${sameAs(kind, first)}${hint}`
-      return [{ row, line, column, value: '', rule: 'duplicate', message }]
+      return [{ row, line, column, value: '', rule: 'duplicate', message: `${sameAs(kind, first)}${hint}` }]
     },
   }
 }
-
-const sameAs = ({ one }: ImportKind, other: number): string => `is the same ${one} as row ${other}`

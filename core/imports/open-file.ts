@@ -1,17 +1,22 @@
 import { createCellReader } from './cells/cell.ts'
 import { comparableName, readableName } from './cells/invisible.ts'
-import type { DecimalMark } from './cells/numbers.ts'
-import type { SourceRow } from './csv/scanner.ts'
+import type { DecimalMark } from './cells/notation.ts'
+import type { SourceRow } from './csv/rows.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
 import { MappingError } from './errors.ts'
-import { shownName } from './source-file.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
-import { type Column, createColumn } from './mapping/column.ts'
-import { type ColumnMapping, countMapped, mapColumns } from './mapping/column-mapping.ts'
+import { type ColumnMapping, type ColumnMappingOptions, countMapped, mapColumns } from './mapping/columns.ts'
 import { type Lookup, readLookup } from './mapping/lookup.ts'
 import { conventionsIn, type Mapping } from './mapping/mapping.ts'
-import { createChangeParser, type ParsedChange, type Unit } from './parsed-changes.ts'
+import {
+  type Column,
+  createChangeParser,
+  createColumn,
+  type ParsedChange,
+  type Unit,
+} from './parsed-changes.ts'
 import { aboutColumn, type Problem } from './problems.ts'
+import { shownName } from './source-file.ts'
 
 /** A file to import and how to read it; the same for a dry run and an import. */
 export interface ImportFile {
@@ -46,71 +51,64 @@ export interface OpenFile {
  * @throws {UnreadableFileError} it is not a table with a header and a row
  * @throws {MappingError} a locale is unknown or a lookup file cannot be used
  */
-export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile): Promise<OpenFile> {
-  const kind = importKinds[name]
-  const { path } = file
-  const conventions = conventionsIn(mapping)
+export async function openFile(file: ImportFile): Promise<OpenFile> {
+  const { path, mapping = {}, columns: selected } = file
+  const kind = importKinds[file.kind]
   const table = file.table ?? (await openTable(path, mapping))
   const { header } = table
-  const reader = createCellReader({ conventions })
+  const reader = createCellReader(conventionsIn(mapping))
+  const options = { kind, mapping, header, columns: selected }
+  const columnMapping = mapColumns(options)
+  const { targets, fields, unnamed, grouped } = columnMapping
+  const problems: Problem[] = [...columnMapping.problems]
+  if (problems.length > 0) await refuseTitle(path, table, options)
+
+  const given = [...targets, ...columnMapping.constants.map(({ target }) => target)]
+  const lookups = new Map<string, Lookup>()
+  for (const [field, lookupPath] of Object.entries(mapping.lookups ?? {})) {
+    const name = comparableName(field)
+    if (given.some((target) => target?.name === name))
+      lookups.set(name, await readLookup(lookupPath, mapping))
+    else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
+  }
   const asWritten = mapping.encoding !== undefined
-  const columnMapping = mapColumns({ ...file, kind, mapping, header })
-  if (columnMapping.problems.length > 0) await refuseTitle({ ...file, kind, mapping, table })
-  const lookups = await readLookups({ mapping, columnMapping })
-  const columns = columnMapping.targets.flatMap((target, index): Column[] => {
+  const columns = targets.flatMap((target, index): Column[] => {
     if (target === undefined) return []
-    const lookup = lookups.byField.get(target.name)
-    return [
-      createColumn({
-        kind,
-        header: readableName(header[index] ?? ''),
-        index,
-        target,
-        reader,
-        lookup,
-        asWritten,
-      }),
-    ]
+    const lookup = lookups.get(target.name)
+    const name = readableName(header[index] ?? '')
+    return [createColumn({ kind, header: name, index, target, reader, lookup, asWritten })]
   })
-  const constants = columnMapping.constants.map(({ target, text }) => {
-    const own = { kind, header: target.name, index: -1, target, reader: createCellReader({ conventions }) }
-    const cell = createColumn({ ...own, lookup: lookups.byField.get(target.name) }).read({ text, row: 1 })
-    const problem = (fault: Parameters<typeof aboutColumn>[1]) => ({
-      problem: aboutColumn(`--set ${target.name}`, fault),
+  const constants = columnMapping.constants.flatMap(({ target, text }) => {
+    const own = { kind, header: target.name, index: -1, target, lookup: lookups.get(target.name) }
+    // It says nothing of how the cells are written.
+    const cell = createColumn({ ...own, reader: createCellReader(conventionsIn(mapping)) }).read({
+      text,
+      row: 1,
     })
-    if (cell === undefined) return problem({ message: 'is empty' })
-    return 'value' in cell ? { target, value: cell.value } : problem({ ...cell.fault, value: text })
+    if (cell !== undefined && 'value' in cell) return [{ target, value: cell.value }]
+    const fault = cell === undefined ? { message: 'is empty' } : { ...cell.fault, value: text }
+    problems.push(aboutColumn(`--set ${target.name}`, fault))
+    return []
   })
-  const parse = createChangeParser({
-    kind,
-    header,
-    columns,
-    fields: columnMapping.fields,
-    unnamed: columnMapping.unnamed,
-    constants: constants.filter((constant) => 'value' in constant),
-  })
-  const by = kind.identifiers
-    .map((field) => columnMapping.targets.findIndex((target) => target?.name === field))
+  const parse = createChangeParser({ kind, header, columns, fields, unnamed, constants })
+  const identifiers = kind.identifiers
+    .map((field) => targets.findIndex((target) => target?.name === field))
     .filter((index) => index !== -1)
-  const units = () => groupRows(readTable(path, table), columnMapping.grouped ? by : undefined)
+  const units = () => groupRows(readTable(path, table), grouped ? identifiers : [])
   return {
     kind,
     name: shownName(path),
     table,
     columnMapping,
     columns,
-    problems: [
-      ...columnMapping.problems,
-      ...lookups.problems,
-      ...constants.flatMap((constant) => ('problem' in constant ? [constant.problem] : [])),
-    ],
+    problems,
     decimal: () => reader.decimal(),
     units,
     changes: async function* () {
       for await (const unit of units()) yield parse(unit)
     },
     doubts: () =>
-      [...lookups.byField].flatMap(([field, lookup]) => {
+      [...lookups].flatMap(([field, lookup]) => {
         const fault = lookup.conclude()
         const column = columns.find(({ target }) => target.name === field)?.header ?? `--set ${field}`
         return fault === undefined ? [] : [{ line: fault.row, column, ...fault }]
@@ -118,14 +116,11 @@ export async function openFile({ kind: name, mapping = {}, ...file }: ImportFile
   }
 }
 
-type Opening = Omit<ImportFile, 'kind' | 'mapping'> & { kind: ImportKind; mapping: Mapping }
-
 /** Rows in which to search for a header below a title. */
 const mostTitleRows = 20
 
 /** @throws {MappingError} if a later row has the names of the columns */
-async function refuseTitle({ path, table, ...file }: Opening & { table: Table }): Promise<void> {
-  const options = { ...file, header: table.header }
+async function refuseTitle(path: string, table: Table, options: ColumnMappingOptions): Promise<void> {
   let best = { row: table.headerRow, names: Math.max(1, countMapped(options, table.header)) }
   for await (const { row, cells } of readTable(path, table)) {
     if (row > table.headerRow + mostTitleRows) break
@@ -142,7 +137,7 @@ async function refuseTitle({ path, table, ...file }: Opening & { table: Table })
  * Groups consecutive rows with equal cells in the columns `by`; without them, every row is its own change. Rows whose
  * `by` cells are all empty stay single.
  */
-async function* groupRows(rows: AsyncIterable<SourceRow>, by: readonly number[] = []): AsyncGenerator<Unit> {
+async function* groupRows(rows: AsyncIterable<SourceRow>, by: readonly number[]): AsyncGenerator<Unit> {
   let group: Unit | undefined
   let groupKey = ''
   for await (const row of rows) {
@@ -157,18 +152,4 @@ async function* groupRows(rows: AsyncIterable<SourceRow>, by: readonly number[] 
     groupKey = key
   }
   if (group !== undefined) yield group
-}
-
-async function readLookups({ mapping, columnMapping }: { mapping: Mapping; columnMapping: ColumnMapping }) {
-  const { targets, constants } = columnMapping
-  const byField = new Map<string, Lookup>()
-  const problems: Problem[] = []
-  const given = [...targets, ...constants.map(({ target }) => target)]
-  const names = new Set(given.map((target) => target?.name))
-  for (const [field, path] of Object.entries(mapping.lookups ?? {})) {
-    const name = comparableName(field)
-    if (names.has(name)) byField.set(name, await readLookup(path, mapping))
-    else problems.push(aboutColumn(`--lookup ${field}`, { message: 'is for a field that no column has' }))
-  }
-  return { byField, problems }
 }

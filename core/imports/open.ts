@@ -7,12 +7,10 @@ import { type Execution, namesIn } from '../runs/name.ts'
 import { readDecisions } from '../runs/run-files.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { toNonRetryable } from './errors.ts'
-import { prepareInput } from './input-files.ts'
-import { storedPlace } from './stored-input.ts'
-import { importLimits, importSettings, type ParsedImport } from './input.ts'
+import { prepareInput, hashIn } from './stored-input.ts'
+import { type ImportPlan, type ParsedImport, importLimits, importSettings, runFiles } from './input.ts'
 import { type ImportKindName, importKinds } from './kinds.ts'
 import { type Mapping, readingOf, readMapping, toMapping } from './mapping/mapping.ts'
-import { type ImportPlan, runFiles } from './plan.ts'
 import { leaseOf } from './restored-ledger.ts'
 import { readPlan } from './run-files.ts'
 
@@ -54,9 +52,9 @@ async function storeInput({ dataDir, input }: { dataDir: string; input: ParsedIm
   const path = await inside(file)
   const base: Mapping = mapping === undefined ? {} : await readMapping(await inside(mapping))
   for (const lookup of Object.values(base.lookups ?? {})) await inside(lookup)
-  const place = storedPlace(file)
-  const isWhole = mapping === `${place?.folder}/mapping.json` && Object.keys(readingOf(input)).length === 0
-  if (place !== undefined && isWhole) return { hash: place.hash, file, mapping }
+  const hash = hashIn({ file, mapping })
+  if (hash !== undefined && mapping !== undefined && Object.keys(readingOf(input)).length === 0)
+    return { hash, file, mapping }
   await using prepared = await prepareInput({
     dataDir,
     files: { kind, columns, file: path, mapping: toMapping({ ...input, base }) },

@@ -2,12 +2,14 @@ import type { Body } from '../billing/client.ts'
 import { isRecord } from '../billing/lossless-json.ts'
 import { maxBodyBytes } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
+import { type CellReader, type CellReading, hiddenFault } from './cells/cell.ts'
 import { comparableName, isBlank } from './cells/invisible.ts'
-import type { SourceRow } from './csv/scanner.ts'
+import { whyNoValue } from './cells/placeholders.ts'
+import { rereadAsUtf8 } from './csv/encoding.ts'
+import type { SourceRow } from './csv/rows.ts'
 import { type ImportKind, requiredFields } from './kinds.ts'
-import type { Column } from './mapping/column.ts'
-import { eachRow, type FieldTarget, type Step } from './mapping/field-target.ts'
-import type { ColumnMapping } from './mapping/column-mapping.ts'
+import { type ColumnMapping, eachRow, type FieldTarget, type Step } from './mapping/columns.ts'
+import type { Lookup } from './mapping/lookup.ts'
 import type { Fault, Problem } from './problems.ts'
 
 /** The rows of a file that form one change. */
@@ -29,19 +31,98 @@ export interface ParsedChange {
   problems: Problem[]
 }
 
-export interface ChangeParserOptions {
+/** A column being read: its field, how to read its cells, and a tally of them so far. */
+export interface Column {
+  header: string
+  index: number
+  target: FieldTarget
+  tally: CellTally
+  /** Undefined for an empty cell. */
+  read(cell: { text: string; row: number }): CellReading | undefined
+}
+
+/** How many cells of a column were empty or null. */
+export interface CellTally {
+  given: number
+  /** Not given in a create; unchanged in an update. */
+  empty: number
+  /** `\N`, which means null. */
+  null: number
+}
+
+const nullCell = '\\N'
+
+export function createColumn({
+  kind,
+  reader,
+  lookup,
+  asWritten = false,
+  ...own
+}: Pick<Column, 'header' | 'index' | 'target'> & {
+  kind: ImportKind
+  reader: CellReader
+  lookup?: Lookup | undefined
+  /** The encoding is known, so no word means another one. */
+  asWritten?: boolean
+}): Column {
+  const { meta, name } = own.target
+  const trimmed = kind.identifiers.includes(name)
+  const tally: CellTally = { given: 0, empty: 0, null: 0 }
+  /** What no field accepts, whatever its type. */
+  function faultIn(text: string): Fault | undefined {
+    const message = whyNoValue(text)
+    if (message !== undefined) return { rule: 'error', message }
+    return misreadFault(text, asWritten) ?? hiddenFault(text, { meta, trimmed })
+  }
+  return {
+    ...own,
+    tally,
+    read({ text, row }) {
+      if (isBlank(text)) {
+        tally.empty += 1
+        return undefined
+      }
+      if (text.trim() === nullCell) {
+        tally.null += 1
+        if (meta.nullable === true) return { value: null }
+        return { fault: { rule: 'null', message: 'would set the field to null, which it does not allow' } }
+      }
+      tally.given += 1
+      const fault = faultIn(text)
+      if (fault !== undefined) return { fault }
+      if (lookup === undefined) return reader.read({ text, meta, row, trimmed })
+      const found = lookup.find({ text, row })
+      if ('fault' in found) return found
+      const foundFault = faultIn(found.ours)
+      return foundFault === undefined
+        ? reader.read({ text: found.ours, meta, row, trimmed })
+        : { fault: { ...foundFault, message: `is looked up as ${found.ours}, which ${foundFault.message}` } }
+    },
+  }
+}
+
+function misreadFault(text: string, asWritten: boolean): Fault | undefined {
+  if (text.includes('\ufffd'))
+    return {
+      rule: 'encoding',
+      message: 'has \ufffd where a program could not read a letter. Enter the letter',
+    }
+  const meant = asWritten ? undefined : rereadAsUtf8(text)
+  if (meant === undefined) return undefined
+  const message = 'looks like UTF-8 read in another encoding (--encoding utf-8 takes it as it is)'
+  return { rule: 'encoding', message, fix: meant }
+}
+
+export interface ChangeParserOptions extends Pick<ColumnMapping, 'fields' | 'unnamed'> {
   kind: ImportKind
   header: readonly string[]
   columns: readonly Column[]
-  fields: ColumnMapping['fields']
-  /** Indexes of the columns without a name. */
-  unnamed: readonly number[]
   constants: readonly { target: FieldTarget; value: unknown }[]
 }
 
 /** Creates the parser from rows to bodies, which collects every problem of each. */
 export function createChangeParser(options: ChangeParserOptions): (unit: Unit) => ParsedChange {
-  const { kind, columns, constants } = options
+  const { kind, header, columns, unnamed, constants } = options
   // A list is reported under its own name, whichever of its columns the file has.
   const columnOf = new Map(
     columns.map(({ target: { path }, header }) => {
@@ -51,136 +132,98 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
   )
   // A field without any column is reported once, for the header.
   const required = requiredFields(kind).filter((field) => columnOf.has(field))
+  const whyNoRecord = createRowCheck(options)
 
-  const faultOfRow = createRowCheck(options)
+  /** Why a row's cells may be in the wrong columns, or in none. */
+  function misshapen({ cells }: SourceRow): [column: string, value: string, fault: Fault] | undefined {
+    const hasMore = cells.slice(header.length).some((cell) => cell.trim() !== '')
+    if (cells.length < header.length || hasMore) {
+      const number = cells.length === 1 ? '1 cell' : `${cells.length} cells`
+      const message = `has ${number}, but the header has ${header.length}. Quote each cell that contains the delimiter or a line break`
+      return ['', '', { rule: 'cells', message }]
+    }
+    const filled = unnamed.find((index) => cells[index]?.trim() !== '')
+    if (filled === undefined) return undefined
+    const message = 'is in a column without a name. Name the column in the header, or clear the cell'
+    return [`column ${filled + 1}`, cells[filled] ?? '', { rule: 'column', message }]
+  }
 
   return (unit) => {
     const [first] = unit
-    const parsing: Parsing = { body: {}, problems: [], failed: new Set() }
-    const { body, problems, failed } = parsing
     const { row, line } = first
+    const body: Record<string, unknown> = {}
+    const problems: Problem[] = []
+    /** Fields with an invalid value: reporting them as missing too would be noise. */
+    const failed = new Set<string>()
+    const report = (at: SourceRow, column: string, value: string, fault: Fault) =>
+      void problems.push({ row: at.row, line: at.line, column, value, ...fault })
     const toChange = () => {
       const text = JSON.stringify(body)
       return { row, line, rows: unit.length, body, text, key: kind.change.keyOf(body), problems }
     }
-    const ofRow = (fault: Fault) => problemAt(first, '', '', fault)
-    const fault = faultOfRow(first)
-    if (fault !== undefined) return { ...toChange(), problems: [ofRow(fault)] }
+    const noRecord = whyNoRecord(first)
+    if (noRecord !== undefined) {
+      report(first, '', '', noRecord)
+      return toChange()
+    }
     for (const { target, value } of constants) setAt(body, target.path, 0, value)
-    const isShaped = readUnit({ ...options, unit, parsing })
+    let isShaped = true
+    for (const [item, source] of unit.entries()) {
+      const shape = misshapen(source)
+      if (shape !== undefined) {
+        report(source, ...shape)
+        isShaped = false
+        continue
+      }
+      for (const column of columns) {
+        const { index, target } = column
+        const text = source.cells[index] ?? ''
+        if (item > 0 && target.path[1] !== eachRow) {
+          // A further row of a change repeats the cells of the first one, or leaves them empty.
+          const expected = (first.cells[index] ?? '').trim()
+          if (text.trim() === '' || text.trim() === expected) continue
+          const message = `differs from row ${row} (${expected || 'empty'}), but both rows belong to one change`
+          report(source, column.header, text.trim(), { rule: 'differs', message })
+          continue
+        }
+        const cell = column.read({ text, row: source.row })
+        if (cell === undefined) continue
+        if ('value' in cell) setAt(body, target.path, item, cell.value)
+        else {
+          failed.add(String(target.path[0]))
+          report(source, column.header, text, cell.fault)
+        }
+      }
+    }
     compactLists(body)
     const change = toChange()
-    const isOpen = (field: string) => isShaped && !failed.has(field)
-    const report = (field: string, fault: Fault) =>
-      problems.push(problemAt(first, columnOf.get(field) ?? field, textOf(body[field]), fault))
+    const reportField = (field: string, fault: Fault) => {
+      if (isShaped && !failed.has(field))
+        report(first, columnOf.get(field) ?? field, textOf(body[field]), fault)
+    }
     for (const field of required)
-      if (isOpen(field) && isMissing(body[field]))
-        report(field, { rule: 'required', message: `is required for every ${kind.one}, but empty` })
+      if (isMissing(body[field]))
+        reportField(field, { rule: 'required', message: `is required for every ${kind.one}, but empty` })
     if (problems.length > 0 && looksLikeTotal(first, columns)) {
-      const message = `looks like a total. Skip it with --skip-rows ${row}`
-      return { ...change, problems: [ofRow({ rule: 'total', message })] }
+      problems.length = 0
+      report(first, '', '', { rule: 'total', message: `looks like a total. Skip it with --skip-rows ${row}` })
+      return change
     }
     for (const rule of kind.rules ?? []) {
-      const found = rule(body)
-      if (found === undefined || !isOpen(found.field)) continue
-      const { field, ...fault } = found
-      report(field, fault)
+      const fault = rule(body)
+      if (fault !== undefined) reportField(fault.field, fault)
     }
     const bytes = Buffer.byteLength(change.text)
-    if (bytes > maxBodyBytes) problems.push(ofRow(tooLarge(bytes)))
+    if (bytes > maxBodyBytes) {
+      const message = `makes a request of ${bytes.toLocaleString('en')} bytes; at most ${maxBodyBytes.toLocaleString('en')} are sent`
+      report(first, '', '', { rule: 'size', message })
+    }
     return change
   }
 }
 
-const tooLarge = (bytes: number): Fault => ({
-  rule: 'size',
-  message: `makes a request of ${bytes.toLocaleString('en')} bytes; at most ${maxBodyBytes.toLocaleString('en')} are sent`,
-})
-
 const isMissing = (value: unknown) =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0)
-
-/** The state of parsing one change. */
-interface Parsing {
-  body: Record<string, unknown>
-  problems: Problem[]
-  /** Fields with an invalid value: reporting them as missing too would be noise. */
-  failed: Set<string>
-}
-
-/** False if the row's length differs from the header's, so that its cells may be in the wrong columns. */
-function readUnit({
-  unit,
-  parsing,
-  ...options
-}: ChangeParserOptions & { unit: Unit; parsing: Parsing }): boolean {
-  const [first] = unit
-  let isShaped = true
-  for (const [item, row] of unit.entries()) {
-    const shape = shapeProblem(row, options)
-    if (shape !== undefined) {
-      parsing.problems.push(shape)
-      isShaped = false
-      continue
-    }
-    for (const column of options.columns) {
-      if (item === 0 || column.target.path[1] === eachRow) readCell({ parsing, column, row, item })
-      else checkSame({ parsing, column, row, first })
-    }
-  }
-  return isShaped
-}
-
-interface Cell {
-  parsing: Parsing
-  column: Column
-  row: SourceRow
-}
-
-function readCell({ parsing, column, row, item }: Cell & { item: number }): void {
-  const text = row.cells[column.index] ?? ''
-  const cell = column.read({ text, row: row.row })
-  if (cell === undefined) return
-  if ('value' in cell) return setAt(parsing.body, column.target.path, item, cell.value)
-  parsing.failed.add(String(column.target.path[0]))
-  parsing.problems.push(problemAt(row, column.header, text, cell.fault))
-}
-
-/** Checks a further row of a change: it repeats the cells of the first row or leaves them empty. */
-function checkSame({ parsing, column, row, first }: Cell & { first: SourceRow }): void {
-  const text = (row.cells[column.index] ?? '').trim()
-  const expected = (first.cells[column.index] ?? '').trim()
-  if (text === '' || text === expected) return
-  const message = `differs from row ${first.row} (${expected || 'empty'}), but both rows belong to one change`
-  parsing.problems.push(problemAt(row, column.header, text, { rule: 'differs', message }))
-}
-
-function shapeProblem(
-  row: SourceRow,
-  { header, unnamed }: Pick<ChangeParserOptions, 'header' | 'unnamed'>,
-): Problem | undefined {
-  const { cells } = row
-  const hasMore = cells.slice(header.length).some((cell) => cell.trim() !== '')
-  if (cells.length < header.length || hasMore) {
-    const number = cells.length === 1 ? '1 cell' : `${cells.length} cells`
-    const message = `has ${number}, but the header has ${header.length}. Quote each cell that contains the delimiter or a line break`
-    return problemAt(row, '', '', { rule: 'cells', message })
-  }
-  const filled = unnamed.find((index) => cells[index]?.trim() !== '')
-  if (filled === undefined) return undefined
-  return problemAt(row, `column ${filled + 1}`, cells[filled] ?? '', {
-    rule: 'column',
-    message: 'is in a column without a name. Name the column in the header, or clear the cell',
-  })
-}
-
-const problemAt = ({ row, line }: SourceRow, column: string, value: string, fault: Fault): Problem => ({
-  row,
-  line,
-  column,
-  value,
-  ...fault,
-})
 
 /**
  * Sets the value at a path of a body; `item` replaces `eachRow`. List items that got no value remain holes
@@ -188,8 +231,7 @@ const problemAt = ({ row, line }: SourceRow, column: string, value: string, faul
  */
 function setAt(body: object, path: readonly Step[], item: number, value: unknown): void {
   let holder = body as Record<string | number, unknown>
-  for (let index = 0; index < path.length; index++) {
-    const step = path[index] as Step
+  for (const [index, step] of path.entries()) {
     const key = step === eachRow ? item : step
     if (index === path.length - 1) holder[key] = value
     else {
@@ -212,11 +254,7 @@ function compactLists(body: Record<string, unknown>): void {
 }
 
 /** Finds rows that no change can be made of: the header again, and rows of dashes. */
-function createRowCheck({
-  header,
-  fields,
-  columns,
-}: { header: readonly string[]; columns: readonly Column[] } & Pick<ColumnMapping, 'fields'>) {
+function createRowCheck({ header, fields, columns }: ChangeParserOptions) {
   const own = header.map((name) => fields.get(comparableName(name)))
   const known = own.filter((field) => field !== undefined).length
   // A cell that is not read, such as the number of a page, makes no record of a header.

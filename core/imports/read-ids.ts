@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { nearestName } from '../tables/nearest-name.ts'
 import { comparableName, readableName } from './cells/invisible.ts'
-import { placeOf } from './csv/read-rows.ts'
+import { placeOf } from './csv/rows.ts'
 import { openTable, readTable } from './csv/table.ts'
 import { InvalidFileError, MappingError, quote, say, UnreadableFileError } from './errors.ts'
 

@@ -4,7 +4,7 @@ import { closeGap, type GapOptions, markClaimed } from '../changes/restored-ledg
 import { takeOver } from '../changes/send/release-rows.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { importKinds } from './kinds.ts'
-import { type ImportPlan, runFiles } from './plan.ts'
+import { type ImportPlan, runFiles } from './input.ts'
 import type { StagedNote } from './run-files.ts'
 import { takeLease } from '../runs/lease.ts'
 import type { StepFolder } from '../runs/step-folder.ts'

@@ -7,7 +7,7 @@ import { guardFormula } from '../tables/formula-guard.ts'
 import { outcomeLabel } from '../runs/view/counts.ts'
 import { createEncoder } from './csv/encoding.ts'
 import type { ImportKind } from './kinds.ts'
-import { resultColumns, type Table } from './csv/table.ts'
+import { type Table, resultColumns } from './csv/table.ts'
 import { type ImportFile, openFile } from './open-file.ts'
 import type { Unit } from './parsed-changes.ts'
 

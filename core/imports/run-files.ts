@@ -6,8 +6,8 @@ import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/
 import { resolveInside } from '../storage/inside.ts'
 import type { FileCheck } from './check.ts'
 import { inputsFolder } from './stored-input.ts'
-import type { ControlTotals } from './control-totals.ts'
-import { type ImportPlan, runFiles } from './plan.ts'
+import type { ControlTotals } from './totals.ts'
+import { type ImportPlan, runFiles } from './input.ts'
 import type { ImportFile } from './open-file.ts'
 import { readMapping } from './mapping/mapping.ts'
 

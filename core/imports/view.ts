@@ -1,17 +1,42 @@
 import { join } from 'node:path'
+import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
+import type { EndedNote } from '../runs/run-files.ts'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { type NextStep, pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
+import { connectorCommand, shell } from '../runs/view/shell.ts'
+import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
+import { type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'
-import { runFiles, type ImportPlan } from './plan.ts'
-import { type Decided, toDecisions } from '../changes/decisions.ts'
-import type { EndedNote } from '../runs/run-files.ts'
-import type { ChangesVerdict } from '../changes/verdict.ts'
-import type { AuditNote } from './run-files.ts'
-import { type Receipt, toReceiptTables } from './receipt.ts'
 import type { Sheet } from './result-sheets.ts'
+import type { AuditNote, Origin } from './run-files.ts'
+import { type Receipt, toReceiptTables } from './totals.ts'
 
-const mostRows = 50
+/** The report of an import. */
+export interface ImportReport extends ChangesReport {
+  files: Partial<Record<Sheet | 'report', string>>
+  audit: AuditNote | null
+  /** The first row numbers not done, by state; the files have all of them. */
+  rows: Partial<Record<keyof ReportCounts, number[]>>
+}
+
+/** The report as a workflow returns it: without the findings, which name fields and values. */
+export type ImportResult = Omit<ImportReport, 'audit'> & { audit: Omit<AuditNote, 'first'> | null }
+
+/** The states that need attention, and the sheet with all rows of each. */
+const sheetOf = { rejected: runFiles.rejected, parked: runFiles.parked, unknown: runFiles.results } as const
+
+export const problems = Object.keys(sheetOf) as (keyof typeof sheetOf)[]
+export const isProblem = (place: keyof ReportCounts): place is keyof typeof sheetOf => place in sheetOf
+
+/** The complete report on disk, with decisions and the request. */
+export interface FullReport extends ImportReport, FullChangesReport {
+  kind: string
+  file: string
+  sheets?: Mapping['sheets']
+  totals: Receipt | null
+  /** The first rows of each state that needs attention, with what the service said of them; on disk only after a failed canary. */
+  first: { row: number; state: keyof typeof sheetOf; message: string }[]
+}
 
 const files = {
   results: 'every row with its outcome',
@@ -19,45 +44,33 @@ const files = {
   parked: 'rows that need a person, with where to look',
 } as const
 
-/**
- * Builds the view of an import for its page, the Temporal UI and the terminal: counts and row numbers, no
- * row contents.
- */
+/** The view of an import; see `toChangesView`. */
 export function toImportView(report: FullReport): View {
-  const { run, kind, identity, counts, totals, ended, folder } = report
-  const { mode, workspace, baseUrl } = identity
+  const { kind, counts, totals } = report
   const written = (Object.keys(files) as (keyof typeof files)[]).filter((name) => name in report.files)
-  return {
+  const isLeft = counts.staged + counts.notTried + counts.unknown > 0
+  return toChangesView(report, {
     title: `Import of ${kind}`,
-    run,
-    identity: { mode, workspace, baseUrl },
-    verdict: toVerdict(report),
-    summary: report.summary,
-    problems: toProblems(report),
-    next: report.next,
-    controls:
-      counts.staged + counts.notTried + counts.unknown === 0
-        ? []
-        : [
-            sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} resumes with the remaining rows.`,
-          ],
-    counts: toCounts(counts),
     unit: 'rows',
-    tables: [...toReceiptTables(totals), ...toFirstRows(report), ...toDecisions(report)],
+    meanings: {
+      dryRun: 'The file was checked. Nothing was sent, and nothing is proven.',
+      proven: `The outcome of every row is known.${counts.rejected === 0 ? '' : ' Rejected rows are not in the service.'}`,
+      unproven: 'The outcome of some rows is not known, or they were not done. Nothing is ever sent twice.',
+    },
+    problems: toProblems(report),
+    controls: isLeft
+      ? [
+          sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} resumes with the remaining rows.`,
+        ]
+      : [],
+    tables: [...toReceiptTables(totals), ...toFirstRows(report)],
     facts: [
       { name: 'file', value: report.file },
       ...sheetsNotRead(report.sheets).map((value) => ({ name: 'sheet', value })),
-      { name: 'started', value: { time: report.startedAt } },
-      ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
       ...(report.verdict === 'dryRun' ? [] : [{ name: 'proven by', value: report.by }]),
     ],
-    files: [
-      ...written.map((name) => ({ name: runFiles[name], about: files[name] })),
-      { name: runFiles.report, about: 'this report for programs' },
-    ],
-    folder,
-    page: join(folder, pageName),
-  }
+    files: written.map((name) => ({ name: runFiles[name], about: files[name] })),
+  })
 }
 
 /** A sentence for each workbook that has more sheets than the one that is read. */
@@ -71,45 +84,18 @@ export const sheetsNotRead = (sheets: Mapping['sheets'] = []): string[] =>
     ]
   })
 
-function toVerdict({ verdict, counts, ended }: FullReport): NonNullable<View['verdict']> {
-  if (verdict === 'dryRun')
-    return {
-      word: 'dry run',
-      tone: 'neutral',
-      meaning: 'The file was checked. Nothing was sent, and nothing is proven.',
-    }
-  if (ended === undefined)
-    return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
-  if (verdict === 'proven') {
-    const rejected = counts.rejected === 0 ? '' : ' Rejected rows are not in the service.'
-    return { word: 'proven', tone: 'good', meaning: `The outcome of every row is known.${rejected}` }
-  }
-  return {
-    word: 'unproven',
-    tone: 'doubtful',
-    meaning: 'The outcome of some rows is not known, or they were not done. Nothing is ever sent twice.',
-  }
-}
-
-function toProblems({ reasons, ended, rows, counts, audit }: FullReport): Problem[] {
-  const open = places.filter(
-    (place) => place !== 'done' && place !== 'skipped' && (rows[place]?.length ?? 0) > 0,
-  )
+function toProblems({ rows, counts, audit }: FullReport): Problem[] {
+  const open = places.filter((place) => place !== 'done' && place !== 'skipped' && rows[place] !== undefined)
+  const found = audit?.first.map(({ row }) => row) ?? []
   return [
-    ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
-    ...reasons.map((reason) => ({
-      text: `${ended === undefined ? 'Not proven yet' : 'Not proven'}: ${reason}.`,
-    })),
     ...open.map((place) => ({
       text: `${counts[place]} ${countLabels[place]}: ${counts[place] === 1 ? 'row' : 'rows'} ${listRows(rows[place] ?? [], counts[place])}.`,
     })),
-    ...(audit === null || audit.first.length === 0
+    ...(found.length === 0
       ? []
       : [
           {
-            text:
-              `The service's list differs from the file in rows ${listRows(audit.first.map(({ row }) => row))}; ` +
-              `see ${runFiles.findings}.`,
+            text: `The service's list differs from the file in rows ${listRows(found)}; see ${runFiles.findings}.`,
           },
         ]),
   ]
@@ -131,11 +117,7 @@ function toFirstRows({ first, counts }: FullReport): Table[] {
   return rows.length === 0 ? [] : [{ title: 'Why', head: ['row', 'state', 'reason'], rows }]
 }
 
-/** The states that need attention, and the sheet with all rows of each. */
-const sheetOf = { rejected: runFiles.rejected, parked: runFiles.parked, unknown: runFiles.results } as const
-
-export const problems = Object.keys(sheetOf) as (keyof typeof sheetOf)[]
-export const isProblem = (place: keyof ReportCounts): place is keyof typeof sheetOf => place in sheetOf
+const mostRows = 50
 
 function listRows(rows: readonly number[], all = rows.length): string {
   const shown = rows.slice(0, mostRows).join(', ')
@@ -143,42 +125,106 @@ function listRows(rows: readonly number[], all = rows.length): string {
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** The complete report on disk, with decisions and the request. */
-export interface FullReport extends ImportReport, Decided {
-  kind: string
-  file: string
-  sheets?: Mapping['sheets']
-  startedAt: string
-  identity: ImportPlan['identity']
-  totals: Receipt | null
-  /** The first rows of each state that needs attention, with what the service said of them; on disk only after a failed canary. */
-  first: { row: number; state: keyof typeof sheetOf; message: string }[]
-  /** What a person does next. */
-  next: NextStep[]
-  /** The folder of the report and result sheets. */
-  folder: string
+/** What a command for the rows of an import is made of. */
+interface Source {
+  plan: ImportPlan
+  dataDir: string
+  /** The person's own file. Default: the stored copy, which identifies the same run. */
+  origin?: Origin | undefined
 }
 
-/** The report of an import at any time; for an active or crashed run it shows the progress. */
-export interface ImportReport {
-  run: string
-  /** One sentence; the Temporal UI shows it first in a result. */
-  summary: string
-  verdict: ChangesVerdict['verdict'] | 'dryRun'
-  /** Why it is not proven; empty if it is. */
-  reasons: string[]
-  by: ChangesVerdict['by']
-  /** Absent while the run is active, or if it crashed. */
-  ended?: EndedNote
+/** The next steps after an import, or during one, with their commands filled in. */
+export function importNextSteps({
+  ended,
+  counts,
+  parkedRow,
+  message,
+  ...source
+}: Source & {
+  ended: EndedNote | undefined
   counts: ReportCounts
-  files: Partial<Record<Sheet | 'report', string>>
-  audit: AuditNote | null
-  outcomes: Record<string, number>
-  /** The first row numbers not done, by state; the files have all of them. */
-  rows: Partial<Record<keyof ReportCounts, number[]>>
+  /** The first parked row. */
+  parkedRow: number | undefined
+  /** What the service said of the first row that was not done. */
+  message?: string | undefined
+}): NextStep[] {
+  const { plan, dataDir } = source
+  const { run } = plan
+  const path = (name: string) => join(dataDir, plan.folder, name)
+  if (plan.dryRun) return [{ text: 'to import it', command: sameCommand(source) }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  if (ended.how === 'refused')
+    return [{ text: 'fix the file, then import it again', command: sameCommand(source) }]
+  const { staged, notTried, unknown, rejected, parked } = counts
+  // A finished run has looked up everything that it sent, so only a ledger from a backup has unknown rows of it.
+  const lost = ended.how === 'finished' ? unknown : 0
+  const left = staged + notTried + unknown - lost
+  // The others are like those that failed, and in the same file: the same command would do the same again.
+  const isCanary = ended.canary === true && left > 0
+  const steps: NextStep[] = []
+  const add = (text: string, command: string) => void steps.push({ text, command })
+  if (isCanary)
+    add(
+      `the rows that went first all failed${message === undefined ? '' : ` (${message})`}: correct the file, then import it again`,
+      sameCommand(source),
+    )
+  if (rejected > 0 && !isCanary) {
+    const file = path(runFiles.rejected)
+    add(
+      `${rejected} ${rows(rejected)} to fix: open ${file}, then`,
+      // A result sheet begins with its header, whatever its file began with.
+      importCommand(source, file, {}, (option) => !ofWholeFile.has(option)),
+    )
+  }
+  if (parked > 0)
+    add(
+      `${parked} parked ${rows(parked)}: look in the service as ${path(runFiles.parked)} says, then (or --absent, --drop)`,
+      `${shell`connector resolve ${run} --row ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
+    )
+  if (lost > 0)
+    add(
+      `The ledger is older than this run. To look up ${lost} unknown ${rows(lost)}: stop the worker, fix the ledger as here, start the worker, and run the import again`,
+      'connector restored',
+    )
+  if (left > 0 && !isCanary)
+    if (ended.how === 'finished')
+      add(`to send the remaining ${left}`, sameCommand({ ...source, extra: { done: 'skip' } }))
+    else add(`to resume with the remaining ${left}`, sameCommand(source))
+  return steps
 }
 
-/** The report as a workflow returns it: without the findings, which name fields and values. */
-export type ImportResult = Omit<ImportReport, 'audit'> & {
-  audit: Omit<NonNullable<ImportReport['audit']>, 'first'> | null
+const rows = (count: number) => (count === 1 ? 'row' : 'rows')
+
+type CommandOptions = NonNullable<Parameters<typeof connectorCommand>[1]>
+
+/** The command that belongs to the same run: it resumes it, or shows how it ended. */
+export function sameCommand({ extra = {}, ...source }: Source & { extra?: CommandOptions }): string {
+  const { plan, dataDir, origin } = source
+  const { onInvalid, done, existing, sendAgain } = plan
+  return importCommand(source, origin?.file ?? join(dataDir, plan.file), {
+    'on-invalid': onInvalid === 'skip' ? onInvalid : undefined,
+    done: done === 'skip' ? done : undefined,
+    existing: existing === 'refuse' ? undefined : existing,
+    'send-again': sendAgain.length > 0,
+    rows: sendAgain,
+    ...extra,
+  })
+}
+
+/** These options say where the rows are in a file. */
+const ofWholeFile: ReadonlySet<string> = new Set(['sheet', 'header-row', 'skip-rows'])
+
+function importCommand(
+  { plan, dataDir, origin }: Source,
+  file: string,
+  options: CommandOptions,
+  isUsed: (option: string) => boolean = () => true,
+): string {
+  const reading = origin?.reading.filter(([option]) => isUsed(option)) ?? []
+  const words = reading.flatMap(([option, value]) => [`--${option}`, value])
+  const stored = { mapping: join(dataDir, plan.mapping), columns: plan.columns }
+  return connectorCommand(['import', plan.kind, file, ...words], {
+    ...(origin === undefined && stored),
+    ...options,
+  })
 }

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { parseExpectedTotal } from '../../core/imports/control-totals.ts'
+import { parseExpectedTotal } from '../../core/imports/totals.ts'
 import { encodings } from '../../core/imports/csv/encoding.ts'
 import { importKindNames } from '../../core/imports/kinds.ts'
 import { type readingFields, readingOf, readMapping, toMapping } from '../../core/imports/mapping/mapping.ts'

@@ -7,7 +7,7 @@ import { sheetsNotRead } from '../../core/imports/view.ts'
 import type { ImportOrder } from './import-request.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toPrintableLine } from '../../core/runs/view/printable.ts'
-import { columnNames, toReceiptTables } from '../../core/imports/receipt.ts'
+import { columnNames, toReceiptTables } from '../../core/imports/totals.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -70,7 +70,7 @@ function describe(check: FileCheck): string[] {
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
   return [
-    toTablesText(toReceiptTables({ file: totals, columns: columnNames(check) ?? {} })),
+    toTablesText(toReceiptTables({ file: totals, columns: columnNames(columns) })),
     ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
   ]
 }

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { runFiles } from '../../core/imports/plan.ts'
+import { runFiles } from '../../core/imports/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'

@@ -1,7 +1,6 @@
 import { access, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ImportInput } from '../../core/imports/input.ts'
-import { runFiles } from '../../core/imports/plan.ts'
+import { type ImportInput, runFiles } from '../../core/imports/input.ts'
 import type { Origin } from '../../core/imports/run-files.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
 import type { importFile } from '../../workflows/import-file.ts'

@@ -1,4 +1,4 @@
-import type { ImportPlan } from '../../core/imports/plan.ts'
+import type { ImportPlan } from '../../core/imports/input.ts'
 import { readPlan } from '../../core/imports/run-files.ts'
 import { readSavedPlan, type SavedPlan } from '../../core/recoveries/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'

@@ -6,8 +6,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client'
-import { type ImportInput, importSettings } from '../../core/imports/input.ts'
-import type { ImportPlan } from '../../core/imports/plan.ts'
+import { type ImportInput, type ImportPlan, importSettings } from '../../core/imports/input.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import { followImport } from './follow-changes.ts'
 import { awaitAnyEnd, onlyResolvedMemo } from './resolving-run.ts'

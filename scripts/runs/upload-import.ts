@@ -1,8 +1,12 @@
 import { basename, join } from 'node:path'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { type PreparedInput, prepareInput } from '../../core/imports/input-files.ts'
-import { filesOf, type StoredInput } from '../../core/imports/stored-input.ts'
+import {
+  type PreparedInput,
+  type StoredInput,
+  filesOf,
+  prepareInput,
+} from '../../core/imports/stored-input.ts'
 import { fingerprintOf } from '../../core/imports/open.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'

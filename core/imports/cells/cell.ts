@@ -1,10 +1,80 @@
-import type { FieldMeta } from '../../billing/resources/fields.ts'
-import type { Rule } from '../problems.ts'
-import { type DateOrder, readDate } from './dates.ts'
-import { type CellReading, faultOf, toJsonNumber } from './field-value.ts'
-import { readJsonCell } from './json-cell.ts'
-import type { Conventions } from './locale.ts'
-import { type DecimalMark, explainScientific, isScientific, readNumber, type Unreadable } from './numbers.ts'
+import { type FieldMeta, type Numeric, fieldsOf } from '../../billing/resources/fields.ts'
+import { compareDecimals } from '../../changes/decimals.ts'
+import { nearestName } from '../../tables/nearest-name.ts'
+import type { Fault, Rule } from '../problems.ts'
+import { invisibleFault } from './invisible.ts'
+import {
+  type Conventions,
+  type DateOrder,
+  type DecimalMark,
+  type Unreadable,
+  explainScientific,
+  isScientific,
+  longestNumber,
+  readDate,
+  readNumber,
+  tooLongNumber,
+} from './notation.ts'
+import { isRecord, numberText, parseLossless } from '../../billing/lossless-json.ts'
+import { isDate } from '../../billing/instants.ts'
+import { whyNoValue } from './placeholders.ts'
+
+export type CellReading = { value: unknown } | { fault: Fault }
+
+/** Parses a number with every digit, as `parseLossless` does. */
+export function toJsonNumber(digits: string): unknown {
+  const number = Number(digits)
+  return String(number) === digits ? number : JSON.rawJSON(digits)
+}
+
+/** The longest possible address. Checking longer text takes quadratic time. */
+const longestEmail = 320
+const email = /^[^\s@,;<>()"]+@[^\s@,;<>()".]+(\.[^\s@,;<>()".]+)+$/
+
+/** The field rule that a value breaks. `text`: the value as text, or the digits of a number. */
+export function faultOf(text: string, meta: FieldMeta): Fault | undefined {
+  if (meta.values !== undefined && !meta.values.includes(text))
+    return {
+      rule: 'value',
+      message: `is not one of ${meta.values.join(', ')}`,
+      fix: nearestName(text, meta.values),
+    }
+  // The service counts characters; there are at least as many UTF-16 units.
+  if (meta.maxLength !== undefined && text.length > meta.maxLength) {
+    const length = Array.from(text).length
+    if (length > meta.maxLength)
+      return { rule: 'length', message: `has ${length} characters; the limit is ${meta.maxLength}` }
+  }
+  if (meta.format === 'email' && !email.test(text))
+    return { rule: 'email', message: 'is not a valid email address', fix: fixEmail(text) }
+  if (meta.min !== undefined && compareDecimals(text, meta.min) < 0)
+    return { rule: 'min', message: `is less than ${meta.min}` }
+  return undefined
+}
+
+/** What nobody sees in a value, unless it is a text for people or JSON. A mark of UTF-8 belongs to no text. */
+export function hiddenFault(
+  text: string,
+  { meta, trimmed }: { meta: FieldMeta; trimmed: boolean },
+): Fault | undefined {
+  const { kind } = meta
+  const isText = kind === 'text' || kind === 'timestamp'
+  if (kind === 'json' || kind === 'list' || kind === 'object' || meta.isFreeText === true)
+    return text.includes('\ufeff')
+      ? { rule: 'invisible', message: 'has an invisible letter (U+FEFF)', fix: text.replaceAll('\ufeff', '') }
+      : undefined
+  const isWord = trimmed || !isText || meta.values !== undefined || meta.format === 'email'
+  return invisibleFault(isWord ? text.trim() : text, { isText })
+}
+
+function fixEmail(text: string): string | undefined {
+  if (text.length > longestEmail) return undefined
+  const fix = text
+    .trim()
+    .replaceAll(/\s+/g, '')
+    .replace(/[,;.]+$/, '')
+  return email.test(fix) ? fix : undefined
+}
 
 export interface CellToRead {
   text: string
@@ -26,7 +96,7 @@ export interface CellReader {
  * Creates the reader. All cells of a file must follow one convention: a cell that reads only with a decimal
  * comma, after one that reads only with a point, stops the file; so does month-first after day-first.
  */
-export function createCellReader({ conventions }: { conventions: Conventions }): CellReader {
+export function createCellReader(conventions: Conventions): CellReader {
   const mark = createConsistencyCheck<DecimalMark>({
     ',': 'a decimal comma',
     '.': 'a decimal point',
@@ -138,3 +208,97 @@ const twoReadings = (readings: readonly string[]) => `could mean ${readings.join
 const ambiguous = (message: string, options: string): CellReading => ({
   fault: { rule: 'ambiguous', message: `${message}. Set --locale, ${options}`, stops: true },
 })
+
+/** Reads a JSON cell, such as `lines`. Every value must fit its field; read-only fields are dropped. */
+export function readJsonCell({ text, meta }: { text: string; meta: FieldMeta }): CellReading {
+  let parsed: unknown
+  try {
+    parsed = parseLossless(text)
+  } catch {
+    return { fault: { rule: 'json', message: 'is not valid JSON' } }
+  }
+  try {
+    return { value: readValue(parsed, meta, []) }
+  } catch (error) {
+    if (error instanceof Misfit) return { fault: error.fault }
+    throw error
+  }
+}
+
+/** The path in the cell: `1`, `amount`. */
+type Path = readonly string[]
+
+/** A value in the cell does not fit its field. */
+class Misfit extends Error {
+  readonly fault: Fault
+  constructor(path: Path, { message, ...fault }: Fault) {
+    super(message)
+    const place = path.join('.')
+    this.fault = { ...fault, message: place === '' ? message : `is wrong: ${place} ${message}` }
+  }
+}
+
+function readValue(value: unknown, meta: FieldMeta, path: Path): unknown {
+  if (meta.kind === 'json') return value
+  if (meta.kind === 'object') return readObject(value, fieldsOf(meta.fields), path)
+  if (meta.kind === 'list') {
+    if (!Array.isArray(value))
+      throw new Misfit(path, { rule: 'json', message: 'is not a list: [{...}, {...}]' })
+    const fields = fieldsOf(meta.fields)
+    return value.map((item: unknown, index) => readObject(item, fields, [...path, String(index + 1)]))
+  }
+  if (value === null) {
+    if (meta.nullable === true) return null
+    throw new Misfit(path, { rule: 'null', message: 'must not be null' })
+  }
+  const { text, result } = readScalar(value, meta, path)
+  const fault = faultOf(text, meta)
+  if (fault !== undefined) throw new Misfit(path, fault)
+  return result
+}
+
+function readObject(value: unknown, fields: readonly [string, FieldMeta][], path: Path): unknown {
+  if (!isRecord(value)) throw new Misfit(path, { rule: 'json', message: 'is not an object: {...}' })
+  const known = new Map(fields)
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, inner]: [string, unknown]) => {
+      const meta = known.get(name)
+      if (meta === undefined)
+        throw new Misfit([...path, name], {
+          rule: 'json',
+          message: 'is not a field',
+          fix: nearestName(name, known.keys()),
+        })
+      return meta.write === 'readOnly' ? [] : [[name, readValue(inner, meta, [...path, name])]]
+    }),
+  )
+}
+
+// Scientific notation is rejected, as in a cell of its own.
+const jsonNumber = /^-?(0|[1-9]\d*)(\.\d+)?$/
+const jsonInteger = /^-?(0|[1-9]\d*)$/
+
+function readScalar(value: unknown, meta: FieldMeta, path: Path): { text: string; result: unknown } {
+  if (meta.kind === 'decimal' || meta.kind === 'integer') {
+    const text = isNumeric(value) ? numberText(value) : ''
+    const [pattern, noun] = meta.kind === 'integer' ? [jsonInteger, 'whole number'] : [jsonNumber, 'number']
+    if (!pattern.test(text)) throw new Misfit(path, { rule: 'number', message: `is not a ${noun}` })
+    if (text.length > longestNumber) throw new Misfit(path, { rule: 'number', message: tooLongNumber })
+    return { text, result: toJsonNumber(text) }
+  }
+  if (meta.kind === 'boolean') {
+    if (typeof value === 'boolean') return { text: String(value), result: value }
+    throw new Misfit(path, { rule: 'boolean', message: 'is neither true nor false' })
+  }
+  if (typeof value !== 'string') throw new Misfit(path, { rule: 'json', message: 'is not text' })
+  if (meta.kind === 'date' && !isDate(value))
+    throw new Misfit(path, { rule: 'date', message: 'is not a date such as 2026-03-25' })
+  const message = whyNoValue(value)
+  const fault =
+    message === undefined ? hiddenFault(value, { meta, trimmed: false }) : { rule: 'error' as const, message }
+  if (fault !== undefined) throw new Misfit(path, fault)
+  return { text: value, result: value }
+}
+
+const isNumeric = (value: unknown): value is Numeric =>
+  typeof value === 'number' || typeof value === 'string' || JSON.isRawJSON(value)

@@ -1,11 +1,175 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { UnreadableFileError, quote, say } from '../errors.ts'
+import { refuseLarge, shownName } from '../source-file.ts'
+import { type Encoding, type EncodingDoubt, type Reading, createEncodingCheck } from './encoding.ts'
+import {
+  type Delimiter,
+  type Dialect,
+  type SourceRow,
+  createRowScanner,
+  delimiters,
+  readRows,
+} from './rows.ts'
 import { unguardFormula } from '../../tables/formula-guard.ts'
 import { readableName } from '../cells/invisible.ts'
-import { UnreadableFileError } from '../errors.ts'
-import { shownName } from '../source-file.ts'
-import { detectDialect } from './dialect.ts'
-import type { Encoding } from './encoding.ts'
-import { type Dialect, readRows } from './read-rows.ts'
-import type { SourceRow } from './scanner.ts'
+
+/** Enough for the header and some hundred rows, or for the first entries of a zip archive. */
+const startBytes = 65_536
+
+/**
+ * Detects the format of a file. Reads it to the end once, because a single letter in the last row decides the
+ * encoding; keeps only its distinct words in memory. `encoding`: how to read a file that is not UTF-8.
+ * @throws {UnreadableFileError} it is empty or not a CSV file, or its encoding is in doubt
+ */
+export async function detectDialect(path: string, encoding?: Encoding): Promise<Dialect> {
+  const name = shownName(path)
+  const start = await readStart(path)
+  const reason = notCsvReason(start)
+  if (reason !== undefined) throw new UnreadableFileError(`${name} ${reason}`)
+  await refuseLarge(path)
+  const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf
+  // All encodings have the same delimiters and line ends.
+  const text = start.subarray(bom ? 3 : 0).toString('latin1')
+  if (text.trim() === '')
+    throw new UnreadableFileError(`${name} is empty. It needs a header and at least one row.`)
+  const separator = separatorLine.exec(text)?.[1] as Delimiter | undefined
+  const dialect: Dialect = {
+    delimiter: separator ?? detectDelimiter(text),
+    encoding: 'utf-8',
+    bom,
+    lineEnd: (/\r\n|\n|\r/.exec(text)?.[0] ?? '\n') as Dialect['lineEnd'],
+    ...(separator !== undefined && { hasSeparatorLine: true }),
+  }
+  const { isUtf8, lastByte } = await readBytes({ path, name })
+  if (isUtf8) return dialect
+  if (encoding !== undefined && encoding !== 'utf-8' && !bom) return { ...dialect, encoding }
+  const check = createEncodingCheck({
+    mustBeUtf8: encoding === 'utf-8',
+    isCut: lastByte >= 0x80,
+    isClassicMac: dialect.lineEnd === '\r',
+  })
+  const asWindows = { ...dialect, encoding: 'windows-1252' } as const
+  for await (const row of readRows({ path, dialect: asWindows })) check.add(row)
+  const doubt = check.conclude()
+  if (doubt !== undefined) throw toError(name, doubt)
+  return asWindows
+}
+
+function toError(name: string, doubt: EncodingDoubt): UnreadableFileError {
+  if ('unclear' in doubt) {
+    const advice = 'Set --encoding to the right one, or save the file as "CSV UTF-8".'
+    const readings = quote(readingsIn(doubt.unclear), `row ${doubt.unclear.row}`)
+    return new UnreadableFileError(say`The encoding of ${name} is not clear: ${readings}. ${advice}`)
+  }
+  const readings = quote(`: ${doubt.mixed.map(readingsIn).join('; ')}`, '')
+  const advice =
+    'Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.'
+  return new UnreadableFileError(
+    say`${name} has text in UTF-8, but row ${doubt.mixed.at(-1)?.row ?? ''} is not${readings}. ${advice}`,
+  )
+}
+
+const readingsIn = ({ row, texts }: Reading): string =>
+  `row ${row} reads ${texts.map(({ text, encodings }) => `"${text}" in ${encodings.join(' or ')}`).join(', ')}`
+
+const separatorLine = /^"?sep=([,;|\t])"?[\r\n]/i
+
+async function readStart(path: string): Promise<Buffer> {
+  try {
+    await using file = await open(path)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(startBytes), 0, startBytes, 0)
+    return buffer.subarray(0, bytesRead)
+  } catch (cause) {
+    throw new UnreadableFileError(`${path} cannot be read: ${(cause as Error).message}.`, { cause })
+  }
+}
+
+async function readBytes({ path, name }: { path: string; name: string }) {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let isUtf8 = true
+  let lastByte = 0
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    if (chunk.includes(0)) throw new UnreadableFileError(`${name} is binary, not text. Import a CSV file.`)
+    isUtf8 &&= decodes(() => decoder.decode(chunk, { stream: true }))
+    lastByte = chunk.at(-1) ?? lastByte
+  }
+  return { isUtf8: isUtf8 && decodes(() => decoder.decode()), lastByte }
+}
+
+function decodes(decode: () => string): boolean {
+  try {
+    decode()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Rows to compare. */
+const sampleRows = 50
+
+/**
+ * Detects the delimiter from a file's beginning: the one that gives most rows the same number of cells, then
+ * the one with more columns. A title above the header may have fewer. A file of one column has none; it gets
+ * a comma.
+ */
+function detectDelimiter(start: string): Delimiter {
+  const candidates = delimiters
+    .map((delimiter) => ({ delimiter, ...measure({ start, delimiter }) }))
+    .filter(({ columns }) => columns > 1)
+    .toSorted((a, b) => b.share - a.share || b.columns - a.columns)
+  return candidates[0]?.delimiter ?? ','
+}
+
+function measure({ start, delimiter }: { start: string; delimiter: Delimiter }) {
+  const scanner = createRowScanner({ delimiter })
+  const { rows } = scanner.push(start)
+  // A header alone may have no line end.
+  const lengths = (rows.length > 0 ? rows : scanner.end().rows)
+    .filter(({ cells }) => cells.length > 1 || cells[0] !== '')
+    .slice(0, sampleRows)
+    .map(({ cells }) => cells.length)
+  const alike = Map.groupBy(
+    lengths.filter((length) => length > 1),
+    (length) => length,
+  )
+  const [[columns, { length: count }] = [1, { length: 0 }]] = [...alike].toSorted(
+    ([, a], [, b]) => b.length - a.length,
+  )
+  return { columns, share: count / lengths.length }
+}
+
+/** How to save a workbook in a readable format, in the words of the spreadsheet's menu. */
+const howToSave =
+  'Open it, choose File > Save as, select the type "CSV UTF-8 (delimited)", and import that file. Each sheet becomes a file of its own.'
+
+const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at) => bytes[at] === byte)
+
+/**
+ * Why a file is not CSV, and how to fix it, from its first bytes; undefined if it may be CSV. `start`: the
+ * first 64 KB, where a zip archive names its first entries.
+ */
+function notCsvReason(start: Buffer): string | undefined {
+  if (startsWith(start, 0x50, 0x4b)) return zipReason(start)
+  if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0)) return `is a workbook (.xls), not a CSV file. ${howToSave}`
+  if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
+  const text = start.toString('latin1')
+  if (/^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/.test(text))
+    return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
+  if (text.startsWith('%PDF')) return 'is a PDF, not a CSV file. Export the table itself as CSV.'
+  if (/^(\xef\xbb\xbf)?\s*(<(!|\?xml|html|head|body|table|meta|style|div)|MIME-Version:)/i.test(text))
+    return `is a web page or XML, whatever its name says. ${howToSave}`
+  if (text.includes('\0')) return 'is binary, not text. Import a CSV file.'
+  return undefined
+}
+
+function zipReason(start: Buffer): string {
+  const text = start.toString('latin1')
+  return /\[Content_Types\]\.xml|xl\/|opendocument\.spreadsheet/.test(text)
+    ? `is a workbook (.xlsx or .ods), not a CSV file. ${howToSave}`
+    : 'is a zip archive. Unpack it and import the CSV file inside.'
+}
 
 /** How to read the rows of a file. A run detects it once and keeps it in its check file. */
 export interface Table {

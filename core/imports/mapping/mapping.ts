@@ -2,12 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { encodings } from '../csv/encoding.ts'
-import { dateOrders } from '../cells/dates.ts'
+import { type Conventions, conventionsOf, dateOrders } from '../cells/notation.ts'
 import { MappingError, quote, say } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
 import { refuseLarge } from '../source-file.ts'
-import { conventionsOf, type Conventions } from '../cells/locale.ts'
-import { taxIdForms } from './tax-ids.ts'
 
 /** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */
 const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){0,3}\s*$/i)
@@ -20,7 +18,7 @@ export const readingFields = {
   /** How to read files that are not UTF-8. `utf-8`: as they are, whatever their words look like. */
   encoding: z.enum(encodings).optional(),
   /** Whether tax ids without a hyphen have their check digit. */
-  taxIds: z.enum(taxIdForms).optional(),
+  taxIds: z.enum(['with-digit', 'without-digit']).optional(),
   /** For a workbook; default: the first visible sheet. */
   sheet: z.string().optional(),
   /** The row with the column names; rows above it are skipped. */

@@ -1,9 +1,7 @@
 import { stringify } from 'csv-stringify/sync'
-import { type DateOrder, readDate, writeDate } from '../cells/dates.ts'
-import { toTarget } from './field-target.ts'
+import { conventionsOf, type DateOrder, readDate, withMark, writeDate } from '../cells/notation.ts'
 import { type ImportKindName, importKinds } from '../kinds.ts'
-import { conventionsOf } from '../cells/locale.ts'
-import { withMark } from '../cells/numbers.ts'
+import { toTarget } from './columns.ts'
 
 /**
  * A CSV header of a kind with one example row, in the notation of a locale. With a decimal comma, the
@@ -20,7 +18,7 @@ export function template({
   const kind = importKinds[name]
   const { decimal, dates } = conventionsOf(locale)
   const cells = Object.entries(kind.example).map(([field, value]) => {
-    const type = toTarget({ kind, name: field })?.meta.kind
+    const type = toTarget(kind, field)?.meta.kind
     if (type === 'date') return localDate(value, locale, dates)
     return type === 'decimal' || type === 'integer' ? withMark(value, decimal) : value
   })

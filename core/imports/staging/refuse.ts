@@ -1,7 +1,7 @@
 import type { FileCheck } from '../check.ts'
 import { InvalidFile, InvalidFileError, quote, RowsTaken, say } from '../errors.ts'
 import { importKinds } from '../kinds.ts'
-import type { ImportPlan } from '../plan.ts'
+import type { ImportPlan } from '../input.ts'
 import { toOutwardSentence, toSentence } from '../problems.ts'
 import type { Existing } from './existing-in-service.ts'
 import type { LedgerMatches } from './match-ledger.ts'

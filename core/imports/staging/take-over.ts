@@ -1,7 +1,7 @@
 import { takeOver } from '../../changes/send/release-rows.ts'
 import { takeLease } from '../../runs/lease.ts'
 import { type ImportGapDeps, leaseOf, learnClaims } from '../restored-ledger.ts'
-import type { ImportPlan } from '../plan.ts'
+import type { ImportPlan } from '../input.ts'
 import type { LedgerMatches } from './match-ledger.ts'
 
 type TakeOver = ImportGapDeps & { matches: LedgerMatches }

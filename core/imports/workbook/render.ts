@@ -1,10 +1,7 @@
 import { Big } from 'big.js'
-import { writeDate } from '../cells/dates.ts'
-import type { Conventions } from '../cells/locale.ts'
-import { withMark } from '../cells/numbers.ts'
-import { type CellFormat, type NumberFormat, sectionOf } from './number-format.ts'
-import { showNumber } from './shown-text.ts'
-import { unreadText } from './unread-cells.ts'
+import { type Conventions, withMark, writeDate } from '../cells/notation.ts'
+import { type CellFormat, type NumberFormat, sectionOf, showNumber } from './number-format.ts'
+import { unreadText } from '../cells/placeholders.ts'
 
 /** What the field of a column holds; `other`: anything else, or a column that is not read. */
 export type ColumnUse = 'text' | 'number' | 'date' | 'other'

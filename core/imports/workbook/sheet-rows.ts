@@ -1,9 +1,9 @@
 import { UnreadableFileError } from '../errors.ts'
 import { type CellFormat, parseFormat } from './number-format.ts'
 import { serialOf } from './render.ts'
-import { unreadText } from './unread-cells.ts'
+import { unreadText } from '../cells/placeholders.ts'
 import { isTrue, unescapeText, type Workbook } from './workbook.ts'
-import { type Attributes, type ElementHandler, readXml } from './xml.ts'
+import { type Attributes, type ElementHandler, readXml } from './parts.ts'
 
 /** A cell as stored. `zero`: a formula with the result 0 or nothing, in a workbook that may not be calculated. */
 export type SheetCell = (

@@ -1,8 +1,7 @@
 import { posix } from 'node:path'
 import { UnreadableFileError } from '../errors.ts'
-import type { Archive } from './archive.ts'
+import { type Archive, type Attributes, type ElementHandler, readXml } from './parts.ts'
 import { type CellFormat, formatOf } from './number-format.ts'
-import { type Attributes, type ElementHandler, readXml } from './xml.ts'
 
 /** What the cells of a sheet refer to. */
 export interface Workbook {

@@ -2,8 +2,8 @@ import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { auditImport } from '../../../core/imports/audit.ts'
-import { type ImportPlan, runFiles } from '../../../core/imports/plan.ts'
+import { auditImport } from '../../../core/imports/close.ts'
+import { type ImportPlan, runFiles } from '../../../core/imports/input.ts'
 import { clientOf, retentionRows, startEngine, startSandbox, temporaryFolder } from '../changes/engine.ts'
 
 test.for([

@@ -4,10 +4,9 @@ import { once } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { detectDialect } from '../../../core/imports/csv/dialect.ts'
+import { detectDialect } from '../../../core/imports/csv/table.ts'
 import { createEncoder, encodings } from '../../../core/imports/csv/encoding.ts'
-import { readRows } from '../../../core/imports/csv/read-rows.ts'
-import { createRowScanner } from '../../../core/imports/csv/scanner.ts'
+import { createRowScanner, readRows } from '../../../core/imports/csv/rows.ts'
 import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
 
 const read = async (path: string) => Array.fromAsync(readRows({ path, dialect: await detectDialect(path) }))

@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { prepareInput } from '../../../core/imports/input-files.ts'
-import { filesOf, refuseDamaged } from '../../../core/imports/stored-input.ts'
+import { filesOf, prepareInput, refuseDamaged } from '../../../core/imports/stored-input.ts'
 import { parseMapping, readMapping } from '../../../core/imports/mapping/mapping.ts'
 import { readLookup } from '../../../core/imports/mapping/lookup.ts'
 

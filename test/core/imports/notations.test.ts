@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
-import { type DateOrder, readDate } from '../../../core/imports/cells/dates.ts'
-import { type DecimalMark, readNumber } from '../../../core/imports/cells/numbers.ts'
+import {
+  type DateOrder,
+  type DecimalMark,
+  readDate,
+  readNumber,
+} from '../../../core/imports/cells/notation.ts'
 
 /** How people write a number, and what it is without a decimal mark, with a comma and with a point; '' is refused. */
 const numbers: readonly [text: string, ...readings: [string, string, string]][] = [

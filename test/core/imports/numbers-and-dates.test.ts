@@ -1,9 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readDate, writeDate } from '../../../core/imports/cells/dates.ts'
-import { createExactSum } from '../../../core/imports/control-totals.ts'
-import { conventionsOf } from '../../../core/imports/cells/locale.ts'
-import { readNumber } from '../../../core/imports/cells/numbers.ts'
+import { conventionsOf, readDate, readNumber, writeDate } from '../../../core/imports/cells/notation.ts'
+import { createExactSum } from '../../../core/imports/totals.ts'
 import { sameDecimal } from '../../../core/changes/decimals.ts'
 import { bodiesOf, fileOf, problemsOf } from './csv-file.ts'
 

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
-import { createControlTotals } from '../../../core/imports/control-totals.ts'
+import {
+  columnNames,
+  createControlTotals,
+  createReceipt,
+  toReceiptTables,
+} from '../../../core/imports/totals.ts'
 import { importKinds } from '../../../core/imports/kinds.ts'
-import { columnNames, createReceipt, toReceiptTables } from '../../../core/imports/receipt.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 
 const kind = importKinds.retentions
@@ -99,15 +103,12 @@ test('of rows that are sent again, what is done and what is not add up to those 
 })
 
 test('totals have the names of the sheet’s own columns', () => {
-  const tally = { empty: 0, null: 0 }
-  const columns = columnNames({
-    columns: [
-      { column: 'Tipo', field: 'document', ...tally },
-      { column: 'Monto 1', field: 'lines.1.amount', ...tally },
-      { column: 'Monto 2', field: 'lines.2.amount', ...tally },
-      { column: 'Total', field: 'total', ...tally },
-    ] as never,
-  })
+  const columns = columnNames([
+    { column: 'Tipo', field: 'document' },
+    { column: 'Monto 1', field: 'lines.1.amount' },
+    { column: 'Monto 2', field: 'lines.2.amount' },
+    { column: 'Total', field: 'total' },
+  ])
   const totals = createControlTotals(kind)
   const lines = [{ amount: 2 }, { amount: 3 }]
   totals.add({ body: { document: 7, total: 5, lines }, rows: 1 })

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { ImportPlan } from '../../../core/imports/plan.ts'
+import type { ImportPlan } from '../../../core/imports/input.ts'
 import { describeSentRows } from '../../../core/imports/sent-rows.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readDate } from '../../../core/imports/cells/dates.ts'
-import { readNumber } from '../../../core/imports/cells/numbers.ts'
+import { readDate, readNumber } from '../../../core/imports/cells/notation.ts'
 import { checkFile } from '../../../core/imports/check.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { checkFile } from '../../../core/imports/check.ts'
-import { parseExpectedTotal } from '../../../core/imports/control-totals.ts'
+import { parseExpectedTotal } from '../../../core/imports/totals.ts'
 import type { ImportKindName } from '../../../core/imports/kinds.ts'
 import { importKindNames } from '../../../core/imports/kinds.ts'
 import { template } from '../../../core/imports/mapping/template.ts'

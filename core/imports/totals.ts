@@ -1,0 +1,323 @@
+import { Big } from 'big.js'
+import type { Body } from '../billing/client.ts'
+import { numberText } from '../billing/lossless-json.ts'
+import { fieldsOf, type Numeric } from '../billing/resources/fields.ts'
+import { parseBody } from '../changes/body.ts'
+import { textOf } from '../changes/compare-fields.ts'
+import { placeOf } from '../changes/report.ts'
+import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
+import { formatAmount, formatCount } from '../runs/view/format.ts'
+import type { Table } from '../runs/view/view.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import { nearestName } from '../tables/nearest-name.ts'
+import { type Conventions, type DecimalMark, readNumber } from './cells/notation.ts'
+import { MappingError, quote, say } from './errors.ts'
+import type { ImportSettings } from './input.ts'
+import type { ImportKind } from './kinds.ts'
+import { aboutColumn, type Problem } from './problems.ts'
+
+interface Totals {
+  changes: number
+  /** By column: `total`, `lines.amount`. Exact, as decimal strings with a point. */
+  sums: Record<string, string>
+  /** The same for each value of `by.field` (a retention's document type), if the kind has one. */
+  by?: { field: string; values: Record<string, Totals> }
+}
+
+/** Totals that a person compares with the sheet's own sums. */
+export interface ControlTotals extends Totals {
+  /** Rows of the file, excluding the header and blank rows. */
+  rows: number
+  /** The file's decimal mark, if a cell or option shows it; for renderers. */
+  decimal?: DecimalMark | undefined
+}
+
+/**
+ * The most values whose totals a report can show: more are not document types but a column in the wrong
+ * place.
+ */
+const mostValues = 100
+
+/**
+ * Totals go into Temporal's history: longer values are not document types or currencies, but may be personal
+ * identifiers.
+ */
+const longestValue = 6
+
+export function createControlTotals({ schema, totalsBy }: ImportKind) {
+  const columns = amountColumns(schema)
+  const all = createSums()
+  const byValue = new Map<string, ReturnType<typeof createSums>>()
+  let rows = 0
+  return {
+    add({ body, rows: taken }: { body: Body; rows: number }) {
+      rows += taken
+      const groups = [all]
+      if (totalsBy !== undefined) {
+        const text = textOf(body[totalsBy])
+        const value = text.length > longestValue ? 'other' : text
+        const group = byValue.get(value) ?? createSums()
+        if (byValue.size < mostValues) byValue.set(value, group)
+        groups.push(group)
+      }
+      for (const group of groups) group.count()
+      for (const column of columns)
+        for (const digits of amountsIn(body, column))
+          for (const group of groups) group.add(column.name, digits)
+    },
+    totals(): ControlTotals {
+      const values = Object.fromEntries(Array.from(byValue, ([value, group]) => [value, group.totals()]))
+      return { rows, ...all.totals(), ...(totalsBy !== undefined && { by: { field: totalsBy, values } }) }
+    },
+  }
+}
+
+function createSums() {
+  const sums = new Map<string, ReturnType<typeof createExactSum>>()
+  let changes = 0
+  return {
+    count: () => void (changes += 1),
+    add(name: string, digits: string) {
+      const sum = sums.get(name) ?? createExactSum()
+      sums.set(name, sum)
+      sum.add(digits)
+    },
+    totals: (): Totals => ({
+      changes,
+      sums: Object.fromEntries(Array.from(sums, ([name, sum]) => [name, sum.total()])),
+    }),
+  }
+}
+
+/** An exact sum of plain decimals (digits, a point, a sign). */
+export function createExactSum() {
+  let sum = new Big(0)
+  let places = 0
+  return {
+    add(digits: string): void {
+      places = Math.max(places, placesIn(digits))
+      sum = sum.plus(digits)
+    },
+    /** In plain digits, with as many decimal places as the longest summand. */
+    total: (): string => sum.toFixed(places),
+  }
+}
+
+const placesIn = (digits: string): number => digits.split('.')[1]?.length ?? 0
+
+interface AmountColumn {
+  name: string
+  field: string
+  /** The field within its items, if it is a list. */
+  inner?: string
+}
+
+/** Numbers whose sum means nothing, such as percentages or conversion factors. */
+const noAmount = /percent|^custom_change$/
+
+function amountColumns(schema: ImportKind['schema']): AmountColumn[] {
+  return fieldsOf(schema).flatMap(([field, meta]): AmountColumn[] => {
+    if (meta.write === 'readOnly') return []
+    if (meta.kind === 'decimal') return noAmount.test(field) ? [] : [{ name: field, field }]
+    if (meta.kind !== 'list') return []
+    return amountColumns(meta.fields).flatMap(({ name, inner }) =>
+      inner === undefined ? [{ name: `${field}.${name}`, field, inner: name }] : [],
+    )
+  })
+}
+
+function amountsIn(body: Body, { field, inner }: AmountColumn): string[] {
+  const value = body[field]
+  const items: unknown[] =
+    inner === undefined
+      ? [value]
+      : Array.isArray(value)
+        ? value.map((item: Body | undefined) => item?.[inner])
+        : []
+  return items.flatMap((amount) =>
+    amount === undefined || amount === null ? [] : [numberText(amount as Numeric)],
+  )
+}
+
+/** Conditions from the sheet's own totals. */
+export type Expectations = Pick<ImportSettings, 'expectRows' | 'expectTotals'>
+
+/**
+ * Splits `lines.amount=1234,56` into column and sum.
+ * @throws {MappingError}
+ */
+export function parseExpectedTotal(text: string): [column: string, sum: string] {
+  const at = text.indexOf('=')
+  if (at < 1 || at === text.length - 1)
+    throw new MappingError(say`--expect-total ${quote(text)} is not a pair such as lines.amount=1234.56.`)
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
+}
+
+export function findUnmet(
+  { schema }: ImportKind,
+  totals: ControlTotals,
+  { expectRows, expectTotals = {} }: Expectations,
+  { decimal = totals.decimal }: Conventions,
+): Problem[] {
+  const problems: Problem[] = []
+  const report = (option: string, value: string, message: string) =>
+    problems.push(aboutColumn(option, { rule: 'expected', value, message }))
+  if (expectRows !== undefined && expectRows !== totals.rows) {
+    const message = `rows were expected, but the sheet has ${formatCount(totals.rows)}`
+    report('--expect-rows', String(expectRows), message)
+  }
+  const known = amountColumns(schema).map(({ name }) => name)
+  for (const [column, value] of Object.entries(expectTotals)) {
+    const unmet = (message: string) => report(`--expect-total ${column}`, value, message)
+    const near = nearestName(column, known)
+    const reading = readNumber(value, decimal)
+    const sum = totals.sums[column] ?? '0'
+    if (!known.includes(column))
+      unmet(
+        `was expected, but this column has no total${near === undefined ? '' : `; did you mean ${near}?`}`,
+      )
+    else if ('message' in reading) unmet(reading.message)
+    else if ('readings' in reading)
+      unmet(`could mean ${reading.readings.join(' or ')}. Set --locale, --decimal , or --decimal .`)
+    else if (!new Big(sum).eq(reading.number)) {
+      const places = Math.max(placesIn(sum), placesIn(reading.number))
+      const difference = new Big(sum).minus(reading.number).abs().toFixed(places)
+      const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.mark)
+      unmet(
+        `was expected, but the sheet adds up to ${shown(sum)}. The sheet and your total differ by ${shown(difference)}`,
+      )
+    }
+  }
+  return problems
+}
+
+/** The control totals of a file, split into done and not done, which add up to the file's. */
+export interface Receipt {
+  /** Of the rows to send again, if there are some. */
+  file: ControlTotals
+  isAgain?: true
+  /** Absent if nothing was staged. */
+  done?: Totals
+  notDone?: Totals
+  /** What is not done, by state. */
+  states?: Partial<Record<keyof ReportCounts, Totals>>
+  /** The columns of the sheet that each total and group adds up, where they have other names. */
+  columns?: Readonly<Record<string, string>>
+}
+
+/** The columns of a sheet by the name of their total. A header may be anything, so this stays with the file. */
+export function columnNames(
+  columns: readonly { column: string; field: string }[] = [],
+): Record<string, string> {
+  // Each of `lines.1.amount`, `lines.2.amount` is part of `lines.amount`.
+  const byTotal = Map.groupBy(columns, ({ field }) => field.replaceAll(/\.\d+(?=\.)/g, ''))
+  return Object.fromEntries(
+    Array.from(byTotal, ([total, all]) => [total, all.map(({ column }) => column).join(' + ')]),
+  )
+}
+
+/** Adds up the changes of a run by their state. */
+export function createReceipt(kind: ImportKind) {
+  const byPlace = new Map<keyof ReportCounts, ReturnType<typeof createControlTotals>>()
+  const all = createControlTotals(kind)
+  return {
+    add(row: LedgerRow): void {
+      const place = placeOf(row)
+      const totals = byPlace.get(place) ?? createControlTotals(kind)
+      byPlace.set(place, totals)
+      const body = parseBody(row)
+      for (const sums of [totals, all]) sums.add({ body, rows: 0 })
+    },
+    /**
+     * Every change that the ledger does not show as done counts as not done, even one it lacks. Of a file whose rows are sent
+     * again, the others are not this run's.
+     * @param again the number of rows to send again
+     * @param columns the sheet's own names
+     */
+    receipt(whole: ControlTotals, again = 0, columns?: Receipt['columns']): Receipt {
+      const named = columns && { columns }
+      if (byPlace.size === 0) return { file: whole, ...named }
+      const file = again === 0 ? whole : { ...whole, ...pad(whole, all.totals()), rows: again }
+      const done = pad(file, byPlace.get('done')?.totals())
+      const states = places.flatMap((place) => {
+        const totals = place === 'done' ? undefined : byPlace.get(place)?.totals()
+        return totals === undefined ? [] : [[place, pad(file, totals)]]
+      })
+      return {
+        file,
+        ...(again > 0 && { isAgain: true as const }),
+        done,
+        notDone: combine(file, done, (whole, part) => whole.minus(part)),
+        states: Object.fromEntries(states) as Receipt['states'] & object,
+        ...named,
+      }
+    },
+  }
+}
+
+/** Totals with the columns, groups and decimal places of the file's. */
+const pad = (file: Totals, totals: Totals | undefined): Totals => combine(file, totals, (_, part) => part)
+
+function combine(whole: Totals, part: Totals | undefined, by: (whole: Big, part: Big) => Big): Totals {
+  const { changes, sums, by: groups } = whole
+  const sumOf = ([column, sum]: [string, string]) => [
+    column,
+    by(new Big(sum), new Big(part?.sums[column] ?? '0')).toFixed(placesIn(sum)),
+  ]
+  const groupOf = ([value, group]: [string, Totals]) => [value, combine(group, part?.by?.values[value], by)]
+  return {
+    changes: by(new Big(changes), new Big(part?.changes ?? 0)).toNumber(),
+    sums: Object.fromEntries(Object.entries(sums).map(sumOf)) as Totals['sums'],
+    ...(groups && {
+      by: {
+        field: groups.field,
+        values: Object.fromEntries(Object.entries(groups.values).map(groupOf)) as typeof groups.values,
+      },
+    }),
+  }
+}
+
+/** Formats a receipt for comparison with the sheet's own sums. */
+export function toReceiptTables(receipt: Receipt | null): Table[] {
+  if (receipt === null) return []
+  const { file, isAgain, done, notDone, states = {}, columns: names = {} } = receipt
+  const whole = isAgain ? 'sent again' : 'file'
+  const columns = Object.keys(file.sums)
+  const line = (name: string, totals: Totals | undefined) =>
+    totals === undefined
+      ? []
+      : [
+          [
+            name,
+            totals.changes,
+            ...columns.map((column) => formatAmount(totals.sums[column] ?? '', file.decimal)),
+          ],
+        ]
+  const left = places.filter((place) => states[place] !== undefined)
+  const [only] = left.length === 1 ? left : []
+  const groups = Object.entries(file.by?.values ?? {}).flatMap(([value, group]) => {
+    const field = file.by?.field ?? ''
+    const name = `${names[field] ?? field} ${value}`
+    if (done === undefined) return line(name, group)
+    return [
+      ...line(`${name}: ${whole}`, group),
+      ...line(`${name}: done`, done.by?.values[value]),
+      ...line(`${name}: not done`, notDone?.by?.values[value]),
+    ]
+  })
+  return [
+    {
+      title: 'Control totals',
+      head: ['', 'changes', ...columns.map((column) => names[column] ?? column)],
+      rows: [
+        ...line(`${whole} (${file.rows} ${file.rows === 1 ? 'row' : 'rows'})`, file),
+        ...line('done', done),
+        ...line(only === undefined ? 'not done' : `not done: ${countLabels[only]}`, notDone),
+        ...(only === undefined ? left : []).flatMap((place) =>
+          line(`not done: ${countLabels[place]}`, states[place]),
+        ),
+        ...groups,
+      ],
+    },
+  ]
+}
