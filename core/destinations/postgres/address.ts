@@ -41,6 +41,8 @@ export function parseAddress(url: string): Address {
       application_name: 'billing-connector',
       connectionTimeoutMillis: 15_000,
       keepAlive: true,
+      // Otherwise the system's two hours: a statement of minutes is silent, and networks drop connections that are.
+      keepAliveInitialDelayMillis: 30_000,
     },
   }
 }
