@@ -4,18 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { FetchInput } from '../../../core/exports/input.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
-import type { ExportProgress } from '../../../workflows/export-view.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { startPostgres } from '../destinations/postgres-server.ts'
-import {
-  asked,
-  connectTemporal,
-  folderOf,
-  openTestWorker,
-  openWorld,
-  until,
-  type World,
-} from '../export/world.ts'
+import { asked, connectTemporal, folderOf, openTestWorker, openWorld, type World } from '../export/world.ts'
 import { idsOf, putFile, rowsIn, startFetch } from './world.ts'
 
 let world: World
@@ -138,28 +129,5 @@ describe('a fetch of documents', () => {
     // One more than the ids: the look before it begins.
     expect(asked(world) - from).toBe(13)
     expect(performance.now() - began).toBeGreaterThan((11 / 5) * 1000)
-  })
-
-  test('asks nothing while it is paused, and ends with a report on stop; the same fetch begins anew', async () => {
-    const client = await connectTemporal()
-    const ids = idsOf(world, 'creditnotes')
-    const input = { documents: 'creditnotes' as const, ids, requestsPerSecond: 40 }
-    const from = asked(world)
-    const run = await startFetch({ client, world, input })
-    await until(() => asked(world) - from > 30)
-    await run.signal('pause')
-    const phase = async () => (await run.query<ExportProgress>('status')).phase
-    await until(async () => (await phase()) === 'paused')
-    await until(async () => ((await run.describe()).raw.pendingActivities ?? []).length === 0)
-    const paused = asked(world)
-    await run.signal('unpause')
-    await until(() => asked(world) > paused + 10)
-    await run.signal('stop')
-    const report = await run.result()
-    expect(report).toMatchObject({ verdict: 'stopped' })
-    const next = await (
-      await startFetch({ client, world, input: { ...input, requestsPerSecond: 400 } })
-    ).result()
-    expect(next).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records: ids.length }] }] })
   })
 })

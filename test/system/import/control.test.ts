@@ -58,53 +58,6 @@ describe('an import that people steer', () => {
   const slowly = { faults: [{ kind: 'latency', ms: 60 }] } as const
 
   test(
-    'sends nothing while it is paused, and each row once after it was unpaused',
-    { tags: ['long'] },
-    async () => {
-      const { world, run } = await begin({ rows: retentionsCsv(300), sandbox: slowly, input: { canary: 0 } })
-      await until(() => posts(world) > 20)
-      await run.signal('pause')
-      await until(async () => (await status(run)).phase === 'paused')
-      for (let before = -1; before !== posts(world);) {
-        before = posts(world)
-        await new Promise((resolve) => setTimeout(resolve, 700))
-      }
-      expect(posts(world)).toBeLessThan(290)
-      world.sandbox.control.setFaults({ faults: [] })
-      await run.signal('unpause')
-      expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 300 } })
-      expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
-    },
-  )
-
-  test.each(['stop', 'Request Cancellation'])(
-    'ends with a report on %s, and the same start resumes from there',
-    { tags: ['long'] },
-    async (how) => {
-      const { world, run, start } = await begin({
-        rows: retentionsCsv(300),
-        sandbox: slowly,
-        input: { canary: 0 },
-      })
-      await until(() => posts(world) > 20)
-      await (how === 'stop' ? run.signal('stop') : run.cancel())
-      const stopped = await run.result()
-      expect(stopped).toMatchObject({
-        verdict: 'unproven',
-        ended: { how: 'stopped' },
-        counts: { unknown: 0 },
-      })
-      expect(stopped.counts.done).toBeGreaterThan(15)
-      expect(stopped.counts.staged + stopped.counts.done).toBe(300)
-      expect(await sheetOf(stopped, 'results')).toHaveLength(300)
-      world.sandbox.control.setFaults({ faults: [] })
-      const again = await (await start({}, run.workflowId)).result()
-      expect(again).toMatchObject({ run: stopped.run, verdict: 'proven', counts: { done: 300 } })
-      expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
-    },
-  )
-
-  test(
     'that was terminated resumes under its own name, and is refused to another',
     { tags: ['long'] },
     async () => {

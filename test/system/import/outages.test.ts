@@ -1,17 +1,8 @@
 import type { Client } from '@temporalio/client'
-import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ImportInput } from '../../../core/imports/input.ts'
-import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import type { ImportProgress } from '../../../workflows/import-view.ts'
-import {
-  connectTemporal,
-  createWorld,
-  startCommand,
-  startTestWorker,
-  until,
-  type World,
-} from '../export/world.ts'
+import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import {
   addonsCsv,
   once,
@@ -42,53 +33,6 @@ async function startSlowly(options: {
   const settled = { verifyAfter: 0.3, maxFailureShare: 1, canary: 0 }
   return startImport({ client, world, input: { kind: 'retentions', file, ...settled, ...input } })
 }
-
-test(
-  'a worker that is frozen, given up on and woken again sends nothing twice',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({ counts, faults: [slowly] })
-    // So short that a request in flight has run out of time when the worker wakes up, although its reply is there.
-    const worker = startCommand(world, ['worker'], { env: { BILLING_TIMEOUT_SECONDS: '2' } })
-    await worker.says('listening')
-    const pid = worker.child.pid ?? 0
-    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
-    const client = await connectTemporal()
-    const run = await startSlowly({ world, client, rows: 200 })
-    await sent(world, 30)
-    process.kill(pid, 'SIGSTOP')
-    // Temporal gives up on an attempt that was silent for 5 s; a lost request is settled after 0.3 and 0.9 s.
-    await pause(7_000)
-    process.kill(pid, 'SIGCONT')
-    const result = await run.result()
-    expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
-    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 200 } })
-    expect(result.outcomes['found']).toBeGreaterThan(0)
-  },
-)
-
-test(
-  'a Temporal server that is killed and comes back loses and doubles nothing',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({ counts, faults: [slowly] })
-    const binary = () => Promise.resolve(world.env.TEMPORAL_CLI_PATH)
-    const first = await startDevServer({ dataDir: world.dataDir, binary, ui: false })
-    const grpc = Number(first.address.split(':')[1])
-    const worker = startCommand(world, ['worker'], { env: { TEMPORAL_ADDRESS: first.address } })
-    await worker.says('listening')
-    const client = await connectTemporal(first)
-    const run = await startSlowly({ world, client, rows: 200 })
-    await sent(world, 30)
-    process.kill(first.pid, 'SIGKILL')
-    await first.stop()
-    const choosePorts = () => Promise.resolve({ grpc, ui: grpc + 1 })
-    const second = await startDevServer({ dataDir: world.dataDir, binary, ui: false, choosePorts })
-    onTestFinished(() => second.stop())
-    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 200 } })
-    expect(timesOf(world, 'retentions', 200)).toEqual(once(200))
-  },
-)
 
 describe('the Reset button', () => {
   test(

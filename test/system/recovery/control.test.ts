@@ -96,52 +96,6 @@ describe('a recovery that people steer', () => {
   // A signal is heard within four seconds.
   const slowly = { faults: [{ kind: 'latency', ms: 150 }] } as const satisfies SandboxOptions
 
-  test(
-    'resumes nothing while it is paused, and each once after it was unpaused',
-    { tags: ['long'] },
-    async () => {
-      const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
-      const run = await start({ ...quick, concurrency: 1 })
-      await until(() => resumesAsked(world).length > 8)
-      await run.signal('pause')
-      await until(async () => (await statusOf(run)).phase === 'paused')
-      for (let before = -1; before !== resumesAsked(world).length;) {
-        before = resumesAsked(world).length
-        await new Promise((resolve) => setTimeout(resolve, 700))
-      }
-      expect(resumesAsked(world).length).toBeLessThan(45)
-      world.sandbox.control.setFaults({ faults: [] })
-      await run.signal('unpause')
-      expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 50 } })
-      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
-    },
-  )
-
-  test.each(['stop', 'Request Cancellation'])(
-    'on %s resumes nothing more, sees the results of the last ones, and leaves the rest to the next run',
-    { tags: ['long'] },
-    async (how) => {
-      const { world, ids, start } = await begin({ broken: 50, sandbox: slowly })
-      const run = await start({ ...quick, concurrency: 1, verifyAfter: '1s', canary: 0 })
-      await until(() => resumesAsked(world).length > 8)
-      await (how === 'stop' ? run.signal('stop') : run.cancel())
-      const stopped = await run.result()
-      expect(stopped).toMatchObject({
-        verdict: 'unproven',
-        ended: { how: 'stopped' },
-        counts: { unknown: 0 },
-      })
-      expect(stopped.counts.done).toBeGreaterThan(6)
-      expect(stopped.counts.done).toBe(active(world, ids))
-      expect(stopped.counts.done + stopped.counts.notTried).toBe(50)
-      expect(stopped.continueWith).toMatchObject({ concurrency: 1 })
-      world.sandbox.control.setFaults({ faults: [] })
-      const again = await (await start()).result()
-      expect(again).toMatchObject({ verdict: 'proven', counts: { done: 50 - stopped.counts.done } })
-      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
-    },
-  )
-
   test('ends on stop while it reads the list, with a report that says that nothing was resumed', async () => {
     const subscriptions = 900
     const { world, start } = await begin({

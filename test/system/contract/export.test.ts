@@ -1,0 +1,21 @@
+import { expect } from 'vitest'
+import { asked, createWorld, startRun } from '../export/world.ts'
+import { describeJob, slowFrom } from './job.ts'
+
+const records = 8000
+
+describeJob('an export', {
+  workflow: 'exportData',
+  stopped: { verdict: 'stopped', exports: [{ resource: 'customers', stopped: true }] },
+  buttons: ['pause', 'stop', 'unpause'],
+  async open() {
+    const world = await createWorld({ counts: { customers: records }, faults: [slowFrom()] })
+    return {
+      world,
+      start: (client) => startRun({ client, world, input: { resources: ['customers'] } }),
+      work: () => asked(world),
+      expectDone: (report) =>
+        expect(report).toMatchObject({ verdict: 'proven', exports: [{ published: [{ records }] }] }),
+    }
+  },
+})

@@ -1,0 +1,194 @@
+import type { Client } from '@temporalio/client'
+import { symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunningWorker } from '../../../worker/start-worker.ts'
+import { asked, connectTemporal, openTestWorker, openWorld, type World } from '../export/world.ts'
+import { once, putFile, retentionsCsv, timesOf } from '../import/world.ts'
+
+const counts = { customers: 5, subscriptions: 3, plans: 2, retentions: 2, orders: 0, creditnotes: 3 }
+let world: World
+let worker: RunningWorker
+
+beforeAll(async () => {
+  world = await openWorld({ counts, needsAttention: 0 })
+  await putFile(world, retentionsCsv(3))
+  await putFile(world, 'id;id\n501;501\n', 'twice.csv')
+  await putFile(world, 'id\n501\n12,5\n12.5\n', 'decimal.csv')
+  await symlink('/etc/hostname', join(world.dataDir, 'inbox/link.csv'))
+  worker = await openTestWorker(world)
+})
+
+afterAll(async () => {
+  await worker.stop()
+  await world.close()
+})
+
+let runs = 0
+
+function start(client: Client, workflow: string, args: unknown[], name?: string) {
+  runs += 1
+  const workflowId = name ?? `typed by hand ${world.workspace} ${runs}`
+  return client.workflow.start(workflow, { workflowId, taskQueue: world.taskQueue, args })
+}
+
+const otherIdentity = { identity: { workspace: 'acc_other', baseUrl: 'http://x', mode: 'live', store: 's' } }
+const yesterday = new Date(Date.now() - 48 * 3_600_000).toISOString().slice(0, 10)
+
+/** What is wrong, the arguments, and what the sentence names. */
+type Case = readonly [about: string, args: unknown[], ...names: string[]]
+
+const exportFields = 'Its fields are resources, to,'
+const exports: Case[] = [
+  ['an array', [[]], 'expected object, received array', exportFields],
+  ['a text', ['customers'], 'expected object, received string', exportFields],
+  ['a number', [7], 'expected object, received number', exportFields],
+  ['an unknown field', [{ resorces: ['plans'] }], 'resorces', exportFields],
+  ['an unknown resource', [{ resources: ['customer'] }], 'resources.0', '"subscriptions"'],
+  ['a text for a list', [{ resources: 'customers' }], 'resources: ', 'expected array'],
+  ['no resource at all', [{ resources: [] }], 'resources: ', exportFields],
+  ['an unknown destination', [{ to: ['csvs'] }], 'to.0', '"csv"'],
+  ['a text for a number', [{ maxPages: '4' }], 'maxPages: ', 'expected number'],
+  ['a rate of nothing', [{ requestsPerSecond: 0 }], 'requestsPerSecond: ', exportFields],
+  ['a filter that is not a text', [{ filters: { status: 1 } }], 'filters.status: ', exportFields],
+  ['an unknown filter', [{ resources: ['plans'], filters: { colour: 'red' } }], 'colour', 'Its filters are'],
+  ['an unknown column', [{ exclude: ['customers.emial'] }], 'customers.emial', 'customers.email'],
+  ['a hash without a key', [{ hash: ['customers.email'] }], 'CONNECTOR_HASH_KEY', 'secret key'],
+  ['a folder outside', [{ out: '../elsewhere' }], '../elsewhere', 'CONNECTOR_OUT_DIRS'],
+  ['another workspace', [otherIdentity], 'acc_other', 'start a new run'],
+]
+
+const credit = { documents: 'creditnotes' }
+const fetchFields = 'Its fields are documents, ids, file, column,'
+const fetches: Case[] = [
+  ['nothing', [], fetchFields],
+  ['an array', [[]], fetchFields],
+  ['a text', ['501'], fetchFields],
+  ['unknown documents', [{ documents: 'invoices', ids: ['1'] }], '"creditnotes"'],
+  ['an unknown field', [{ ...credit, id: '501' }], fetchFields],
+  ['neither ids nor a file', [credit], 'either ids or a file'],
+  ['ids and a file', [{ ...credit, ids: ['1'], file: 'a.csv' }], 'either ids or a file'],
+  ['no id at all', [{ ...credit, ids: [] }], 'ids: empty'],
+  ['an empty id', [{ ...credit, ids: ['501', ' '] }], 'not valid; ids consist'],
+  ['a way out of the path', [{ ...credit, ids: ['..'] }], '"..": not valid'],
+  ['half an id', [{ ...credit, ids: [501.5] }], fetchFields],
+  ['a column without a file', [{ ...credit, ids: ['1'], column: 'id' }], 'only a file has columns'],
+  ['a file outside the data folder', [{ ...credit, file: '../ids.csv' }], 'outside the data folder'],
+  ['a file that is not there', [{ ...credit, file: 'ids.csv' }], 'There is no file ids.csv'],
+  ['a file with two such columns', [{ ...credit, file: 'inbox/twice.csv' }], 'two columns id'],
+  ['a cell that is not an id', [{ ...credit, file: 'inbox/decimal.csv' }], 'row 3; row 4'],
+  ['a rate of nothing', [{ ...credit, ids: ['501'], requestsPerSecond: 0 }], 'requestsPerSecond: '],
+]
+
+const good = { kind: 'retentions', file: 'inbox/rows.csv' }
+const imports: Case[] = [
+  ['nothing', [], 'kind', 'Its fields are kind, file'],
+  ['null', [null], 'kind', 'Its fields are'],
+  ['a text', ['retentions'], 'expected object', 'Its fields are'],
+  ['an unknown kind', [{ ...good, kind: 'retention' }], 'kind', '"retentions"'],
+  ['an unknown field', [{ ...good, canaries: 3 }], 'canaries', 'Its fields are'],
+  ['a text for a number', [{ ...good, canary: '3' }], 'canary', 'expected number'],
+  ['a file that is not there', [{ ...good, file: 'inbox/none.csv' }], 'inbox/none.csv', 'data folder'],
+  ['a file outside', [{ ...good, file: '../../etc/passwd' }], 'outside the data folder', 'connector import'],
+  ['an absolute path outside', [{ ...good, file: '/etc/passwd' }], 'outside the data folder'],
+  ['a link that leads outside', [{ ...good, file: 'inbox/link.csv' }], 'outside the data folder'],
+  [
+    'an unknown locale',
+    [{ ...good, locale: 'xx-nowhere-1' }],
+    'The value of --locale is not a known locale',
+    'es-CL',
+  ],
+  ['another workspace', [{ ...good, ...otherIdentity }], 'acc_other', 'start a new run'],
+]
+
+const recoveries: Case[] = [
+  ['a list', [['gateway_issue']], 'got a list', 'Its fields are reasons, maxPages'],
+  ['a text', ['gateway_issue'], 'got a string', 'one object, such as {"reasons": ["gateway_issue"]}'],
+  ['unknown fields', [{ reason: 'x', pages: 3 }], '"reason", "pages"', 'Its fields are reasons'],
+  ['what one execution hands to the next', [{ onward: {} }], '"onward"', 'Its fields are'],
+  ['maxPages 0', [{ maxPages: 0 }], 'maxPages: ', '>=1'],
+  ['maxChanges 0', [{ maxChanges: 0 }], 'maxChanges: ', '>=1'],
+  ['a date in the past', [{ nextBilling: yesterday }], `${yesterday} is in the past`, 'leave it out'],
+  ['a date that does not exist', [{ nextBilling: '2027-02-30' }], 'nextBilling: ', 'does not exist'],
+  ['a date in another form', [{ nextBilling: '30/12/2027' }], '"30/12/2027" is not a date', '2026-12-01'],
+  ['misspelt reasons', [{ reasons: ['gatway_issue', 'x'] }], 'did you mean gateway_issue?'],
+  ['no reasons', [{ reasons: [] }], 'reasons: ', '>=1'],
+  ['what is not a duration', [{ olderThan: '2 weeks' }], '"2 weeks" is not a duration', '"2h"'],
+  ['a duration without end', [{ approvalWait: '100000000d' }], '"100000000d" is longer than 366 days'],
+  ['a text for a number', [{ maxPages: '5' }], 'maxPages: ', 'expected number'],
+  ['another workspace', [otherIdentity], 'acc_other', 'start a new run'],
+]
+
+const publishing = 'Publishing again takes'
+const others: Case[] = [
+  ['nothing', [], publishing],
+  ['null', [null], publishing],
+  ['a number for a run', [{ run: 7 }], publishing],
+  ['an unknown destination', [{ run: 'export-nothing', to: ['csvs'] }], publishing],
+]
+
+const notices: Case[] = [
+  ['nothing', [], 'deliverNotification is started by a run'],
+  ['half a notice', [{ kind: 'failed' }], 'deliverNotification is started by a run'],
+]
+
+const table = {
+  exportData: exports,
+  fetchDocuments: fetches,
+  importFile: imports,
+  recoverSubscriptions: recoveries,
+  publishRun: others,
+  deliverNotification: notices,
+}
+
+const refusals =
+  /^(InvalidInput|InvalidFile|FilterError|UnknownFieldError|FolderOutsideError|PrivacyRefusedError|WrongWorker)$/
+
+describe.each(Object.entries(table))('bad input of %s, as the Temporal UI can send it', (workflow, cases) => {
+  const named = cases.map(([about, args, ...names]) => ({ about, args, names }))
+  test.each(named)('ends the run at once with one sentence: $about', async ({ args, names }) => {
+    const before = asked(world)
+    const run = await start(await connectTemporal(), workflow, args)
+    const failure = await run.result().then(
+      () => expect.fail('the run did not fail'),
+      (error: Error) => error.cause as Error & { type: string },
+    )
+    for (const name of names) expect(failure.message).toContain(name)
+    expect(failure.message).toMatch(/^[^\n]+[.?]$/)
+    expect(failure.type).toMatch(refusals)
+    // An import first asks whether its token is accepted.
+    expect(asked(world) - before).toBeLessThanOrEqual(workflow === 'importFile' ? 1 : 0)
+    // One workflow task, one activity, its failure: nothing was tried again.
+    expect((await run.fetchHistory()).events?.length).toBeLessThan(12)
+  })
+})
+
+test.each([[[]], [[{}]], [[null]]])('an export of %j exports all four lists', async (args) => {
+  const run = await start(await connectTemporal(), 'exportData', args)
+  expect(await run.result()).toMatchObject({ summary: '4 of 4 proven complete, 12 records' })
+})
+
+test.each([[[]], [[{}]], [[null]]])('a recovery of %j ends at once where all is well', async (args) => {
+  const run = await start(await connectTemporal(), 'recoverSubscriptions', args)
+  expect(await run.result()).toMatchObject({ summary: 'nothing to resume; proven', verdict: 'proven' })
+})
+
+test('a fetch takes ids as numbers, too', async () => {
+  const run = await start(await connectTemporal(), 'fetchDocuments', [{ ...credit, ids: [501, '502'] }])
+  expect(await run.result()).toMatchObject({ summary: '1 of 1 proven complete, 2 records' })
+})
+
+test('an import takes a file of the data folder, under an id that somebody types, twice', async () => {
+  const client = await connectTemporal()
+  const run = await start(client, 'importFile', [good])
+  const { workflowId } = run
+  expect(await run.result()).toMatchObject({ run: workflowId, verdict: 'proven', counts: { done: 3 } })
+  expect(timesOf(world, 'retentions', 3)).toEqual(once(3))
+  // The same id and the same rows: the same run, which has nothing left to do. Other rows: a run of its own.
+  const again = await start(client, 'importFile', [good], workflowId)
+  expect(await again.result()).toMatchObject({ run: workflowId, counts: { done: 3 } })
+  const file = await putFile(world, retentionsCsv(2, { from: 4 }), 'other.csv')
+  const other = await start(client, 'importFile', [{ ...good, file }], workflowId)
+  expect(await other.result()).toMatchObject({ run: `${workflowId}.2`, counts: { done: 2 } })
+  expect(timesOf(world, 'retentions', 5)).toEqual(once(5))
+})
