@@ -1,6 +1,6 @@
 import type { CallObserver } from '../core/billing/calls.ts'
 import { createBilling, type Billing } from '../core/billing/client.ts'
-import { FleetRate, type ShareStore } from '../core/billing/fleet-rate.ts'
+import { FleetRate, type RateStore } from '../core/billing/fleet-rate.ts'
 import type { Settings } from './settings/settings.ts'
 
 /**
@@ -13,7 +13,7 @@ export function createService(
     onRequest,
     shares,
     mostPauseMs,
-  }: { onRequest?: CallObserver; shares?: ShareStore | undefined; mostPauseMs?: number } = {},
+  }: { onRequest?: CallObserver; shares?: RateStore | undefined; mostPauseMs?: number } = {},
 ): Billing {
   const { requestsPerSecond, ...rest } = billing
   const fleet = shares && new FleetRate(shares)

@@ -1,7 +1,8 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
 import { Authorization, type TokenSource } from './authorization.ts'
 import { createCalls, fullJitter, type CallObserver, type Calls } from './calls.ts'
-import { type Fleet, RateLimiter, type Share, type Spacing } from './rate-limit.ts'
+import type { FleetRate, Share } from './fleet-rate.ts'
+import { RateLimiter, type Spacing } from './rate-limit.ts'
 import {
   expectNothing,
   type FetchedDocument,
@@ -25,7 +26,7 @@ export interface BillingSettings {
   /** Requests in flight at once. Default 4. */
   concurrency?: number
   /** Shares the rate and the concurrency with other workers. */
-  fleet?: Fleet | undefined
+  fleet?: FleetRate | undefined
   /** Deadline of a whole request. Default 30. */
   timeoutSeconds?: number
   /** Default 8 MiB, many times the size of a page of 100 records; measured after decompression. */

@@ -1,136 +1,127 @@
 /**
- * The rate of several workers together. Each has a share: a whole number of requests that it may send in any second, so
- * that the sum holds for any second, however their requests fall. A share is a lease. A worker whose lease has ended, for
- * example because it was frozen, sends nothing until it has a new one.
+ * The rate of several workers together. Each worker may send a whole number of requests in any second: its equal part
+ * among the workers that asked within the last ten seconds. Nobody hands anything over. A worker that joins waits until
+ * the others must have noticed, because a worker that has not asked for two seconds (it was frozen) sends
+ * nothing, and joins anew.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Fleet, Quota, Share } from './rate-limit.ts'
 
-/** Where the workers keep their shares of each rate. */
-export interface ShareStore {
+/** A rate that is read for every request: a changed number applies within a second. */
+export interface Share {
+  requestsPerSecond: number
+  /** The run whose share it is. */
+  run?: string
+}
+
+/** What may be sent now. `most`: requests in any second. */
+export interface Quota {
+  requestsPerSecond: number
+  most: number
+}
+
+/** Where the workers meet. */
+export interface RateStore {
   /** Identifies this worker. */
   readonly worker: string
-  /** The shares of a rate as text, and the time in ms by the store's clock. `pausedMs`: how long nobody may send. */
-  read(rate: string): Promise<{ shares: string; now: number; pausedMs: number }>
-  /** Replaces the shares, unless another worker has done so since; returns whether it did. */
-  replace(rate: string, change: { from: string; to: string }): Promise<boolean>
+  /** Records that this worker uses a rate, and returns everybody who has asked for it. */
+  ask(rate: string, perSecond: number): Promise<{ askers: readonly Asker[]; now: number; pausedMs: number }>
+  /** Nobody may send for this long. */
   pause(rate: string, ms: number): Promise<void>
   /** Whether an error says that the store is away, so that it is asked again. */
   isAway(error: unknown): boolean
 }
 
-/** Longer than a hiccup of the database takes; after a worker was killed, its share is lost for as long. */
-const leaseMs = 2_000
-const renewMs = 500
-/** After an error, or with less than the share that is due. */
-const retryMs = 250
-/** A worker that has not asked for this long has no share. */
-const memberMs = 10_000
-/** Another worker may have sent just before it gave up what is new to this one. */
-const settleMs = 1_000
-const maxTries = 20
-
-/** What a worker holds of a rate. `at`: when it asked, by the store's clock. */
-interface Held {
-  requests: number
+export interface Asker {
+  worker: string
   perSecond: number
-  at: number
+  /** By the store's clock, in ms. */
+  askedAt: number
 }
 
-interface Taken {
-  shares: Record<string, Held>
-  /** Requests in any second; `due` is more while other workers do not know yet that there is one more. */
+const askAgainMs = 500
+const retryMs = 250
+/** Longer than a hiccup of the database takes. */
+const validMs = 2_000
+/** After this time every worker that may send knows of a new one, and what it sent before is a second old. */
+const settleMs = validMs + 1_000
+/** A worker that has not asked for this long has no share. */
+const memberMs = 10_000
+const maxTries = 20
+
+interface Part {
+  /** Requests in any second. */
   requests: number
-  due: number
   /** The rate that belongs to one of these requests. */
   perRequest: number
   workers: number
 }
 
-/** Takes a worker's share: an equal part, but never more than the others leave. */
-export function takeShare(options: {
-  shares: Readonly<Record<string, Held>>
-  worker: string
-  perSecond: number
-  now: number
-}): Taken {
-  const { worker, now } = options
-  const others = Object.entries(options.shares)
-    // A share from the future: the clock was set back.
-    .map(([name, held]) => [name, { ...held, at: Math.min(held.at, now) }] as const)
-    .filter(([name, { at }]) => name !== worker && now - at < memberMs)
-  const names = [worker, ...others.map(([name]) => name)].toSorted()
-  const perSecond = Math.min(options.perSecond, ...others.map(([, held]) => held.perSecond))
+/** A worker's equal part of a rate. The slowest rate that a worker is set to applies to all. */
+export function partOf(worker: string, askers: readonly Asker[], now: number): Part {
+  // A time far in the future: the clock was set back since, and whoever is alive asks again at once.
+  const members = askers.filter(({ askedAt }) => Math.abs(now - askedAt) < memberMs)
+  const names = members.map((member) => member.worker).toSorted()
+  const perSecond = Math.min(...members.map((member) => member.perSecond))
   const total = Math.ceil(perSecond)
-  const whole = Math.floor(total / names.length)
   // With more workers than requests they take turns, ten seconds each.
-  const turn = whole === 0 ? Math.floor(now / memberMs) : 0
+  const turn = total < names.length ? Math.floor(now / memberMs) : 0
   const place = (names.indexOf(worker) + turn) % names.length
-  const due = whole + (place < total % names.length ? 1 : 0)
-  const inUse = others.filter(([, { at }]) => now - at < leaseMs)
-  const left = inUse.reduce((rest, [, held]) => rest - held.requests, total)
-  const requests = Math.max(0, Math.min(due, left))
-  const mine = { requests, perSecond: options.perSecond, at: now }
-  return {
-    shares: { ...Object.fromEntries(others), [worker]: mine },
-    requests,
-    due,
-    perRequest: perSecond / total,
-    workers: names.length,
-  }
+  const requests = Math.floor(total / names.length) + (place < total % names.length ? 1 : 0)
+  return { requests, perRequest: perSecond / total, workers: names.length }
 }
 
-/** This worker's share of one rate. Times are by performance.now(). */
-interface Lease {
+/** What this worker knows of one rate. Times are by performance.now(). */
+interface Known {
   share: Readonly<Share>
   usedAt: number
-  requests: number
-  perRequest: number
-  /** More than `requests`, from a time on. */
-  more: { requests: number; from: number } | undefined
+  /** The parts of the last `settleMs`, and the one before; the smallest of them applies. */
+  parts: (Part & { at: number })[]
   until: number
   /** By the wall clock: the other one stands still while a machine is suspended. */
   wallUntil: number
 }
 
+/** `changed`: there is another quota, or a pause. `failed`: an error that asking again would not end. */
+interface Listener {
+  changed(pausedMs: number): void
+  failed(error: unknown): void
+}
+
 const nothing: Quota = { requestsPerSecond: 0, most: 0 }
 
-export class FleetRate implements Fleet {
+export class FleetRate {
   /** How many workers share the rate of all. */
   workers = 1
-  readonly #store: ShareStore
-  readonly #leases = new Map<string, Lease>()
-  #listener: Parameters<Fleet['listen']>[0] | undefined
+  readonly #store: RateStore
+  readonly #known = new Map<string, Known>()
+  #listener: Listener | undefined
 
-  constructor(store: ShareStore) {
+  constructor(store: RateStore) {
     this.#store = store
   }
 
-  listen(listener: Parameters<Fleet['listen']>[0]): void {
+  listen(listener: Listener): void {
     this.#listener = listener
   }
 
-  /** What this worker may send now of the rate `all` or of a run's. The share is renewed as long as someone asks. */
-  quotaOf(rate: string, share: Readonly<Share>): Quota {
-    const { requestsPerSecond } = share
+  /** What this worker may send now, of the rate of all or of a run's. It asks as long as someone uses it. */
+  quotaOf(share: Readonly<Share>): Quota {
+    const { requestsPerSecond, run } = share
     if (requestsPerSecond === Number.POSITIVE_INFINITY) return { requestsPerSecond, most: requestsPerSecond }
+    const rate = run === undefined ? 'all' : `run ${run}`
     const now = performance.now()
-    const lease = this.#leases.get(rate)
-    if (lease === undefined) {
-      const none = { requests: 0, perRequest: 0, more: undefined, until: 0, wallUntil: 0 }
-      const created = { share, usedAt: now, ...none }
-      this.#leases.set(rate, created)
-      void this.#renew(rate, created)
+    const known = this.#known.get(rate)
+    if (known === undefined) {
+      const created = { share, usedAt: now, parts: [], until: 0, wallUntil: 0 }
+      this.#known.set(rate, created)
+      void this.#keepAsking(rate, created)
       return nothing
     }
-    lease.share = share
-    lease.usedAt = now
-    if (now >= lease.until || Date.now() >= lease.wallUntil) return nothing
-    if (lease.more !== undefined && now >= lease.more.from) {
-      lease.requests = lease.more.requests
-      lease.more = undefined
-    }
-    return { requestsPerSecond: lease.requests * lease.perRequest, most: lease.requests }
+    Object.assign(known, { share, usedAt: now })
+    if (now >= known.until || Date.now() >= known.wallUntil) return nothing
+    known.parts = known.parts.filter((_, index, parts) => (parts[index + 1]?.at ?? now) > now - settleMs)
+    const most = Math.min(...known.parts.map(({ requests }) => requests))
+    return { requestsPerSecond: most * (known.parts.at(-1)?.perRequest ?? 0), most }
   }
 
   async pause(ms: number): Promise<void> {
@@ -143,57 +134,33 @@ export class FleetRate implements Fleet {
     }
   }
 
-  async #renew(rate: string, lease: Lease): Promise<void> {
-    while (performance.now() - lease.usedAt < memberMs)
-      await wait(await this.#ask(rate, lease), undefined, { ref: false })
-    this.#leases.delete(rate)
+  async #keepAsking(rate: string, known: Known): Promise<void> {
+    const ms = await this.#ask(rate, known)
+    if (performance.now() - known.usedAt >= memberMs) this.#known.delete(rate)
+    else setTimeout(() => void this.#keepAsking(rate, known), ms).unref()
   }
 
   /** Returns in how many ms to ask again. */
-  async #ask(rate: string, lease: Lease): Promise<number> {
+  async #ask(rate: string, known: Known): Promise<number> {
     try {
-      const asked = { monotonic: performance.now(), wall: Date.now() }
-      const { taken, pausedMs } = await this.#take(rate, lease)
-      this.#apply(lease, taken, asked)
-      if (rate === 'all') this.workers = taken.workers
+      const asked = { until: performance.now() + validMs, wallUntil: Date.now() + validMs }
+      const { askers, now, pausedMs } = await this.#store.ask(rate, known.share.requestsPerSecond)
+      const part = partOf(this.#store.worker, askers, now)
+      const at = performance.now()
+      // Whose part ran out joins anew: the others may have seen it leave.
+      if (at >= known.until || Date.now() >= known.wallUntil)
+        known.parts = [{ at, requests: 0, perRequest: 0, workers: 0 }]
+      const before = known.parts.at(-1)
+      // Alone twice in a row: who joined meanwhile has seen this worker, and waits.
+      if (part.workers === 1 && before?.workers === 1) known.parts = []
+      known.parts.push({ ...part, at })
+      Object.assign(known, asked)
+      if (rate === 'all') this.workers = part.workers
       this.#listener?.changed(pausedMs)
-      return taken.requests < taken.due ? retryMs : renewMs
+      return before?.workers === part.workers ? askAgainMs : retryMs
     } catch (error) {
       if (!this.#store.isAway(error)) this.#listener?.failed(error)
       return retryMs
     }
-  }
-
-  async #take(rate: string, lease: Lease): Promise<{ taken: Taken; pausedMs: number }> {
-    for (;;) {
-      const { requestsPerSecond: perSecond } = lease.share
-      const { shares: from, now, pausedMs } = await this.#store.read(rate)
-      const shares = JSON.parse(from) as Record<string, Held>
-      const taken = takeShare({ shares, worker: this.#store.worker, perSecond, now })
-      // Before others may know of it: this process may be frozen until they use it.
-      this.#giveUp(lease, taken.requests)
-      if (await this.#store.replace(rate, { from, to: JSON.stringify(taken.shares) }))
-        return { taken, pausedMs }
-    }
-  }
-
-  #giveUp(lease: Lease, most: number): void {
-    lease.requests = Math.min(lease.requests, most)
-    if (lease.more !== undefined && lease.more.requests > most) lease.more = undefined
-  }
-
-  #apply(lease: Lease, taken: Taken, asked: { monotonic: number; wall: number }): void {
-    const now = performance.now()
-    const isOver = now >= lease.until || Date.now() >= lease.wallUntil
-    const { more } = lease
-    const known = isOver ? 0 : more !== undefined && now >= more.from ? more.requests : lease.requests
-    const isMore = taken.requests > known && taken.workers > 1
-    lease.requests = isMore ? known : taken.requests
-    if (!isMore) lease.more = undefined
-    else if (more?.requests !== taken.requests)
-      lease.more = { requests: taken.requests, from: now + settleMs }
-    lease.perRequest = taken.perRequest
-    lease.until = asked.monotonic + leaseMs
-    lease.wallUntil = asked.wall + leaseMs
   }
 }

@@ -7,14 +7,8 @@
  */
 
 import { setTimeout as wait } from 'node:timers/promises'
+import type { FleetRate, Quota, Share } from './fleet-rate.ts'
 import type { Pause } from './trouble-watch.ts'
-
-/** A rate that is read for every request: a changed number applies within a second. */
-export interface Share {
-  requestsPerSecond: number
-  /** The run whose share it is. */
-  run?: string
-}
 
 export interface Admission {
   /** Milliseconds in the queue. */
@@ -39,22 +33,6 @@ interface AdmitOptions {
   write: boolean
   spacings: readonly Spacing[]
   signal?: AbortSignal | undefined
-}
-
-/** What may be sent now. `most`: requests in any second. */
-export interface Quota {
-  requestsPerSecond: number
-  most: number
-}
-
-/** The rate of several workers, of which this process has a share. */
-export interface Fleet {
-  readonly workers: number
-  quotaOf(rate: string, share: Readonly<Share>): Quota
-  /** Nobody may send for this long. */
-  pause(ms: number): Promise<void>
-  /** `changed`: there is another quota, or a pause. `failed`: an error that asking again would not end. */
-  listen(listener: { changed(pausedMs: number): void; failed(error: unknown): void }): void
 }
 
 const wholeOf = ({ requestsPerSecond }: Share): Quota => ({
@@ -97,8 +75,8 @@ export class Spacing {
   readonly #admitted: number[] = []
   readonly #left: number[] = []
 
-  constructor(share: Readonly<Share>, quota = () => wholeOf(share)) {
-    this.#quota = quota
+  constructor(share: Readonly<Share>, fleet?: FleetRate) {
+    this.#quota = () => (fleet === undefined ? wholeOf(share) : fleet.quotaOf(share))
   }
 
   dueAt(factor = 1): number {
@@ -146,7 +124,7 @@ function note(times: number[], now: number): void {
 export class RateLimiter {
   readonly #own: Spacing
   readonly #concurrency: number
-  readonly #fleet: Fleet | undefined
+  readonly #fleet: FleetRate | undefined
   readonly #writes: Waiting[] = []
   readonly #reads: Waiting[] = []
   #inFlight = 0
@@ -155,9 +133,9 @@ export class RateLimiter {
   #slowed = { at: Number.NEGATIVE_INFINITY, to: 1 }
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: { share: Readonly<Share>; concurrency: number; fleet?: Fleet | undefined }) {
+  constructor(options: { share: Readonly<Share>; concurrency: number; fleet?: FleetRate | undefined }) {
     const { share, concurrency, fleet } = options
-    this.#own = new Spacing(share, fleet && (() => fleet.quotaOf('all', share)))
+    this.#own = new Spacing(share, fleet)
     this.#concurrency = concurrency
     this.#fleet = fleet
     fleet?.listen({
@@ -173,12 +151,7 @@ export class RateLimiter {
 
   /** The spacing of a run's own rate, which it has over all workers. */
   spacingOf(share: Readonly<Share>): Spacing {
-    const { run } = share
-    const fleet = this.#fleet
-    return new Spacing(
-      share,
-      fleet && run !== undefined ? () => fleet.quotaOf(`run ${run}`, share) : undefined,
-    )
+    return new Spacing(share, this.#fleet)
   }
 
   /** Waits for admission. Rejects with the signal's reason if that is aborted first. */

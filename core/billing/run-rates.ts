@@ -1,5 +1,5 @@
 import type { Billing } from './client.ts'
-import type { Share } from './rate-limit.ts'
+import type { Share } from './fleet-rate.ts'
 
 interface RunRate {
   run: string

@@ -4,57 +4,38 @@ import type { StateTables } from './schema.ts'
 
 const now = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
-/** A run's rate that nobody has used for this long, in ms, is removed. */
+/** A worker's use of a rate that is this old, in ms, is removed. */
 const unusedMs = 86_400_000
 
-/**
- * What the workers of one PostgreSQL share of each rate: one row, replaced only by who knows it, so that no worker that is
- * frozen holds up the others.
- */
+/** Who uses which rate, of the workers of one PostgreSQL. Each writes only its own row, so none can hold up another. */
 export function createRateShares({ db, worker }: { db: Kysely<StateTables>; worker: string }) {
-  const read = (rate: string) =>
-    db
-      .selectFrom('rates')
-      .select(['shares', 'pausedUntil', now.as('now')])
-      .where('name', '=', rate)
-      .executeTakeFirst()
-  const create = async (rate: string) => {
-    await db
-      .deleteFrom('rates')
-      .where('name', '<>', 'all')
-      .where('usedAt', '<', sql<number>`${now} - ${unusedMs}`)
-      .execute()
-    await db
-      .insertInto('rates')
-      .values({ name: rate, shares: '{}', pausedUntil: 0, usedAt: now })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
-  }
   return {
     worker,
-    async read(rate: string) {
-      let row = await read(rate)
-      if (row === undefined) {
-        await create(rate)
-        row = await read(rate)
-      }
-      if (row === undefined) throw new TypeError(`The rate ${rate} was removed as it was created.`)
-      return { shares: row.shares, now: row.now, pausedMs: Math.max(0, row.pausedUntil - row.now) }
+    async ask(name: string, perSecond: number) {
+      const mine = { perSecond, askedAt: now }
+      await db
+        .insertInto('rates')
+        .values({ name, worker, pausedUntil: 0, ...mine })
+        .onConflict((conflict) => conflict.columns(['name', 'worker']).doUpdateSet(mine))
+        .execute()
+      await db
+        .deleteFrom('rates')
+        .where('askedAt', '<', sql<number>`${now} - ${unusedMs}`)
+        .execute()
+      const askers = await db
+        .selectFrom('rates')
+        .select(['worker', 'perSecond', 'askedAt', 'pausedUntil', now.as('now')])
+        .where('name', '=', name)
+        .execute()
+      const at = Math.max(...askers.map((asker) => asker.now))
+      return { askers, now: at, pausedMs: Math.max(0, ...askers.map(({ pausedUntil }) => pausedUntil - at)) }
     },
-    async replace(rate: string, { from, to }: { from: string; to: string }): Promise<boolean> {
-      const { numUpdatedRows } = await db
-        .updateTable('rates')
-        .set({ shares: to, usedAt: now })
-        .where('name', '=', rate)
-        .where('shares', '=', from)
-        .executeTakeFirst()
-      return numUpdatedRows === 1n
-    },
-    async pause(rate: string, ms: number): Promise<void> {
+    async pause(name: string, ms: number): Promise<void> {
       await db
         .updateTable('rates')
         .set({ pausedUntil: sql<number>`greatest(paused_until, ${now} + ${Math.ceil(ms)})` })
-        .where('name', '=', rate)
+        .where('name', '=', name)
+        .where('worker', '=', worker)
         .execute()
     },
     isAway: isStateAway,

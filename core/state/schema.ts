@@ -74,10 +74,10 @@ export interface NoteTable {
 export interface RateTable {
   /** `all`, or that of a run. */
   name: string
-  /** JSON: what each worker has of it. */
-  shares: string
+  worker: string
+  perSecond: number
+  askedAt: number
   pausedUntil: number
-  usedAt: number
 }
 
 export interface LeaseTable {
@@ -207,7 +207,8 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       primary key (subject, name)
     ) ${end}`,
     `create table rates (
-      name ${text} primary key, shares ${text} not null, paused_until ${number} not null, used_at ${number} not null
+      name ${text} not null, worker ${text} not null, per_second double precision not null,
+      asked_at ${number} not null, paused_until ${number} not null, primary key (name, worker)
     ) ${end}`,
     `create table leases (
       name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null,
