@@ -207,7 +207,7 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       primary key (subject, name)
     ) ${end}`,
     `create table rates (
-      name ${text} not null, worker ${text} not null, per_second double precision not null,
+      name ${text} not null, worker ${text} not null, per_second real not null,
       asked_at ${number} not null, paused_until ${number} not null, primary key (name, worker)
     ) ${end}`,
     `create table leases (
