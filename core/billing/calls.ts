@@ -59,10 +59,10 @@ interface CallsSettings {
   gate: RateLimiter
   spacings: readonly Spacing[]
   authorization: Authorization
-  onRequest: CallObserver | undefined
-  readWaitMs: (attempt: number) => number
-  watch: TroubleWatch | undefined
-  mostPauseMs: number
+  onRequest?: CallObserver | undefined
+  readWaitMs?: ((attempt: number) => number) | undefined
+  watch?: TroubleWatch | undefined
+  mostPauseMs?: number | undefined
 }
 
 /** The default number of tries before a read counts as lost. */
@@ -77,6 +77,7 @@ export function fullJitter(attempt: number, random: () => number = Math.random):
 
 export function createCalls(settings: CallsSettings): Calls {
   const { authorization, gate, onRequest, spacings, transport, watch } = settings
+  const { readWaitMs = fullJitter, mostPauseMs = Infinity } = settings
   watch?.follow(() => gate.paused)
 
   async function withToken<T>(call: Omit<Sending, 'token'>, parse: ParseReply<T>): Promise<T> {
@@ -108,8 +109,10 @@ export function createCalls(settings: CallsSettings): Calls {
       watch?.answered()
       return parsed
     } catch (error) {
-      if (error instanceof BillingError) watch?.failed(error)
-      if (error instanceof BillingError) await sending.onFailure?.()
+      if (error instanceof BillingError) {
+        watch?.failed(error)
+        await sending.onFailure?.()
+      }
       throw error
     }
   }
@@ -129,7 +132,7 @@ export function createCalls(settings: CallsSettings): Calls {
       if (error instanceof RateLimited) gate.slowDown({ sentAt })
       if (error instanceof RateLimited || error instanceof ServiceFault) {
         const pauseMs = retryAfterMs(reply) ?? 0
-        if (pauseMs > settings.mostPauseMs) throw new PauseAsked({ method, path, status, pauseMs })
+        if (pauseMs > mostPauseMs) throw new PauseAsked({ method, path, status, pauseMs })
         gate.pause(pauseMs)
       }
       if (error !== undefined) throw error
@@ -152,7 +155,7 @@ export function createCalls(settings: CallsSettings): Calls {
         }
         // Throw the signal's own reason, not the timer's error.
         const { signal } = call
-        await wait(settings.readWaitMs(attempt), undefined, { signal }).catch(() => signal?.throwIfAborted())
+        await wait(readWaitMs(attempt), undefined, { signal }).catch(() => signal?.throwIfAborted())
       }
     },
     write: ({ body, ...call }, parse) =>

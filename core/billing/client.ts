@@ -1,6 +1,6 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
 import { Authorization, type TokenSource } from './authorization.ts'
-import { createCalls, fullJitter, type CallObserver, type Calls } from './calls.ts'
+import { createCalls, type CallObserver, type Calls } from './calls.ts'
 import type { FleetRate, Share } from './fleet-rate.ts'
 import { RateLimiter, type Spacing } from './rate-limit.ts'
 import {
@@ -8,7 +8,6 @@ import {
   type FetchedDocument,
   type ListPage,
   toDocument,
-  toFreshPage,
   toListPage,
   toRecord,
 } from './reply.ts'
@@ -111,7 +110,7 @@ export interface Billing {
 }
 
 export function createBilling(settings: BillingSettings): Billing {
-  const { concurrency = 4, workspaceHeader = 'x-simple-workspace' } = settings
+  const { concurrency = 4, workspaceHeader = 'x-simple-workspace', fleet } = settings
   const transport = createTransport({
     baseUrl: settings.baseUrl,
     headers: {
@@ -123,22 +122,18 @@ export function createBilling(settings: BillingSettings): Billing {
     timeoutSeconds: settings.timeoutSeconds ?? 30,
     maxResponseBytes: settings.maxResponseBytes ?? 8 * 1024 * 1024,
   })
-  const { rate = { requestsPerSecond: 10 }, fleet } = settings
-  const gate = new RateLimiter({ share: rate, concurrency, fleet })
-  const callsWith = (spacings: readonly Spacing[], watch: TroubleWatch | undefined) =>
-    createCalls({
-      transport,
-      gate,
-      spacings,
-      authorization,
-      onRequest: settings.onRequest,
-      readWaitMs: settings.readWaitMs ?? fullJitter,
-      watch,
-      mostPauseMs: settings.mostPauseMs ?? Infinity,
-    })
-  const authorization = new Authorization(settings.token)
+  const { onRequest, readWaitMs, mostPauseMs } = settings
+  const gate = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency, fleet })
+  const shared = {
+    transport,
+    gate,
+    authorization: new Authorization(settings.token),
+    onRequest,
+    readWaitMs,
+    mostPauseMs,
+  }
   const createWith = (spacings: readonly Spacing[], watch?: TroubleWatch): Billing => ({
-    ...operations(callsWith(spacings, watch)),
+    ...operations(createCalls({ ...shared, spacings, watch })),
     limited: (share) => createWith([...spacings, gate.spacingOf(share)], watch),
     watched: (watcher) => createWith(spacings, watcher),
   })
@@ -148,51 +143,35 @@ export function createBilling(settings: BillingSettings): Billing {
 function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'> {
   const get = (operation: string, path: string, options?: ReadOptions) =>
     read({ operation, path, ...options }, toDocument)
-  const send = (operation: string, request: `${'POST' | 'PATCH'} /${string}/`, sent: Sent) => {
-    const method = request.startsWith('POST') ? 'POST' : 'PATCH'
-    const path = request.slice(method.length + 1)
-    return write({ operation, method, path, body: sent.body, ...sent.options }, toRecord)
-  }
+  const post = (operation: string, path: string, body: Body, options?: WriteOptions) =>
+    write({ operation, method: 'POST', path, body, ...options }, toRecord)
+  const patch = (operation: string, path: string, body: Body, options?: WriteOptions) =>
+    write({ operation, method: 'PATCH', path, body, ...options }, toRecord)
   return {
-    list: ({ resource, signal, tries, fresh, beforeSend, onFailure, ...query }) => {
-      const since = performance.now()
-      const operation = `list ${resource.name}`
-      const { path } = resource
+    list: ({ resource, page, pageSize, ordering, filters, fresh, ...options }) => {
+      const since = fresh === true ? performance.now() : undefined
+      const sizes = { page: String(page), page_size: String(pageSize) }
+      const query = { ...filters, ...sizes, ...(ordering !== undefined && { ordering }) }
       return read(
-        { operation, path, query: toQuery(query), signal, tries, beforeSend, onFailure },
-        fresh === true ? (request, reply) => toFreshPage(request, reply, since) : toListPage,
+        { operation: `list ${resource.name}`, path: resource.path, query, ...options },
+        (...reply) => toListPage(...reply, since),
       )
     },
     getCreditNote: async (id, options) => get('get credit note', recordPath('creditnotes', id), options),
     getCancellation: async (id, options) => get('get cancellation', recordPath('cancellations', id), options),
-    createRetention: (body, options) => send('create retention', 'POST /retentions/', { body, options }),
-    createProduct: (body, options) => send('create product', 'POST /products/', { body, options }),
-    createAddon: (body, options) => send('create addon', 'POST /addons/', { body, options }),
-    updateSubscription: async (id, body, options) =>
-      send('update subscription', `PATCH ${recordPath('subscriptions', id)}`, { body, options }),
-    updateContact: async (id, body, options) =>
-      send('update contact', `PATCH ${recordPath('contacts', id)}`, { body, options }),
-    resumeSubscription: async (id, body, options) =>
-      send('resume subscription', `POST ${recordPath('subscriptions', id)}resume/`, { body, options }),
+    createRetention: (...sent) => post('create retention', '/retentions/', ...sent),
+    createProduct: (...sent) => post('create product', '/products/', ...sent),
+    createAddon: (...sent) => post('create addon', '/addons/', ...sent),
+    updateSubscription: async (id, ...sent) =>
+      patch('update subscription', recordPath('subscriptions', id), ...sent),
+    updateContact: async (id, ...sent) => patch('update contact', recordPath('contacts', id), ...sent),
+    resumeSubscription: async (id, ...sent) =>
+      post('resume subscription', `${recordPath('subscriptions', id)}resume/`, ...sent),
     deleteOrder: async (id, options) =>
       write(
         { operation: 'delete order', method: 'DELETE', path: recordPath('orders', id), ...options },
         expectNothing,
       ),
-  }
-}
-
-interface Sent {
-  body: Body
-  options: WriteOptions | undefined
-}
-
-function toQuery(query: Omit<ListQuery, 'resource' | 'signal' | 'tries' | 'fresh'>): Record<string, string> {
-  return {
-    ...query.filters,
-    page: String(query.page),
-    page_size: String(query.pageSize),
-    ...(query.ordering !== undefined && { ordering: query.ordering }),
   }
 }
 

@@ -1,5 +1,6 @@
 import { isServiceError, toMessages } from './error-body.ts'
 import {
+  type BillingError,
   Forbidden,
   LostReply,
   NotFound,
@@ -8,11 +9,8 @@ import {
   ServiceFault,
   Unauthorized,
   UnexpectedReply,
-  type BillingError,
-  type Failure,
 } from './errors.ts'
-import { parseLossless } from './lossless-json.ts'
-import { decodeReply } from './reply-text.ts'
+import { isRecord, parseLossless } from './lossless-json.ts'
 import type { Reply, Request } from './transport.ts'
 
 /** One response of a list, unchanged. */
@@ -31,86 +29,99 @@ export interface ListPage {
   ageMs?: number
 }
 
-type RequestInfo = Pick<Request, 'method' | 'path' | 'token' | 'query'>
-
-/** The error for a reply; undefined for a success. */
-export function toError(request: RequestInfo, reply: Reply): BillingError | undefined {
-  const { status } = reply
-  if (status >= 200 && status < 300) return undefined
-  const { text, fault } = decodeReply(reply)
-  // Without its exact text, nobody knows that the service itself wrote it.
-  const body = fault === undefined ? parseOr(text) : ({ json: false } as const)
-  const failure = {
-    byService: body.json && isServiceError({ status, body: body.value }),
-    method: request.method,
-    path: request.path,
-    status,
-    ageMs: ageMsOf(reply),
-    messages: toMessages(body.json ? body.value : text, request.token),
-  }
-  if (status === 401) return new Unauthorized(failure)
-  if (status === 403) return new Forbidden(failure)
-  if (status === 404) return new NotFound(failure)
-  if (status === 400 || status === 409 || status === 422) return new Refused(failure)
-  if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
-  if (status >= 500 || status === 408) return new ServiceFault(failure)
-  if (status >= 300 && status < 400) return toRedirect(failure, reply)
-  return new UnexpectedReply({ ...failure, problem: 'status', why: 'a status that the API does not define' })
-}
-
-function toRedirect(failure: Failure, reply: Reply): UnexpectedReply {
-  const location = [reply.headers['location']].flat()[0]
-  return new UnexpectedReply({
-    ...failure,
-    problem: 'redirect',
-    why: `it points to ${describeLocation(location)} and is not followed`,
-  })
-}
-
-/** Without path, query and user, which may repeat the token or the request: the message is widely visible. */
-function describeLocation(location: string | undefined): string {
-  if (location === undefined) return 'nowhere'
-  const place = URL.parse(location, `http://${sameHost}`)
-  return place === null || place.host === sameHost ? 'another path' : `${place.protocol}//${place.host}`
-}
-/** The base for relative addresses. */
-const sameHost = 'same.invalid'
-
-/** How long to wait according to Retry-After: in seconds, or as a date by the service's clock. */
-export function retryAfterMs(reply: Pick<Reply, 'headers'>): number | undefined {
-  const text = [reply.headers['retry-after']].flat()[0]?.trim()
-  if (text === undefined || text === '') return undefined
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
-  const until = Date.parse(text)
-  return Number.isNaN(until) ? undefined : Math.max(0, until - (dateOf(reply) ?? Date.now()))
-}
-
-/** The Date header; ms since 1970. */
-function dateOf(reply: Pick<Reply, 'headers'>): number | undefined {
-  const date = Date.parse([reply.headers['date']].flat()[0] ?? '')
-  return Number.isNaN(date) ? undefined : date
-}
-
-/** The Age header: how long ago a cache got this response from the service. */
-function ageMsOf(reply: Pick<Reply, 'headers'>): number | undefined {
-  const text = [reply.headers['age']].flat()[0]?.trim() ?? ''
-  return /^\d+$/.test(text) ? Math.min(Number(text), oldestAge) * 1000 : undefined
-}
-/** The maximum a cache reports; larger values give no valid date. */
-const oldestAge = 2 ** 31
-
 export interface FetchedDocument {
   record: Record<string, unknown>
   /** Milliseconds since a cache got it from the service; undefined without an Age header. */
   ageMs: number | undefined
 }
 
-/** The envelope of a list (interface, section 4.1). */
-export function toListPage(request: RequestInfo, reply: Reply): ListPage {
+type RequestInfo = Pick<Request, 'method' | 'path' | 'token' | 'query'>
+type Headers = Pick<Reply, 'headers'>
+
+/** The statuses that say something about the request. */
+const answers = {
+  400: Refused,
+  401: Unauthorized,
+  403: Forbidden,
+  404: NotFound,
+  409: Refused,
+  422: Refused,
+} as const
+
+/** The error for a reply; undefined for a success. */
+export function toError(request: RequestInfo, reply: Reply): BillingError | undefined {
+  const { method, path, token } = request
+  const { status } = reply
+  if (status >= 200 && status < 300) return undefined
+  const body = toBody(reply)
+  const failure = {
+    // Without its exact text, nobody knows that the service itself wrote it.
+    byService: 'value' in body && isServiceError({ status, body: body.value }),
+    method,
+    path,
+    status,
+    ageMs: ageMsOf(reply),
+    messages: toMessages('value' in body ? body.value : body.text, token),
+  }
+  const Answer = answers[status as keyof typeof answers]
+  if (Answer !== undefined) return new Answer(failure)
+  if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
+  if (status >= 500 || status === 408) return new ServiceFault(failure)
+  if (status >= 300 && status < 400) {
+    const why = `it points to ${describeLocation(headerOf(reply, 'location'))} and is not followed`
+    return new UnexpectedReply({ ...failure, problem: 'redirect', why })
+  }
+  return new UnexpectedReply({ ...failure, problem: 'status', why: 'a status that the API does not define' })
+}
+
+/** Without path, query and user, which may repeat the token or the request: the message is widely visible. */
+function describeLocation(location: string): string {
+  if (location === '') return 'nowhere'
+  const place = URL.parse(location, `http://${sameHost}`)
+  return place === null || place.host === sameHost ? 'another path' : `${place.protocol}//${place.host}`
+}
+/** The base for relative addresses. */
+const sameHost = 'same.invalid'
+
+const headerOf = ({ headers }: Headers, name: string): string => [headers[name]].flat()[0]?.trim() ?? ''
+
+/** How long to wait according to Retry-After: in seconds, or as a date by the service's clock. */
+export function retryAfterMs(reply: Headers): number | undefined {
+  const text = headerOf(reply, 'retry-after')
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
+  const until = Date.parse(text)
+  return Number.isNaN(until) ? undefined : Math.max(0, until - (dateOf(reply) ?? Date.now()))
+}
+
+/** The Date header; ms since 1970. */
+function dateOf(reply: Headers): number | undefined {
+  const date = Date.parse(headerOf(reply, 'date'))
+  return Number.isNaN(date) ? undefined : date
+}
+
+/** The Age header: how long ago a cache got this response from the service. */
+function ageMsOf(reply: Headers): number | undefined {
+  const text = headerOf(reply, 'age')
+  return /^\d+$/.test(text) ? Math.min(Number(text), oldestAge) * 1000 : undefined
+}
+/** The maximum a cache reports; larger values give no valid date. */
+const oldestAge = 2 ** 31
+
+/** The maximum difference between the clocks of the service's servers. */
+export const clocksDifferMs = 5_000
+
+/**
+ * The envelope of a list (interface, section 4.1). With `since`, in ms of the monotonic clock, the page must not have
+ * been generated before: a cache may ignore `no-cache`.
+ */
+export function toListPage(request: RequestInfo, reply: Reply, since = Number.NEGATIVE_INFINITY): ListPage {
   const { results, count, next } = toRecord(request, reply)
-  if (!Array.isArray(results)) throw notTheShape(request, reply, 'it is not a list with `results`')
+  if (!Array.isArray(results))
+    throw unexpected(request, reply, 'notTheShape', 'it is not a list with `results`')
   const ageMs = ageMsOf(reply)
   const date = dateOf(reply)
+  if (ageMs !== undefined && ageMs > performance.now() - since + clocksDifferMs)
+    throw unexpected(request, reply, 'stale', `a cache answered with a reply of ${ageMs / 1_000} s ago`)
   return {
     records: results,
     count: typeof count === 'number' ? count : undefined,
@@ -120,51 +131,69 @@ export function toListPage(request: RequestInfo, reply: Reply): ListPage {
   }
 }
 
-/** The maximum difference between the clocks of the service's servers. */
-export const clocksDifferMs = 5_000
-
-/** A page that was not generated before `since`, in ms of the monotonic clock; a cache may ignore `no-cache`. */
-export function toFreshPage(request: RequestInfo, reply: Reply, since: number): ListPage {
-  const page = toListPage(request, reply)
-  const { ageMs = 0 } = page
-  if (ageMs <= performance.now() - since + clocksDifferMs) return page
-  const { method, path } = request
-  const why = `a cache answered with a reply of ${ageMs / 1_000} s ago`
-  throw new UnexpectedReply({ method, path, status: reply.status, problem: 'stale', why })
-}
-
 /** A record, with its age if a cache answered. */
 export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument => ({
   record: toRecord(request, reply),
   ageMs: ageMsOf(reply),
 })
 
-/** Whether the body ends as an object does: a gateway's page does not, and seldom what was cut off. */
-function mayBeWhole({ bytes }: Reply): boolean {
-  return bytes.findLast((byte) => byte > space) === closeBrace
-}
-const space = 0x20
-const closeBrace = 0x7d
-
 /** The reply as one JSON object. */
 export function toRecord(request: RequestInfo, reply: Reply): Record<string, unknown> {
-  const { text, fault } = decodeReply(reply)
-  if (hasTooManyValues(text)) throw tooLarge(request, reply)
-  if (fault !== undefined && mayBeWhole(reply)) throw notText(request, reply, fault)
-  const body = parseOr(text)
-  if (!body.json) throw notJson(request, reply, text)
-  const { value } = body
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw notTheShape(request, reply, 'it is not a JSON object')
-  return value as Record<string, unknown>
+  const body = toBody(reply)
+  if (!('value' in body)) throw notJson(request, reply, body)
+  if (!isRecord(body.value)) throw unexpected(request, reply, 'notTheShape', 'it is not a JSON object')
+  return body.value
 }
 
 /** Accepts an empty reply or JSON; anything else is a gateway's page. */
 export function expectNothing(request: RequestInfo, reply: Reply): void {
-  const { text, fault } = decodeReply(reply)
-  if (text.trim() === '') return
-  if (fault !== undefined) throw notText(request, reply, fault)
-  if (!parseOr(text).json) throw notJson(request, reply, text)
+  const body = toBody(reply)
+  if ('text' in body && body.text.trim() !== '') throw notJson(request, reply, body)
+}
+
+/** A body as JSON. Otherwise its text, good only to be shown, and what is wrong with it. */
+type Body = { value: unknown } | { text: string; problem: 'notJson' | 'notText' | 'tooLarge'; why: string }
+
+function toBody(reply: Reply): Body {
+  const { text, fault } = decode(reply)
+  if (hasTooManyValues(text)) return { text, problem: 'tooLarge', why: `more than ${maxValues} values` }
+  // What does not end as an object does is a gateway's page, or was cut off.
+  if (fault !== undefined && text.trimEnd().endsWith('}')) return { text, problem: 'notText', why: fault }
+  const none: Body = { text, problem: 'notJson', why: 'a body that is not JSON' }
+  try {
+    return fault === undefined ? { value: parseLossless(text) } : none
+  } catch {
+    return none
+  }
+}
+
+function notJson(request: RequestInfo, reply: Reply, body: Exclude<Body, { value: unknown }>): BillingError {
+  const { text, problem, why } = body
+  if (problem === 'tooLarge') return unexpected(request, reply, problem, why)
+  const page = request.query?.['page']
+  if (problem === 'notText')
+    return unexpected(request, reply, problem, page === undefined ? why : `${why} (page ${page})`)
+  const { method, path, token } = request
+  // JSON that is not complete was cut off.
+  if (/^\s*[[{]/.test(text))
+    return new LostReply({
+      method,
+      path,
+      status: reply.status,
+      why: `${text.length} characters of incomplete JSON`,
+    })
+  const messages = toMessages(text, token)
+  return unexpected(request, reply, problem, messages.length === 0 ? 'an empty body' : why, messages)
+}
+
+function unexpected(
+  { method, path }: RequestInfo,
+  { status }: Reply,
+  problem: UnexpectedReply['problem'],
+  why: string,
+  messages: readonly string[] = [],
+): UnexpectedReply {
+  return new UnexpectedReply({ method, path, status, messages, problem, why })
 }
 
 /**
@@ -177,58 +206,57 @@ const maxValues = 500_000
 function hasTooManyValues(text: string): boolean {
   if (text.length <= maxValues) return false
   let values = 0
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
-    if ((code === comma || code === openBrace || code === openBracket) && ++values > maxValues) return true
-  }
+  for (const separator of ',{[')
+    for (let at = text.indexOf(separator); at >= 0; at = text.indexOf(separator, at + 1))
+      if (++values > maxValues) return true
   return false
 }
-const comma = 0x2c
-const openBrace = 0x7b
-const openBracket = 0x5b
 
-function tooLarge({ method, path }: RequestInfo, { status }: Reply): UnexpectedReply {
-  const why = `more than ${maxValues} values`
-  return new UnexpectedReply({ method, path, status, problem: 'tooLarge', why })
+/** Strip a byte order mark. */
+const strict = new TextDecoder('utf-8', { fatal: true })
+const lenient = new TextDecoder()
+
+const marks = [
+  { bytes: [0xff, 0xfe], charset: 'utf-16le' },
+  { bytes: [0xfe, 0xff], charset: 'utf-16be' },
+]
+
+/**
+ * Decodes a body. JSON is UTF-8 (RFC 8259), whatever the header says: a gateway may have added its default there. Only
+ * what is not UTF-8 is decoded as its byte order mark or its header says, and never with replacement characters. With a
+ * fault, the text is not certain to be what was meant.
+ */
+function decode({ bytes, headers }: Pick<Reply, 'bytes' | 'headers'>): { text: string; fault?: string } {
+  const text = decodeOr(strict, bytes)
+  // UTF-16 and UTF-32 may be valid UTF-8, with a NUL in every other place. JSON has none.
+  if (text !== undefined && !text.includes('\0')) return { text }
+  const named = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headerOf({ headers }, 'content-type'))?.[1]
+  const marked = marks.find((mark) => mark.bytes.every((byte, at) => bytes[at] === byte))?.charset
+  const charset = marked ?? named?.toLowerCase()
+  const shown = lenient.decode(bytes)
+  if (charset === undefined)
+    return { text: shown, fault: 'its text is not UTF-8, and its Content-Type names no charset' }
+  const decoder = decoderOf(charset)
+  if (decoder === undefined) return { text: shown, fault: `its charset ${charset} is unknown` }
+  const decoded = decodeOr(decoder, bytes)
+  // A byte for which a charset has no letter becomes one of these control characters, which no text needs.
+  if (decoded === undefined || /[\u0080-\u009f]/.test(decoded))
+    return { text: shown, fault: `its text is not valid ${charset}` }
+  return { text: decoded }
 }
 
-function parseOr(text: string): { json: true; value: unknown } | { json: false } {
-  // Safe for errors, too: their messages are limited anyway, and an unreadable reply counts as unknown.
-  if (hasTooManyValues(text)) return { json: false }
+function decodeOr(decoder: typeof lenient, bytes: Uint8Array): string | undefined {
   try {
-    return { json: true, value: parseLossless(text) }
+    return decoder.decode(bytes)
   } catch {
-    return { json: false }
+    return undefined
   }
 }
 
-/** Incomplete JSON was cut off; anything else is a gateway's page. */
-function notJson(request: RequestInfo, { status }: Reply, text: string): BillingError {
-  const { method, path, token } = request
-  if (/^\s*[[{]/.test(text))
-    return new LostReply({
-      method,
-      path,
-      status,
-      why: `${text.length} characters of incomplete JSON`,
-    })
-  const messages = toMessages(text, token)
-  const why = messages.length === 0 ? 'an empty body' : 'a body that is not JSON'
-  return new UnexpectedReply({ method, path, status, messages, problem: 'notJson', why })
-}
-
-function notText({ method, path, query }: RequestInfo, { status }: Reply, fault: string): UnexpectedReply {
-  const page = query?.['page']
-  const why = page === undefined ? fault : `${fault} (page ${page})`
-  return new UnexpectedReply({ method, path, status, problem: 'notText', why })
-}
-
-function notTheShape(request: RequestInfo, reply: Reply, why: string): UnexpectedReply {
-  return new UnexpectedReply({
-    method: request.method,
-    path: request.path,
-    status: reply.status,
-    problem: 'notTheShape',
-    why,
-  })
+function decoderOf(charset: string): typeof lenient | undefined {
+  try {
+    return new TextDecoder(charset, { fatal: true })
+  } catch {
+    return undefined
+  }
 }

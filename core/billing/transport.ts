@@ -51,31 +51,27 @@ export type Transport = (request: Request & { departure: Departure }) => Promise
  * @throws the signal's reason if it is aborted
  */
 export function createTransport(settings: TransportSettings): Transport {
-  const { concurrency: maxConnections, maxResponseBytes } = settings
+  const { concurrency: maxConnections, maxResponseBytes, timeoutSeconds } = settings
   const base = settings.baseUrl.replace(/\/+$/, '')
   const kept = createConnections({ url: base, maxConnections, keepAlive: true })
   const fresh = createConnections({ url: base, maxConnections, keepAlive: false })
-  const http = createHttp(settings)
+  const http = got.extend({
+    headers: { 'user-agent': 'billing-connector', accept: 'application/json', ...settings.headers },
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    responseType: 'buffer',
+    timeout: { request: timeoutSeconds * 1000 },
+  })
   return async (request) => {
-    const {
-      method,
-      path,
-      query,
-      body,
-      token,
-      signal,
-      freshConnection,
-      departure,
-      beforeSend: claim,
-    } = request
+    const { method, path, query, body, token, signal, departure, beforeSend: claim } = request
     const tooLarge = new AbortController()
-    const stop = signal === undefined ? tooLarge.signal : AbortSignal.any([signal, tooLarge.signal])
     const claimed = claimedRequest({ method, path, claim, departure })
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const sending = http(`${base}${path}${search}`, {
       method,
-      agent: freshConnection === true ? fresh : kept,
-      signal: stop,
+      agent: request.freshConnection === true ? fresh : kept,
+      signal: AbortSignal.any([tooLarge.signal, ...(signal === undefined ? [] : [signal])]),
       headers: {
         authorization: `Token ${token}`,
         // Caches must revalidate: an old response says nothing about the list now.
@@ -95,36 +91,15 @@ export function createTransport(settings: TransportSettings): Transport {
       await claimed.giveUp()
       if (claimed.refusal !== undefined) throw claimed.refusal
       signal?.throwIfAborted()
-      if (tooLarge.signal.aborted)
-        throw new UnexpectedReply({
-          method,
-          path,
-          problem: 'tooLarge',
-          why: `more than ${maxResponseBytes} bytes`,
-        })
+      if (tooLarge.signal.aborted) {
+        const why = `more than ${maxResponseBytes} bytes`
+        throw new UnexpectedReply({ method, path, problem: 'tooLarge', why })
+      }
       if (!(error instanceof RequestError)) throw error
-      throw toLoss({ method, path, error, couldHaveLeft: claimed.left })
+      // got's own error contains the request with its headers, so only its cause is passed on.
+      const why = `${error.code}: ${error.message}`
+      const Loss = claimed.left ? LostReply : Unreachable
+      throw new Loss({ method, path, why, cause: error.cause ?? new Error(why) })
     }
   }
-}
-
-function createHttp({ headers, timeoutSeconds }: TransportSettings) {
-  return got.extend({
-    headers: { 'user-agent': 'billing-connector', accept: 'application/json', ...headers },
-    retry: { limit: 0 },
-    followRedirect: false,
-    throwHttpErrors: false,
-    responseType: 'buffer',
-    timeout: { request: timeoutSeconds * 1000 },
-  })
-}
-
-/** got's own error contains the request with its headers, so only its cause is passed on. */
-function toLoss(loss: { method: string; path: string; error: RequestError; couldHaveLeft: boolean }) {
-  const { method, path, error, couldHaveLeft } = loss
-  const cause = error.cause ?? new Error(`${error.code}: ${error.message}`)
-  const why = `${error.code}: ${error.message}`
-  return couldHaveLeft
-    ? new LostReply({ method, path, why, cause })
-    : new Unreachable({ method, path, why, cause })
 }

@@ -1,15 +1,4 @@
-import {
-  type BillingError,
-  Forbidden,
-  LostReply,
-  NotFound,
-  RateLimited,
-  Refused,
-  ServiceFault,
-  Unauthorized,
-  Unreachable,
-  UnexpectedReply,
-} from './errors.ts'
+import type { BillingError } from './errors.ts'
 
 /** A pause that the service asked for; ms since 1970. */
 export interface Pause {
@@ -53,7 +42,7 @@ export class TroubleWatch {
   }
 
   failed(error: BillingError): void {
-    const what = whatOf(error)
+    const { trouble: what } = error
     if (what === undefined) return this.answered()
     const { since = Date.now(), failures = 0 } = this.#failing ?? {}
     this.#failing = { what, since, failures: failures + 1 }
@@ -65,27 +54,4 @@ export class TroubleWatch {
     const { since, asked, until } = pause
     return { what: 'asks for a pause', since, failures: 0, ...this.#failing, pause: { asked, until } }
   }
-}
-
-/** Undefined where the service itself has answered: it works. */
-function whatOf(error: BillingError): string | undefined {
-  if (error instanceof Unauthorized) return 'refuses the token'
-  if (error instanceof ServiceFault || error instanceof RateLimited) return `answers ${error.status}`
-  if (error instanceof Unreachable) return `can't be reached${codeOf(error)}`
-  if (error instanceof LostReply) return `gives no complete answer${codeOf(error)}`
-  if (error instanceof UnexpectedReply && error.problem === 'stale')
-    return 'answers through a cache with old replies'
-  if (error instanceof UnexpectedReply)
-    return error.problem === 'notJson' ? `answers ${error.status} with a page that is not JSON` : undefined
-  const isByGateway =
-    (error instanceof NotFound || error instanceof Refused || error instanceof Forbidden) && !error.byService
-  return isByGateway ? `answers ${error.status} with a page that is not its own` : undefined
-}
-
-/** For example ` (ECONNREFUSED)` or ` (CERT_HAS_EXPIRED)`. */
-function codeOf({ cause }: BillingError): string {
-  if (!(cause instanceof Error)) return ''
-  const text = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.message
-  const [, code] = /^([A-Z][A-Z0-9_]{1,60})(?::|$)/.exec(text) ?? []
-  return code === undefined ? '' : ` (${code})`
 }

@@ -1,4 +1,9 @@
-import { measureIdleConnections } from '../../core/billing/idle-connections.ts'
+import { once } from 'node:events'
+import { Agent as HttpAgent, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connectionOptions } from '../../core/billing/connections.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
@@ -39,3 +44,40 @@ export async function checkIdle({
 }
 
 const inSeconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
+
+/** How long the service keeps two idle connections: one on which nothing was ever sent, and one that answered a request. */
+async function measureIdleConnections({ url, withinMs }: { url: string; withinMs: number }) {
+  const [Agent, request] = url.startsWith('https:') ? [HttpsAgent, requestHttps] : [HttpAgent, requestHttp]
+  const agent = new Agent(connectionOptions({ url, maxConnections: 2, keepAlive: true }))
+  // Node's agents close a connection a second before the service says that it would.
+  agent.keepSocketAlive = () => true
+  const open = () => request(url, { agent, headers: { 'user-agent': 'billing-connector' } })
+  const connect = async () => {
+    const [socket] = (await once(
+      open().on('error', () => {}),
+      'socket',
+    )) as [Socket]
+    return await msUntilClosed(socket, withinMs)
+  }
+  const ask = async () => {
+    const [response] = (await once(open().end(), 'response')) as [NodeJS.ReadableStream & { socket: Socket }]
+    const { socket } = response
+    await once(response.resume(), 'end')
+    return await msUntilClosed(socket, withinMs)
+  }
+  try {
+    const [unused, used] = await Promise.all([connect(), ask()])
+    return { unused, used }
+  } finally {
+    agent.destroy()
+  }
+}
+
+/** Undefined if the connection is still open after the time. */
+async function msUntilClosed(socket: Socket, withinMs: number): Promise<number | undefined> {
+  const begun = performance.now()
+  if (socket.destroyed) return 0
+  socket.on('error', () => {})
+  const closed = once(socket, 'close').then(() => performance.now() - begun)
+  return await Promise.race([closed, wait(withinMs, undefined, { ref: false })])
+}
