@@ -14,7 +14,7 @@ export interface TroubleNote {
 /** A shorter trouble is not worth an event in the history. */
 const lastsMs = 5_000
 /**
- * A step tells of troubles at least this far apart, and of the end of each at once. A service that limits the rate asks for a
+ * A step tells of troubles at least this far apart, but of the end of each at once. A service that limits the rate asks for a
  * pause every minute, of each range of each list, and a run takes 10,000 signals: after them, it takes no pause and no stop.
  */
 const everyMs = 600_000
@@ -56,9 +56,9 @@ export function createTroubleSignals(options: {
         return
       }
       if (told === keyOf(trouble)) return
-      const isLong =
-        trouble.tokenUntil !== undefined || (trouble.pause?.until ?? Date.now()) - trouble.since >= lastsMs
-      if (!isLong || performance.now() - toldAt < everyMs) return
+      const isLong = (trouble.pause?.until ?? Date.now()) - trouble.since >= lastsMs
+      // A token needs a person, who has minutes.
+      if (trouble.tokenUntil === undefined && (!isLong || performance.now() - toldAt < everyMs)) return
       toldAt = performance.now()
       await send(trouble)
     },
