@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { allResources } from '../core/billing/resources/lists.ts'
+import { importInput } from '../core/imports/input.ts'
 import { recoveryInput } from '../core/recoveries/input.ts'
 import { describeFields } from '../core/runs/input-fields.ts'
 import { toTables } from '../core/tables/privacy.ts'
@@ -26,6 +27,7 @@ export function generatedPages(): { path: string; text: string }[] {
 
 const blocks: Readonly<Record<string, () => string>> = {
   ...importBlocks,
+  importFields: () => describeFields(importInput),
   recoveryFields: () => describeFields(recoveryInput),
   rooms: roomTable,
 }
@@ -61,7 +63,7 @@ In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apa
 | DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
 | PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
 | pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty text; use DuckDB if the difference matters |
-| Excel | export with \`--for excel\`: BOM, \`;\`, decimal comma, texts that it would take for numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas. Its folder ends in \`-excel\`; \`latest\` never points to it |
+| Excel | export with \`--for-excel\`: BOM, \`;\`, decimal comma, texts that it would take for numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas. Its folder ends in \`-excel\`; \`latest\` never points to it |
 
 ${sections.join('\n\n')}
 `

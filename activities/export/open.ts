@@ -101,14 +101,14 @@ export function createOpenFetch(deps: ActivityDeps) {
 
 async function openIds(options: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
   const { dataDir, asked } = options
-  const { ids, file, column } = asked
+  const { ids, file, idColumn: column } = asked
   if ((ids === undefined) === (file === undefined))
     throw new InvalidInput('A fetch takes either ids or a file: {"ids": ["501"]} or {"file": "ids.csv"}.')
   if (file !== undefined) {
     const path = await insideFolder({ dataDir, path: file, command: 'fetch' })
     return await openIdColumn({ path, column }).catch(refuse)
   }
-  if (column !== undefined) throw new InvalidInput('column: only a file has columns.')
+  if (column !== undefined) throw new InvalidInput('idColumn: only a file has columns.')
   const texts = (ids ?? []).map((id) => String(id).trim())
   if (texts.length === 0) throw new InvalidInput('ids: empty. Name at least one id.')
   const wrong = texts.filter((text) => !isId(text)).map((text) => JSON.stringify(text))

@@ -3,34 +3,49 @@ import { documentNames, listNames } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
 import { mostParallel } from './plan.ts'
 import { identityInput } from '../runs/identity-input.ts'
+import { rateInput } from '../runs/shared-inputs.ts'
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is not a plain name in lower case')
 
-/** The most records that a warehouse may mark as deleted. Default: a tenth, at least 10. */
+/** Default: a tenth, at least 10. */
 export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
+
+const toInput = z.array(z.enum(destinationNames)).min(1).optional()
+
+const toMeta = { flag: '--to <destinations>', help: 'where to publish' }
+const schemaMeta = { flag: '--schema <name>', help: 'the schema in PostgreSQL' }
+const maxDeletesMeta = {
+  flag: '--max-deletes <n>',
+  help: 'the most records to mark as deleted in a warehouse, or all',
+}
 
 /** The fields that may be overridden when kept parts are published again. Default: the export's own values. */
 export const publishAgainFields = {
-  to: z.array(z.enum(destinationNames)).min(1).optional(),
-  maxDeletes: maxDeletesInput.optional(),
-  /** The PostgreSQL schema. */
-  schema: schemaInput.optional(),
+  to: toInput.meta({ ...toMeta, otherwise: 'as in the export' }),
+  maxDeletes: maxDeletesInput.optional().meta({ ...maxDeletesMeta, otherwise: 'as in the export' }),
+  schema: schemaInput.optional().meta({ ...schemaMeta, otherwise: 'as in the export' }),
 }
 export type PublishAgain = z.output<z.ZodObject<typeof publishAgainFields>>
 
 /** The fields shared by every run that publishes what it reads. */
 export const publishingFields = {
-  to: z.array(z.enum(destinationNames)).min(1).optional(),
-  /** The PostgreSQL schema. */
-  schema: schemaInput.optional(),
-  /** This run's share of the process's request rate. */
-  requestsPerSecond: z.number().positive().optional(),
-  forExcel: z.boolean().optional(),
-  /** `exclude` omits columns (`customers.email`); `hash` replaces their values with a keyed hash. */
-  exclude: z.array(z.string()).optional(),
-  hash: z.array(z.string()).optional(),
-  /** The root of the published folders: the data folder (default) or one of CONNECTOR_OUT_DIRS. */
-  out: z.string().optional(),
+  to: toInput.meta({ ...toMeta, otherwise: 'csv' }),
+  schema: schemaInput.optional().meta({ ...schemaMeta, otherwise: 'billing; in test mode billing_test' }),
+  requestsPerSecond: rateInput,
+  forExcel: z.boolean().optional().meta({ flag: '--for-excel', help: 'write CSV that Excel opens safely' }),
+  exclude: z.array(z.string()).optional().meta({
+    flag: '--exclude <columns>',
+    help: 'columns to leave out, as in customers.email,customers.phone',
+  }),
+  hash: z
+    .array(z.string())
+    .optional()
+    .meta({ flag: '--hash <columns>', help: 'columns to replace with a keyed hash' }),
+  out: z.string().optional().meta({
+    flag: '--out <folder>',
+    help: 'the root of the published folders, one of CONNECTOR_OUT_DIRS',
+    otherwise: 'the data folder',
+  }),
   identity: identityInput,
 }
 export type PublishingInput = z.output<z.ZodObject<typeof publishingFields>>
@@ -39,44 +54,59 @@ const { to, schema, ...otherFields } = publishingFields
 
 /** The input of `exportData`: one object in which every field is optional, as the Temporal UI sends it. */
 export const exportInput = z.strictObject({
-  resources: z.array(z.enum(listNames)).min(1).optional(),
+  resources: z
+    .array(z.enum(listNames))
+    .min(1)
+    .optional()
+    .meta({ help: 'the lists to export', otherwise: 'all' }),
   to,
-  /** `incremental` reads what has changed since the last proven export to the same destinations. */
-  mode: z.enum(['full', 'incremental']).optional(),
-  /** How far before its watermark an incremental read starts, to catch records that were committed late. */
-  lookbackSeconds: z.number().min(0).optional(),
+  mode: z.enum(['full', 'incremental']).optional().meta({
+    flag: '--mode <mode>',
+    help: 'the whole list, or what has changed since the last proven export to the same destinations',
+  }),
+  lookbackSeconds: z.number().min(0).optional().meta({
+    help: 'how far before its watermark an incremental read starts, to catch records that were committed late',
+  }),
   schema,
-  maxDeletes: maxDeletesInput.optional(),
-  /** Filters of the lists (interface, section 4.2). Each must be a filter of every requested resource. */
-  filters: z.record(z.string(), z.string()).optional(),
-  /**
-   * The most list requests of each read, failed ones and retries included; those that a killed worker sent since its last
-   * checkpoint are forgotten. A read that reaches the limit is unproven.
-   */
-  maxPages: z.int().min(1).optional(),
-  /** The most ranges of a long list that are read at once, by all workers together. Default: BILLING_CONCURRENCY; 1 divides no list. */
-  parallel: z.int().min(1).max(mostParallel).optional(),
+  maxDeletes: maxDeletesInput.optional().meta({ ...maxDeletesMeta, otherwise: 'a tenth, at least 10' }),
+  filters: z.record(z.string(), z.string()).optional().meta({
+    flag: '--filter <name=value>',
+    help: 'filter of each requested list, as in status=active; repeatable',
+  }),
+  /** What a killed worker sent since its last checkpoint is forgotten. */
+  maxPages: z.int().min(1).optional().meta({
+    flag: '--max-pages <n>',
+    help: 'the most requests of each read, failed ones included; a read cut short is unproven',
+  }),
+  parallel: z.int().min(1).max(mostParallel).optional().meta({
+    flag: '--parallel <n>',
+    help: 'ranges of a long list to read at once, by all workers together; 1 divides no list',
+    otherwise: 'BILLING_CONCURRENCY',
+  }),
   ...otherFields,
 })
 export type ExportInput = z.input<typeof exportInput>
 
 /** The input of `fetchDocuments`: one object, as the Temporal UI sends it. */
 export const fetchInput = z.strictObject({
-  documents: z.enum(documentNames),
-  /** The ids; alternatively `file`. */
-  ids: z.array(z.union([z.string(), z.int()])).optional(),
-  /** A CSV file in the data folder. */
-  file: z.string().min(1).optional(),
-  /** The column of the file that holds the ids. Default: `id`. */
-  column: z.string().min(1).optional(),
+  documents: z.enum(documentNames).meta({ help: 'the documents to fetch' }),
+  ids: z
+    .array(z.union([z.string(), z.int()]))
+    .optional()
+    .meta({ help: 'the ids; alternatively `file`' }),
+  file: z.string().min(1).optional().meta({ help: 'a CSV file in the data folder' }),
+  idColumn: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ flag: '--id-column <name>', help: 'the column of the file that holds the ids', otherwise: 'id' }),
   ...publishingFields,
 })
 export type FetchInput = z.input<typeof fetchInput>
 
 /** The input of `publishRun`. */
 export const publishAgainInput = z.strictObject({
-  /** The export whose kept parts are published again. */
-  run: z.string().min(1),
+  run: z.string().min(1).meta({ help: 'the export whose kept parts are published again' }),
   ...publishAgainFields,
 })
 export type PublishAgainInput = z.input<typeof publishAgainInput>

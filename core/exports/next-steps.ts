@@ -1,5 +1,7 @@
-import { connectorCommand, shell } from '../runs/view/shell.ts'
+import { inputCommand } from '../runs/input-fields.ts'
+import { shell } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
+import { exportInput, fetchInput } from './input.ts'
 import type { ExportPlan } from './plan.ts'
 import { publishedOf, type ResourceResult } from './report.ts'
 
@@ -76,17 +78,18 @@ function commandOf(
   { keepCap = false }: { keepCap?: boolean } = {},
 ): string {
   const { to, exclude, hash, out, schema, filters, maxPages, forExcel, ids } = plan
-  const options = {
+  const input = {
     to: to.join(',') === 'csv' ? undefined : to,
-    'max-pages': keepCap ? maxPages : undefined,
+    maxPages: keepCap ? maxPages : undefined,
     mode: Object.keys(plan.since).length > 0 ? 'incremental' : undefined,
     exclude,
     hash,
     out,
     schema,
-    for: forExcel ? 'excel' : undefined,
+    filters,
+    forExcel,
   }
-  if (ids !== undefined) return connectorCommand(['fetch', ...resources, '<the same ids>'], options)
-  const filtered = Object.entries(filters).flatMap(([name, value]) => ['--filter', `${name}=${value}`])
-  return connectorCommand(['export', ...resources, ...filtered], options)
+  return ids === undefined
+    ? inputCommand(['export', ...resources], exportInput, input)
+    : inputCommand(['fetch', ...resources, '<the same ids>'], fetchInput, input)
 }

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { durationInput } from '../runs/shared-inputs.ts'
+import {
+  approvalWaitInput,
+  attendedInput,
+  breakerWaitsInput,
+  concurrencyInput,
+  dryRunInput,
+  maxFailureShareInput,
+  rateInput,
+  verifyAfterInput,
+} from '../runs/shared-inputs.ts'
 import { identityInput } from '../runs/identity-input.ts'
 import { parseInput } from '../runs/parse-input.ts'
 import { type ImportKind, type ImportKindName, importKindNames } from './kinds.ts'
@@ -9,56 +18,81 @@ import type { Execution } from '../runs/name.ts'
 
 /** The limits of a run, which an operator may change while it runs. */
 export const importLimits = z.object({
-  /** This run's share of the worker's rate. */
-  requestsPerSecond: z.number().positive().optional(),
-  /** Changes in flight; default BILLING_CONCURRENCY. */
-  concurrency: z.int().min(1).max(100).optional(),
-  /** The most changes to try; the others are reported as not tried. */
-  maxChanges: z.int().min(0).optional(),
-  /** The run ends when more changes have failed. */
-  maxFailures: z.int().min(0).optional(),
-  /** The share of recent outcomes that may be failures before the breaker opens; default 0.5. */
-  maxFailureShare: z.number().min(0).max(1).optional(),
+  requestsPerSecond: rateInput,
+  concurrency: concurrencyInput,
+  maxChanges: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ help: 'the most changes to try; the others are reported as not tried' }),
+  maxFailures: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ flag: '--max-failures <n>', help: 'end the run when more changes than this have failed' }),
+  maxFailureShare: maxFailureShareInput,
 })
 export type ImportLimits = z.output<typeof importLimits>
 
 /** What a plan keeps of its input, under the same names. */
 export const importSettings = z.object({
-  /** The only fields to send of an update. */
-  columns: z.array(z.string()).min(1).optional(),
-  dryRun: z.boolean().default(false),
-  onInvalid: z.enum(['stop', 'skip']).default('stop'),
-  done: z.enum(['refuse', 'skip']).default('refuse'),
-  existing: z.enum(['refuse', 'skip', 'create']).default('refuse'),
-  /** Rows to send again although they are done; no other row is sent. Empty: all rows, once. */
-  sendAgain: z.array(z.int().min(2)).default([]),
-  /** Sends only rows that a person resolves as absent; what an earlier start has left unsent stays so. */
-  onlyResolved: z.boolean().default(false),
-  /** Nothing is sent unless the file has so many rows, and columns that add up to these sums, in its notation. */
-  expectRows: z.int().min(0).optional(),
-  expectTotals: z.record(z.string(), z.string()).optional(),
-  /** How many distinct changes to send first, if there are more than 20. */
-  canary: z.int().min(0).max(100).default(3),
-  /** Sends nothing before an approval. Deletes always wait for one. */
-  approval: z.boolean().default(false),
-  /** The run waits for an approval after the canary. */
-  confirmCanary: z.boolean().default(false),
-  /** An operator is present: a breaker that has given up waits for them instead of ending the run. */
-  attended: z.boolean().default(false),
-  /** How long the run waits for an operator. Two hours are long enough for a lunch; prices and people stay the same. */
-  approvalWait: durationInput.default(2 * 3_600),
-  /** The delay between a lost request and its first lookup; default BILLING_SETTLE_SECONDS. */
-  verifyAfter: durationInput.optional(),
-  breakerWaits: z.array(durationInput).min(1).optional(),
+  columns: z
+    .array(z.string())
+    .min(1)
+    .optional()
+    .meta({ flag: '--columns <fields>', help: 'of an update: the only fields to send' }),
+  dryRun: dryRunInput,
+  onInvalid: z.enum(['stop', 'skip']).default('stop').meta({
+    flag: '--on-invalid <action>',
+    help: 'if the file has invalid rows: send nothing, or send the others',
+  }),
+  done: z.enum(['refuse', 'skip']).default('refuse').meta({
+    flag: '--done <action>',
+    help: 'if an earlier run has done some of the rows: refuse the file, or skip those rows',
+  }),
+  existing: z.enum(['refuse', 'skip', 'create']).default('refuse').meta({
+    flag: '--existing <action>',
+    help: 'if the service already has a retention with the same supplier, document and number',
+  }),
+  sendAgain: z.array(z.int().min(2)).default([]).meta({
+    flag: '--send-again <rows>',
+    help: 'rows to send once more although they are done; no other row is sent',
+  }),
+  onlyResolved: z.boolean().default(false).meta({
+    help: 'send only rows that a person resolves as absent; what an earlier start has left unsent stays so',
+  }),
+  expectRows: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ flag: '--expect-rows <n>', help: 'send nothing unless the file has so many rows' }),
+  expectTotals: z.record(z.string(), z.string()).optional().meta({
+    flag: '--expect-total <column=sum>',
+    help: "send nothing unless a column adds up to this, in the file's notation; repeatable",
+  }),
+  canary: z
+    .int()
+    .min(0)
+    .max(100)
+    .default(3)
+    .meta({ flag: '--canary <n>', help: 'how many different rows to send first, if there are more than 20' }),
+  approval: z.boolean().default(false).meta({
+    flag: '--wait-for-approval',
+    help: 'send nothing until somebody approves; deletes always wait',
+  }),
+  confirmCanary: z.boolean().default(false).meta({ help: 'wait for an approval after the canary' }),
+  attended: attendedInput,
+  approvalWait: approvalWaitInput,
+  verifyAfter: verifyAfterInput,
+  breakerWaits: breakerWaitsInput,
 })
 export type ImportSettings = z.output<typeof importSettings>
 
 /** The input of `importFile`: one object, as the Temporal UI sends it. Paths are in the data folder. */
-const importInput = z.strictObject({
-  kind: z.enum(importKindNames),
-  file: z.string().min(1),
-  /** A stored mapping.json. */
-  mapping: z.string().min(1).optional(),
+export const importInput = z.strictObject({
+  kind: z.enum(importKindNames).meta({ help: 'what the rows are' }),
+  file: z.string().min(1).meta({ help: 'a CSV file or an .xlsx workbook, in the data folder' }),
+  mapping: z.string().min(1).optional().meta({ flag: '--mapping <file>', help: 'a stored mapping.json' }),
   ...readingFields,
   ...importSettings.shape,
   ...importLimits.shape,

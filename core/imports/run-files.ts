@@ -1,6 +1,7 @@
 import { join, relative } from 'node:path'
 import type { RetentionAudit } from '../changes/audit/finding.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
+import type { TypedOption } from '../runs/input-fields.ts'
 import { runFolder } from '../runs/known-run.ts'
 import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
 import { resolveInside } from '../storage/inside.ts'
@@ -41,7 +42,7 @@ export interface Origin {
   /** An absolute path. */
   file: string
   /** The options that say how it is read, as typed: `['map', 'RUT=supplier']`. */
-  reading: [option: string, value: string][]
+  reading: TypedOption[]
 }
 
 /**

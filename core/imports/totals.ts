@@ -11,7 +11,6 @@ import type { Table } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import { type Conventions, type DecimalMark, readNumber } from './cells/notation.ts'
-import { MappingError, quote, say } from './errors.ts'
 import type { ImportSettings } from './input.ts'
 import type { ImportKind } from './kinds.ts'
 import { aboutColumn, type Problem } from './problems.ts'
@@ -141,17 +140,6 @@ function amountsIn(body: Body, { field, inner }: AmountColumn): string[] {
 
 /** Conditions from the sheet's own totals. */
 export type Expectations = Pick<ImportSettings, 'expectRows' | 'expectTotals'>
-
-/**
- * Splits `lines.amount=1234,56` into column and sum.
- * @throws {MappingError}
- */
-export function parseExpectedTotal(text: string): [column: string, sum: string] {
-  const at = text.indexOf('=')
-  if (at < 1 || at === text.length - 1)
-    throw new MappingError(say`--expect-total ${quote(text)} is not a pair such as lines.amount=1234.56.`)
-  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
-}
 
 export function findUnmet(
   { schema }: ImportKind,

@@ -1,11 +1,12 @@
 import { join } from 'node:path'
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
 import type { EndedNote } from '../runs/run-files.ts'
+import { inputCommand } from '../runs/input-fields.ts'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { connectorCommand, shell } from '../runs/view/shell.ts'
+import { shell } from '../runs/view/shell.ts'
 import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
-import { type ImportPlan, runFiles } from './input.ts'
+import { type ImportInput, importInput, type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'
 import type { Sheet } from './result-sheets.ts'
 import type { AuditNote, Origin } from './run-files.ts'
@@ -188,27 +189,19 @@ export function importNextSteps({
     )
   if (left > 0 && !isCanary)
     if (ended.how === 'finished')
-      add(`to send the remaining ${left}`, sameCommand({ ...source, extra: { done: 'skip' } }))
+      add(`to send the remaining ${left}`, sameCommand({ ...source, done: 'skip' }))
     else add(`to resume with the remaining ${left}`, sameCommand(source))
   return steps
 }
 
 const rows = (count: number) => (count === 1 ? 'row' : 'rows')
 
-type CommandOptions = NonNullable<Parameters<typeof connectorCommand>[1]>
-
 /** The command that belongs to the same run: it resumes it, or shows how it ended. */
-export function sameCommand({ extra = {}, ...source }: Source & { extra?: CommandOptions }): string {
-  const { plan, dataDir, origin } = source
-  const { onInvalid, done, existing, sendAgain } = plan
-  return importCommand(source, origin?.file ?? join(dataDir, plan.file), {
-    'on-invalid': onInvalid === 'skip' ? onInvalid : undefined,
-    done: done === 'skip' ? done : undefined,
-    existing: existing === 'refuse' ? undefined : existing,
-    'send-again': sendAgain.length > 0,
-    rows: sendAgain,
-    ...extra,
-  })
+export function sameCommand(source: Source & { done?: 'skip' }): string {
+  const { plan, dataDir, origin, done = plan.done } = source
+  const { onInvalid, existing, sendAgain } = plan
+  const file = origin?.file ?? join(dataDir, plan.file)
+  return importCommand(source, file, { onInvalid, done, existing, sendAgain })
 }
 
 /** These options say where the rows are in a file. */
@@ -217,14 +210,14 @@ const ofWholeFile: ReadonlySet<string> = new Set(['sheet', 'header-row', 'skip-r
 function importCommand(
   { plan, dataDir, origin }: Source,
   file: string,
-  options: CommandOptions,
+  input: Partial<ImportInput>,
   isUsed: (option: string) => boolean = () => true,
 ): string {
   const reading = origin?.reading.filter(([option]) => isUsed(option)) ?? []
-  const words = reading.flatMap(([option, value]) => [`--${option}`, value])
+  const words = reading.flatMap(([option, ...value]) => [`--${option}`, ...value])
   const stored = { mapping: join(dataDir, plan.mapping), columns: plan.columns }
-  return connectorCommand(['import', plan.kind, file, ...words], {
+  return inputCommand(['import', plan.kind, file, ...words], importInput, {
     ...(origin === undefined && stored),
-    ...options,
+    ...input,
   })
 }

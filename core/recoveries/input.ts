@@ -10,6 +10,7 @@ import {
   concurrencyInput,
   dryRunInput,
   durationInput,
+  maxFailureShareInput,
   rateInput,
   verifyAfterInput,
 } from '../runs/shared-inputs.ts'
@@ -40,10 +41,7 @@ export const recoveryLimits = z.object({
     .meta({ flag: '--max-changes <n>', help: 'the most subscriptions to resume; the others are not tried' }),
   requestsPerSecond: rateInput,
   concurrency: concurrencyInput,
-  maxFailureShare: z.number().min(0).max(1).optional().meta({
-    help: 'the share of failures among the last outcomes of a reason that opens its circuit breaker',
-    otherwise: '0.5',
-  }),
+  maxFailureShare: maxFailureShareInput,
 })
 export type RecoveryLimits = Partial<z.output<typeof recoveryLimits>>
 

@@ -52,7 +52,7 @@ export function toRecoveryPlan({
     ...run,
     reasons: [...new Set(reasons ?? triedReasons)],
     named: reasons !== undefined,
-    attended: attended ?? approval,
+    attended: attended || approval,
     verifyAfter: verifyAfter ?? settleMs / 1_000,
     settleMs: Math.max(toMs(verifyAfter ?? 0), settleMs),
     limits: recoveryLimits.parse(input),

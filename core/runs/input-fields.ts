@@ -62,28 +62,32 @@ export function defaultOf({ form, otherwise }: InputField): string | undefined {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** The command that starts a run with this input. Fields that only an input sets are left out. */
+/** An option as typed: `['rate', '5']`, `['dry-run']`. */
+export type TypedOption = [option: string, ...value: string[]]
+
+/** The options that stand for this input, by name. Fields that only an input sets, and those at their default, are left out. */
+export function typedOptions(schema: z.ZodObject, input: Readonly<Record<string, unknown>>): TypedOption[] {
+  return fieldsOf(schema).flatMap(({ name, flag = '', form }): TypedOption[] => {
+    const value = input[name]
+    const [, option] = /^--([\w-]+)/.exec(flag) ?? []
+    const isDefault = JSON.stringify(value) === JSON.stringify(form.default)
+    if (option === undefined || value === undefined || value === null || value === false || isDefault)
+      return []
+    if (value === true) return [[option]]
+    if (Array.isArray(value)) return value.length === 0 ? [] : [[option, value.join(',')]]
+    if (typeof value === 'object') return Object.entries(value).map(([key, one]) => [option, `${key}=${one}`])
+    return [[option, typeof value === 'string' ? value : JSON.stringify(value)]]
+  })
+}
+
+/** The command that starts a run with this input. */
 export function inputCommand(
   words: readonly string[],
   schema: z.ZodObject,
   input: Readonly<Record<string, unknown>>,
 ): string {
-  const options = fieldsOf(schema).flatMap(({ name, flag = '', form }) => {
-    const value = input[name]
-    const [, option] = /^--([\w-]+)/.exec(flag) ?? []
-    const isDefault = JSON.stringify(value) === JSON.stringify(form.default)
-    return option === undefined || value === undefined || isDefault ? [] : toOption(option, value)
-  })
+  const options = typedOptions(schema, input).flatMap(([option, ...value]) => [`--${option}`, ...value])
   return connectorCommand([...words, ...options])
-}
-
-function toOption(option: string, value: unknown): string[] {
-  if (value === false || value === null) return []
-  if (value === true) return [`--${option}`]
-  if (Array.isArray(value)) return value.length === 0 ? [] : [`--${option}`, value.join(',')]
-  if (typeof value === 'object')
-    return Object.entries(value).flatMap(([name, one]) => [`--${option}`, `${name}=${one}`])
-  return [`--${option}`, typeof value === 'string' ? value : JSON.stringify(value)]
 }
 
 /** The fields of an input as a table of the docs. */

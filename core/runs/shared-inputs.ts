@@ -30,12 +30,17 @@ export const concurrencyInput = z
   .optional()
   .meta({ help: 'changes in flight at once', otherwise: 'BILLING_CONCURRENCY' })
 
+export const maxFailureShareInput = z.number().min(0).max(1).optional().meta({
+  help: 'the share of failures among the last outcomes that opens a circuit breaker',
+  otherwise: '0.5',
+})
+
 export const dryRunInput = z
   .boolean()
   .default(false)
   .meta({ flag: '--dry-run', help: 'read, check and report; change nothing' })
 
-export const attendedInput = z.boolean().optional().meta({
+export const attendedInput = z.boolean().default(false).meta({
   help: 'an operator is present: a breaker that has given up waits for them instead of ending the run',
 })
 

@@ -1,77 +1,50 @@
 import type { Command } from 'commander'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { FetchInput } from '../../core/exports/input.ts'
-import { documentNames, documentResources } from '../../core/billing/resources/lists.ts'
-import { allowedRoot } from '../../core/destinations/allowed-root.ts'
+import { type FetchInput, fetchInput } from '../../core/exports/input.ts'
+import { documentResources } from '../../core/billing/resources/lists.ts'
 import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
-import { checkPrivacy } from '../../core/tables/privacy.ts'
 import { uploadIds } from '../runs/upload-ids.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import {
-  addExamples,
-  addReadOptions,
-  callersPath,
-  choice,
-  toReadFields,
-  toServer,
-  type ReadOptions,
-} from './options.ts'
+import { checkReading } from './check-reading.ts'
+import { addInputArgument, addInputOptions, inputOf } from './input-options.ts'
+import { addExamples, addServerOptions, callersPath, toServer, type ServerOptions } from './options.ts'
 
-interface Options extends ReadOptions {
-  column?: string
-}
-
-interface Call {
-  documents: string
-  names: string[]
-  options: Options
-  terminal: Terminal
-}
+type Documents = FetchInput['documents']
 
 export function configure(command: Command, terminal: Terminal): void {
-  command
-    .argument('<documents>', documentNames.join(', '))
-    .argument('<ids or file...>', 'ids, or a CSV file with a column of them')
-    .option('--column <name>', 'column of the file that holds the ids (default: id)')
-  addReadOptions(command).action((documents: string, names: string[], options: Options) =>
-    act({ documents, names, options, terminal }),
-  )
+  addInputArgument(command, fetchInput, '<documents>')
+  command.argument('<ids or file...>', 'ids, or a CSV file with a column of them')
+  addInputOptions(command, fetchInput)
+  addServerOptions(command).action(async (documents: Documents, names: string[], typed: ServerOptions) => {
+    const server = toServer(typed)
+    const { out, idColumn, ...options } = inputOf(fetchInput, typed)
+    const fields = { ...options, ...(out !== undefined && { out: callersPath(out) }) }
+    const settings = processSettings()
+    await checkReading({ ...fields, resources: [documentResources[documents]], settings, ...server })
+    const file = await findFile({ names, column: idColumn })
+    if (file === undefined) checkIds(names)
+    else await checkFile(file)
+    // Copies the file to the data folder, where the worker finds it, only after all checks.
+    const ids =
+      file === undefined
+        ? { ids: names }
+        : {
+            file: await uploadIds({ settings, path: file.path }),
+            ...(idColumn !== undefined && { idColumn }),
+          }
+    const input: FetchInput = { ...fields, documents, ...ids }
+    // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
+    const { runFetch } = await import('../runs/run-export.ts')
+    await runFetch({ settings, terminal, input, ...server })
+  })
   addExamples(command, 'run', {
     'fetch creditnotes 501 502': 'two documents to CSV',
-    'fetch cancellations ids.csv --column cancellation_id --to duckdb': 'the ids of a file, to DuckDB',
+    'fetch cancellations ids.csv --id-column cancellation_id --to duckdb': 'the ids of a file, to DuckDB',
   })
-}
-
-async function act(call: Call): Promise<void> {
-  const { options, terminal } = call
-  const server = toServer(options)
-  const documents = choice('document type', documentNames)(call.documents)
-  const fields = toReadFields(options)
-  const settings = processSettings()
-  // Another worker has its own key and folders, and checks both itself.
-  const hashKey = server.local ? (settings.hashKey ?? '') : 'of the worker'
-  const { exclude = [], hash = [], out } = fields
-  checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
-  if (server.local && out !== undefined) await allowedRoot({ ...settings, out })
-  const file = await findFile(call)
-  if (file === undefined) checkIds(call)
-  else await checkFile(file)
-  // Copies the file to the data folder, where the worker finds it, only after all checks.
-  const asked =
-    file === undefined
-      ? { ids: call.names }
-      : {
-          file: await uploadIds({ settings, path: file.path }),
-          ...(file.column !== undefined && { column: file.column }),
-        }
-  const input: FetchInput = { documents, ...asked, ...fields }
-  // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-  const { runFetch } = await import('../runs/run-export.ts')
-  await runFetch({ settings, terminal, input, ...server })
 }
 
 interface IdFile {
@@ -80,20 +53,21 @@ interface IdFile {
 }
 
 /** The file of ids, if the only argument is a file or cannot be anything else. */
-async function findFile({ names, options }: Call): Promise<IdFile | undefined> {
+async function findFile(of: { names: string[]; column: string | undefined }): Promise<IdFile | undefined> {
+  const { names, column } = of
   const [name = ''] = names
   const path = callersPath(name)
   const found = await stat(path).catch(() => undefined)
-  const isMeant = found?.isFile() === true || /[./\\]/.test(name) || options.column !== undefined
+  const isMeant = found?.isFile() === true || /[./\\]/.test(name) || column !== undefined
   if (!isMeant) return undefined
   if (found === undefined)
     throw new RefusedError(`There is no file ${name}.`, { hint: 'Name a CSV file that exists, or ids.' })
   if (!found.isFile()) throw new RefusedError(`${name} is not a file.`, { hint: 'Name a CSV file, or ids.' })
   if (names.length > 1) throw new UsageError(`Name one file or ids, not both: ${basename(name)} is a file.`)
-  return { path, column: options.column }
+  return { path, column }
 }
 
-function checkIds({ names }: Call): void {
+function checkIds(names: readonly string[]): void {
   const wrong = names.filter((name) => !isId(name))
   if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')}: not valid; ${idRule}.`)
 }

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import type { z } from 'zod'
 import { choicesOf, defaultOf, fieldsOf, type Form, type InputField } from '../../core/runs/input-fields.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
@@ -7,9 +7,7 @@ import { nearestName } from '../../core/tables/nearest-name.ts'
 export function addInputOptions(command: Command, schema: z.ZodObject): Command {
   for (const field of fieldsOf(schema)) {
     if (field.flag === undefined) continue
-    const otherwise = field.form.type === 'boolean' ? undefined : defaultOf(field)
-    const help = `${field.help}${otherwise === undefined ? '' : ` (default: ${otherwise})`}`
-    const option = new Option(field.flag, help)
+    const option = new Option(field.flag, helpOf(field))
     const choices = choicesOf(field)
     if (choices !== undefined) option.choices(choices)
     option.attributeName = () => field.name
@@ -17,6 +15,21 @@ export function addInputOptions(command: Command, schema: z.ZodObject): Command 
     command.addOption(option)
   }
   return command
+}
+
+function helpOf(field: InputField): string {
+  const otherwise = field.form.type === 'boolean' ? undefined : defaultOf(field)
+  return `${field.help}${otherwise === undefined ? '' : ` (default: ${otherwise})`}`
+}
+
+/** Adds an argument that is a field of the input, as in `[resources...]`. */
+export function addInputArgument(command: Command, schema: z.ZodObject, flag: string): Command {
+  const field = fieldsOf(schema).find(({ name }) => flag.includes(name))
+  if (field === undefined) throw new RangeError(`the input has no field ${flag}`)
+  const argument = new Argument(flag, helpOf(field))
+  const choices = choicesOf(field)
+  if (choices !== undefined) argument.choices(choices)
+  return command.addArgument(argument.argParser((text, before) => readText(field, text, before)))
 }
 
 /** The input that the options of a command stand for, without what is not a field of it. */
@@ -63,10 +76,10 @@ function expectationOf(field: InputField, text: string): string | undefined {
     const meant = near.length === 0 ? '' : `Did you mean ${near.join(', ')}? `
     return `${meant}Choose from ${choices.join(', ')}.`
   }
-  const { type, anyOf } = field.form
-  if (type === 'object') return 'Write name=value.'
-  if (type === 'array' && field.form.items?.type === 'string') return 'Write values separated by commas.'
-  const number = [field.form, field.form.items ?? {}, ...(anyOf ?? [])].find(
+  const { type, items = {}, anyOf = items.anyOf } = field.form
+  if (type === 'object') return `Write ${/<(.+)>/.exec(field.flag ?? '')?.[1] ?? 'name=value'}.`
+  if (type === 'array' && items.type === 'string') return 'Write values separated by commas.'
+  const number = [field.form, items, ...(anyOf ?? [])].find(
     (one) => one.type === 'number' || one.type === 'integer',
   )
   const words = (anyOf ?? []).flatMap((one) => (typeof one.const === 'string' ? [one.const] : []))

@@ -1,8 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { resolve } from 'node:path'
-import { mostParallel } from '../../core/exports/plan.ts'
-import { checkFilters } from '../../core/billing/resources/filters.ts'
-import type { ListResource } from '../../core/billing/resources/resource.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
@@ -22,13 +19,6 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
   }
 }
 
-/** Collects the values of an option that may be repeated. */
-export const collect =
-  <T>(parse: (text: string) => T) =>
-  (text: string, before: readonly T[] = []): T[] => [...before, parse(text)]
-
-export const asText = (text: string): string => text
-
 export const toList = (text: string): string[] => text.split(',').map((part) => part.trim())
 
 export const toWholeNumber = (text: string): number => {
@@ -39,13 +29,6 @@ export const toWholeNumber = (text: string): number => {
 export const toCount = (text: string): number => {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('Write a whole number from 1.')
-}
-
-/** The same bounds as in the input. */
-export const toParallel = (text: string): number => {
-  const count = toCount(text)
-  if (count <= mostParallel) return count
-  throw new InvalidArgumentError(`Write a whole number from 1 to ${mostParallel}.`)
 }
 
 export const toNumber = (text: string): number => {
@@ -67,32 +50,10 @@ export function toFilter(text: string, filters: Record<string, string> = {}): Re
   return { ...filters, [name]: value }
 }
 
-/**
- * Checks the filters of a list before anything is started.
- *
- * @throws {UsageError} the list does not have the status
- * @throws {FilterError} a filter is invalid for the list
- */
-export function checkListFilters(options: {
-  resource: ListResource
-  filters: Readonly<Record<string, string>>
-}): void {
-  const { name, statuses } = options.resource
-  const { status } = options.filters
-  if (status !== undefined && statuses !== undefined) choice(`status of ${name}`, statuses)(status)
-  checkFilters(options)
-}
-
 /** Parses destinations (`csv,duckdb`): drops duplicates and keeps the order. */
 export const toDestinations = (text: string): DestinationName[] => [
   ...new Set(toList(text).map(choice('destination', destinationNames))),
 ]
-
-export function toMaxDeletes(text: string): number | 'all' {
-  if (text === 'all') return text
-  if (/^\d{1,9}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Write a whole number, or all.')
-}
 
 /** The folder where the user ran the command: npm starts commands in the package's folder. */
 export const callersFolder = (): string => process.env['INIT_CWD'] ?? process.cwd()
@@ -126,43 +87,6 @@ export const byOption = () => new Option('--by <name>', 'your name (default: the
 
 export const schemaOption = (otherwise = 'billing; in test mode billing_test') =>
   new Option('--schema <name>', `schema in PostgreSQL (default: ${otherwise})`)
-
-/** The options of commands that read from the service and publish. */
-export interface ReadOptions extends ServerOptions {
-  to: DestinationName[]
-  out?: string
-  rate?: number
-  schema?: string
-  for?: 'excel'
-  exclude?: string[]
-  hash?: string[]
-}
-
-export function addReadOptions(command: Command): Command {
-  const toOption = new Option('--to <destinations>', `where to publish: ${destinationNames.join(', ')}`)
-  command
-    .addOption(toOption.default(['csv'], 'csv').argParser(toDestinations))
-    .option('--out <folder>', 'another root for the published folders (see CONNECTOR_OUT_DIRS)')
-    .addOption(rateOption())
-    .addOption(new Option('--for <program>', 'write CSV that this program opens safely').choices(['excel']))
-    .option('--exclude <columns>', 'columns to leave out, as in customers.email,customers.phone', toList)
-    .option('--hash <columns>', 'columns to replace with a keyed hash, separated by commas', toList)
-    .addOption(schemaOption())
-  return addServerOptions(command)
-}
-
-/** Converts the options to fields of a workflow's input. */
-export function toReadFields({ to, out, rate, exclude, hash, schema, for: program }: ReadOptions) {
-  return {
-    to,
-    ...(out !== undefined && { out: callersPath(out) }),
-    ...(schema !== undefined && { schema }),
-    ...(rate !== undefined && { requestsPerSecond: rate }),
-    ...(program === 'excel' && { forExcel: true }),
-    ...(exclude !== undefined && { exclude }),
-    ...(hash !== undefined && { hash }),
-  }
-}
 
 const exits = {
   run: '0 done and proven · 1 failed · 2 wrong usage, or refused · 3 finished, but unproven or stopped, or with rejected, parked or missing rows',

@@ -7,7 +7,8 @@ import { createCommandService } from '../../worker/service.ts'
 import { processSettings } from '../session/settings.ts'
 import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, checkListFilters, choice, toCount, toFilter, toList } from './options.ts'
+import { checkListFilters } from './check-reading.ts'
+import { addExamples, choice, toCount, toFilter, toList } from './options.ts'
 
 /** The most records that the service returns at once. */
 const maxRecords = 100

@@ -5,7 +5,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { followImport } from '../runs/follow-changes.ts'
 import { stopOnInterrupt } from '../runs/run-to-end.ts'
 import { uploadImport } from '../runs/upload-import.ts'
-import type { ImportOrder } from '../runs/import-request.ts'
+import type { ImportOrder } from '../runs/upload-import.ts'
 import { previewImport } from '../runs/preview-import.ts'
 import { startImport } from '../runs/run-import.ts'
 

@@ -20,14 +20,12 @@ interface Asked<P extends WriteProgress> {
   signal: AbortSignal
 }
 
-export async function answerImport(
-  asked: Asked<ImportProgress> & { settings: Settings; show?: 'json' | undefined },
-): Promise<void> {
-  const { progress, terminal, settings, show } = asked
+export async function answerImport(asked: Asked<ImportProgress> & { settings: Settings }): Promise<void> {
+  const { progress, terminal, settings } = asked
   const { waitingFor, counts, staged, kind } = progress
   const sent = staged?.canary.length ?? 0
   if (waitingFor?.question === 'canary' && terminal.isInteractive && sent > 0)
-    terminal.note(await describeSent({ progress, settings, show }))
+    terminal.note(await describeSent({ progress, settings }))
   const left = counts?.staged ?? staged?.open ?? 0
   await answer({
     ...asked,
@@ -96,11 +94,9 @@ const mostShown = 10
 async function describeSent({
   progress: { run = '' },
   settings,
-  show,
 }: {
   progress: ImportProgress
   settings: Settings
-  show: 'json' | undefined
 }): Promise<string> {
   const { dataDir, state: place } = settings
   const plan = await planOf(settings, run)
@@ -108,17 +104,8 @@ async function describeSent({
   const state = await openState({ ...place, readOnly: true })
   try {
     const { ledger } = state
-    if (show !== 'json') {
-      await fetchInput(settings, plan)
-      return await describeSentRows({ ledger, plan, dataDir, most: mostShown })
-    }
-    const rows: string[] = []
-    for await (const { row, state: at, sentAt, body, answer } of ledger.rows({ run })) {
-      if (sentAt !== null)
-        rows.push(`{"row":${row},"state":"${at}","sent":${body},"answer":${JSON.stringify(answer)}}`)
-      if (rows.length === mostShown) break
-    }
-    return rows.join('\n')
+    await fetchInput(settings, plan)
+    return await describeSentRows({ ledger, plan, dataDir, most: mostShown })
   } finally {
     await state.close()
   }

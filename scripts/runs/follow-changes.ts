@@ -12,8 +12,8 @@ import type { Following } from './run-to-end.ts'
 import { observeChanges, type Observe } from './show-run.ts'
 
 /** Shows an import until it ends, asks its questions, and prints its report. */
-export async function followImport(options: Following<typeof importFile> & { show?: 'json' | undefined }) {
-  const { handle, terminal, settings, local, show } = options
+export async function followImport(options: Following<typeof importFile>) {
+  const { handle, terminal, settings, local } = options
   const run = await followChanges({
     ...options,
     observe: (signal) =>
@@ -21,7 +21,7 @@ export async function followImport(options: Following<typeof importFile> & { sho
         handle,
         unit: 'rows',
         nameOf: ({ kind = 'import' }) => kind,
-        onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal, show }),
+        onQuestion: (progress) => answerImport({ handle, progress, terminal, settings, signal }),
       }),
   })
   return await reportImport({ run, terminal, settings, local })

@@ -8,13 +8,12 @@ import type { Session } from '../session/session.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { attach, type Attached } from './attach.ts'
 import { followImport } from './follow-changes.ts'
-import type { ImportOrder } from './import-request.ts'
 import { previewImport } from './preview-import.ts'
 import { reportImport } from './report-changes.ts'
 import { importFolder } from './run-folders.ts'
 import { awaitAnyEnd, isResolving } from './resolving-run.ts'
 import { type Call, runToEnd } from './run-to-end.ts'
-import { storeUpload, uploadImport, type UploadedImport } from './upload-import.ts'
+import { type ImportOrder, storeUpload, uploadImport, type UploadedImport } from './upload-import.ts'
 
 interface Importing extends Pick<Call, 'settings' | 'terminal'> {
   order: ImportOrder
@@ -37,7 +36,7 @@ export async function runImport(importing: Importing): Promise<void> {
       await noteOrigin({ settings, order, run: uploaded.run })
       return await startImport({ ...importing, session, uploaded })
     },
-    follow: (following) => followImport({ ...following, show: order.show }),
+    follow: followImport,
     stopNote: 'everything that was sent is on record; run the same command again to resume',
   })
 }

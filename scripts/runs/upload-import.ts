@@ -8,12 +8,23 @@ import {
   prepareInput,
 } from '../../core/imports/stored-input.ts'
 import { fingerprintOf } from '../../core/imports/open.ts'
-import { readRunNotes } from '../../core/imports/run-files.ts'
+import type { ImportInput } from '../../core/imports/input.ts'
+import type { Mapping } from '../../core/imports/mapping/mapping.ts'
+import { type Origin, readRunNotes } from '../../core/imports/run-files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import type { ImportOrder } from './import-request.ts'
 import { sharedFiles } from './fetch-run.ts'
 import { planOf } from './saved-plan.ts'
 import { importFolder } from './run-folders.ts'
+
+/** An import as the command line requests it, parsed and checked. */
+export interface ImportOrder extends Origin {
+  mapping: Mapping
+  /** What the workflow's input has besides its files. */
+  input: Omit<ImportInput, 'file' | 'mapping' | 'identity'>
+  yes: boolean
+  local: boolean
+  detach: boolean
+}
 
 /** An import whose files were copied, which are not stored before it starts. */
 export interface UploadedImport {

@@ -12,21 +12,46 @@ const fieldName = z.string().regex(/^\s*[a-z][a-z0-9_]{0,59}(\.[a-z0-9_]{1,60}){
 
 /** How a file is written: fields of a mapping and of an import's input, and options of the command line. */
 export const readingFields = {
-  locale: z.string().optional(),
-  decimal: z.enum([',', '.']).optional(),
-  dates: z.enum(dateOrders).optional(),
-  /** How to read files that are not UTF-8. `utf-8`: as they are, whatever their words look like. */
-  encoding: z.enum(encodings).optional(),
-  /** Whether tax ids without a hyphen have their check digit. */
-  taxIds: z.enum(['with-digit', 'without-digit']).optional(),
-  /** For a workbook; default: the first visible sheet. */
-  sheet: z.string().optional(),
-  /** The row with the column names; rows above it are skipped. */
-  headerRow: z.int().min(1).optional(),
-  /** Rows to skip, such as a total below the others; `hidden`: all hidden rows of a workbook. */
-  skipRows: z.array(z.union([z.int().min(1), z.literal('hidden')])).optional(),
-  /** Of a workbook whose texts raise a doubt about its real dates: they are right, or have day and month swapped. */
-  dateCells: z.enum(['stored', 'swapped']).optional(),
+  locale: z
+    .string()
+    .optional()
+    .meta({ flag: '--locale <locale>', help: 'notation of numbers and dates, as in es-CL' }),
+  decimal: z
+    .enum([',', '.'])
+    .optional()
+    .meta({ flag: '--decimal <mark>', help: 'the decimal mark', otherwise: 'of the locale' }),
+  dates: z
+    .enum(dateOrders)
+    .optional()
+    .meta({ flag: '--dates <order>', help: 'the order of dates', otherwise: 'of the locale' }),
+  encoding: z.enum(encodings).optional().meta({
+    flag: '--encoding <name>',
+    help: 'the encoding of a file that is not UTF-8; `utf-8` takes a UTF-8 file as it is',
+  }),
+  taxIds: z.enum(['with-digit', 'without-digit']).optional().meta({
+    flag: '--tax-ids <form>',
+    help: 'whether RUT and NIT without a hyphen end with their check digit, where their digits do not show it',
+  }),
+  sheet: z.string().optional().meta({
+    flag: '--sheet <name>',
+    help: 'the sheet of a workbook',
+    otherwise: 'the first visible one',
+  }),
+  headerRow: z.int().min(1).optional().meta({
+    flag: '--header-row <n>',
+    help: 'the row with the names of the columns, below a title',
+  }),
+  skipRows: z
+    .array(z.union([z.int().min(1), z.literal('hidden')]))
+    .optional()
+    .meta({
+      flag: '--skip-rows <rows>',
+      help: 'rows to ignore, such as a total; `hidden`: the hidden rows of a workbook',
+    }),
+  dateCells: z.enum(['stored', 'swapped']).optional().meta({
+    flag: '--date-cells <reading>',
+    help: 'whether real dates of a workbook that its texts put in doubt are right, or have day and month swapped',
+  }),
 }
 type ReadingName = keyof typeof readingFields
 

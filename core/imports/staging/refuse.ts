@@ -30,7 +30,7 @@ export function refuseMissing({
   const { sendAgain } = plan
   if (sendAgain.length === 0 || matches.valid === sendAgain.length) return
   throw new InvalidFile(
-    `--rows ${sendAgain.join(',')}: only ${matches.valid} of these ${sendAgain.length} rows begin a valid ${importKinds[plan.kind].one} in ${check.file}. Name the first row of each.`,
+    `--send-again ${sendAgain.join(',')}: only ${matches.valid} of these ${sendAgain.length} rows begin a valid ${importKinds[plan.kind].one} in ${check.file}. Name the first row of each.`,
   )
 }
 

@@ -22,17 +22,6 @@ export const shell = (
     ),
   )
 
-/** `connector import retentions file.csv --on-invalid skip`: options without a value, or with `false`, are omitted. */
-export function connectorCommand(
-  words: readonly (string | number)[],
-  options: Readonly<
-    Record<string, string | number | boolean | readonly (string | number)[] | undefined>
-  > = {},
-): string {
-  const named = Object.entries(options).flatMap(([name, value]) => {
-    if (value === undefined || value === false || (typeof value === 'object' && value.length === 0)) return []
-    if (value === true) return [`--${name}`]
-    return [`--${name}`, typeof value === 'object' ? value.join(',') : String(value)]
-  })
-  return ['connector', ...words, ...named].map((word) => quote(String(word))).join(' ')
-}
+/** `connector import retentions 'my file.csv' --on-invalid skip`, to type. */
+export const connectorCommand = (words: readonly string[]): string =>
+  ['connector', ...words].map(quote).join(' ')

@@ -33,14 +33,14 @@ test('a capped read leads to one without the cap', () => {
   expect(steps).toEqual([
     {
       text: 'a read of customers that is not cut short by --max-pages 3 can be proven',
-      command: 'connector export customers --filter status=active --to csv,duckdb',
+      command: 'connector export customers --to csv,duckdb --filter status=active',
     },
   ])
 })
 
 test('an unproven read leads to another one, a failed destination to publish, held-back deletes to --max-deletes', () => {
   expect(commands({ resource: 'customers', published: [published({ verdict: 'unproven' })] })).toEqual([
-    'connector export customers --filter status=active --to csv,duckdb',
+    'connector export customers --to csv,duckdb --filter status=active',
   ])
   expect(
     commands({
@@ -56,7 +56,7 @@ test('an unproven read leads to another one, a failed destination to publish, he
 
 test('a stopped or failed read leads to the same command, and a proven export to none', () => {
   expect(commands({ resource: 'customers', stopped: true }, { resource: 'plans', error: 'x' })).toEqual([
-    'connector export customers plans --filter status=active --to csv,duckdb --max-pages 3',
+    'connector export customers plans --to csv,duckdb --filter status=active --max-pages 3',
   ])
   expect(commands({ resource: 'customers', published: [published({})] })).toEqual([])
 })

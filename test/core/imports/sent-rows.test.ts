@@ -84,7 +84,7 @@ test('a value that no column of the sheet holds is named as its field, and many 
   const lines = (await describe(JSON.stringify({ ...body, document: 8, ...added }))).split('\n')
   expect(lines).toContain('* document     7  stored as 8')
   expect(lines.filter((line) => line.startsWith('+'))).toHaveLength(5)
-  expect(lines.at(-1)).toBe('  and 3 more fields of the service; --show json has them')
+  expect(lines.at(-1)).toBe('  and 3 more fields of the service')
 })
 
 test('a row without an answer shows its cells alone', async () => {

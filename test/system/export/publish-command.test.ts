@@ -111,7 +111,11 @@ describe('publish', () => {
 
   test.each([
     ['a run that is not there', ['export-nothing'], 'run export-nothing are no longer kept'],
-    ['a destination that is none', ['export-nothing', '--to', 'oracle'], 'no destination oracle'],
+    [
+      'a destination that is none',
+      ['export-nothing', '--to', 'oracle'],
+      "'--to <destinations>' argument 'oracle' is invalid",
+    ],
   ])('refuses %s in one line, with 2', async (_, words, says) => {
     const { code, stderr, stdout } = await publish(world, words)
     expect(code).toBe(2)

@@ -46,7 +46,7 @@ describe('a fetch of documents', () => {
       const ids = idsOf(world, 'creditnotes')
       const cells = [...ids, '999001', ids[0], '', '999002'].map((id, at) => `${at};${id ?? ''};x`)
       const file = await putFile(world, ['Folio;Nota de crédito;Glosa', ...cells, ''].join('\r\n'))
-      const input = { documents: 'creditnotes', file, column: 'nota de crédito' } as const
+      const input = { documents: 'creditnotes', file, idColumn: 'nota de crédito' } as const
       const client = await connectTemporal()
       const faults = [
         { kind: 'reset', rate: 0.01 },

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import type { ImportOrder } from '../../../scripts/runs/import-request.ts'
+import type { ImportOrder } from '../../../scripts/runs/upload-import.ts'
 import { runImport } from '../../../scripts/runs/run-import.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
@@ -147,9 +147,12 @@ describe('connector import', () => {
   })
 
   test.each([
-    [['plans', 'rows.csv'], /There is no kind plans/],
+    [['plans', 'rows.csv'], /argument value 'plans' is invalid for argument 'kind'\. Choose from/],
     [['retentions', 'none.csv'], /none\.csv does not exist\. Check the path/],
-    [['retentions', 'rows.csv', '--send-again'], /--send-again and --rows go together/],
+    [
+      ['retentions', 'rows.csv', '--send-again', '17,abc'],
+      /'--send-again <rows>' argument '17,abc' is invalid. Write a whole number from 2/,
+    ],
     [
       ['retentions', 'rows.csv', '--canary', 'x'],
       /'--canary <n>' argument 'x' is invalid. Write a whole number/,

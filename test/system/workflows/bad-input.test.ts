@@ -59,7 +59,7 @@ const exports: Case[] = [
 ]
 
 const credit = { documents: 'creditnotes' }
-const fetchFields = 'Its fields are documents, ids, file, column,'
+const fetchFields = 'Its fields are documents, ids, file, idColumn,'
 const fetches: Case[] = [
   ['nothing', [], fetchFields],
   ['an array', [[]], fetchFields],
@@ -72,7 +72,7 @@ const fetches: Case[] = [
   ['an empty id', [{ ...credit, ids: ['501', ' '] }], 'not valid; ids consist'],
   ['a way out of the path', [{ ...credit, ids: ['..'] }], '"..": not valid'],
   ['half an id', [{ ...credit, ids: [501.5] }], fetchFields],
-  ['a column without a file', [{ ...credit, ids: ['1'], column: 'id' }], 'only a file has columns'],
+  ['a column without a file', [{ ...credit, ids: ['1'], idColumn: 'id' }], 'only a file has columns'],
   ['a file outside the data folder', [{ ...credit, file: '../ids.csv' }], 'outside the data folder'],
   ['a file that is not there', [{ ...credit, file: 'ids.csv' }], 'There is no file ids.csv'],
   ['a file with two such columns', [{ ...credit, file: 'inbox/twice.csv' }], 'two columns id'],
