@@ -28,7 +28,6 @@ export function createActivities(deps: ActivityDeps) {
   const segments = createSegments({ deps, rates })
   const { step, ofExport, ofImport, ofRecovery, ofChanges } = createSteps(deps)
   /** Imports that this process has staged. */
-  const stagedHere = new Set<string>()
   return {
     openExport: step(createOpenExport(deps)),
     openFetch: step(createOpenFetch(deps)),
@@ -38,8 +37,8 @@ export function createActivities(deps: ActivityDeps) {
     publishExport: ofExport(createPublishExport(deps)),
     closeExport: ofExport(createCloseExport({ deps, rates })),
     openImport: step(createOpenImport(deps)),
-    stageImport: ofImport(createStageImport({ deps, rates, stagedHere })),
-    sendImport: ofImport(createSendImport({ deps, rates, attempts, stagedHere })),
+    stageImport: ofImport(createStageImport({ deps, rates })),
+    sendImport: ofImport(createSendImport({ deps, rates, attempts })),
     auditImport: ofImport(createAuditImport({ deps, rates })),
     closeImport: ofImport(createCloseImport({ deps, rates, attempts })),
     openRecovery: step(createOpenRecovery(deps)),

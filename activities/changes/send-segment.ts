@@ -1,8 +1,5 @@
-import { join } from 'node:path'
-import type { Billing } from '../../core/billing/client.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
-import { openClaimJournal } from '../../core/changes/claim-journal.ts'
-import { closeGap, type GapOptions } from '../../core/changes/restored-ledger.ts'
+import { watchLedger } from '../../core/changes/watched-ledger.ts'
 import { createSendRight } from '../../core/changes/send/send-right.ts'
 import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
@@ -18,12 +15,11 @@ import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
+import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
 import { notifyDoubled } from './notify-doubled.ts'
-
-const keepEveryMs = 10_000
 
 /** Sends this long however long the preparation took: the next segment would prepare as long, and send nothing either. */
 const leastMs = 5_000
@@ -36,10 +32,10 @@ export interface SendDeps {
 
 /**
  * Sends the staged changes of a run and reconciles those without an answer, for a limited time or to the end. Safe
- * to retry: every request is claimed in the ledger and in the run's journal before it leaves, and one without an
- * answer is looked up, never repeated. A ledger restored from a backup is repaired first. When stopped, or when a
- * later attempt of the run starts, it sends no more changes and awaits those in flight.
+ * to retry: every request is claimed in the ledger before it leaves, and one without an answer is looked up, never
+ * repeated. When stopped, or when a later attempt of the run starts, it sends no more changes and awaits those in flight.
  *
+ * @throws {OldLedgerError} the ledger was restored from a backup
  * @throws {ReservedWorker} this worker must not send changes of the run; it may look them up
  */
 export async function sendSegment(
@@ -52,13 +48,11 @@ export async function sendSegment(
     lease: Omit<SendLease, 'attempt'>
     /** The run's share of the process's rate. */
     requestsPerSecond?: number | undefined
-    /** The data that the ledger is compared with. */
-    gap: Pick<GapOptions, 'staged' | 'isCopy' | 'onHeld'>
-    /** Called before the first change is sent. */
-    beforeSending?: (options: { billing: Billing; signal: AbortSignal }) => Promise<void>
+    /** How many changes the run has staged. */
+    staged: number
   },
 ): Promise<SendStep> {
-  const { deps, rates, attempts, context, plan, work, input, requestsPerSecond, gap, beforeSending } = options
+  const { deps, rates, attempts, context, plan, work, input, requestsPerSecond, staged } = options
   const lease = { ...options.lease, attempt: context.attempt }
   const { ledger } = deps.state
   const { run, identity } = plan
@@ -66,28 +60,22 @@ export async function sendSegment(
   const reportedClaims = claimsReported(context, input)
   context.report(() => ({ claims: reportedClaims }))
   const billing = context.watch(rates.forRun({ run, requestsPerSecond }))
-  const folder = join(context.folder.dataDir, plan.folder)
   const right = createSendRight({ ledger, run, lease })
   const send = async (signal: AbortSignal) => {
     // Lookups write nothing: without any, a run that was stopped ends also while the service is down.
     if (identity.mode === 'test' && input.lookupsOnly !== true) await showTestMode({ billing, signal })
-    await closeGap({ ledger, run, space: identity, kind: work.kind, folder, reportedClaims, signal, ...gap })
-    await beforeSending?.({ billing, signal })
-    await using journal = await openClaimJournal(folder)
-    // Several workers count claims by the ledger and by what is reported here; the journal says which rows they were of.
-    await using _ = context.folder.keepEvery(keepEveryMs)
+    const told = { rows: staged, claims: reportedClaims }
+    const watched = await watchLedger({ ledger, mark: sharedMark(deps), run, told })
     let counts = {}
-    // Reports only claims that are on disk: a higher number would look like a journal restored from a backup.
-    context.report(() => ({ ...counts, claims: journal.recorded }))
+    context.report(() => ({ ...counts, claims: watched.claims }))
     const notified: Promise<void>[] = []
     try {
       const sending = await Sending.begin({
         ...input,
         ...work,
         limits: limitsOf(input.limits, deps),
-        ledger,
+        ledger: watched.ledger,
         right,
-        journal,
         billing,
         signal,
         onProgress: (now) => {
@@ -95,7 +83,9 @@ export async function sendSegment(
         },
         onDoubled: (doubled) => notified.push(notifyDoubled({ deps, context, run, doubled })),
       })
-      return await sending.segment(Math.max(leastMs, deadline - performance.now()))
+      const sent = await sending.segment(Math.max(leastMs, deadline - performance.now()))
+      await watched.end()
+      return { ...sent, claims: watched.claims }
     } finally {
       await Promise.all(notified)
     }
@@ -122,8 +112,7 @@ const limitsOf = (limits: ChosenLimits, { concurrency }: Pick<ActivityDeps, 'con
 })
 
 /**
- * The number of claims in the run's journal as last reported to Temporal, by this step's last attempt or by an
- * earlier step.
+ * The number of the run's claims as last reported to Temporal, by this step's last attempt or by an earlier step.
  */
 function claimsReported({ lastReport }: StepContext, { claims }: SendInput): number {
   const last = lastReport as { claims?: unknown } | undefined

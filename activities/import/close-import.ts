@@ -1,6 +1,5 @@
 import { closeImport } from '../../core/imports/close.ts'
-import { leaseOf } from '../../core/imports/restored-ledger.ts'
-import type { ImportPlan } from '../../core/imports/input.ts'
+import { type ImportPlan, leaseOf } from '../../core/imports/input.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'
@@ -25,7 +24,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     const lease = { name: leaseOf(plan.run), owner: context.owner, attempt: context.attempt }
     await context.takeLeases([lease.name])
     const closed = await context.outlast(async () => {
-      await endSending({ state, attempts, run: plan.run, lease })
+      await endSending({ deps, attempts, run: plan.run, lease })
       return await closeImport({ ...input, ledger: state.ledger, dataDir, isShared })
     })
     await folder.keep()

@@ -22,7 +22,7 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     const lease = { name: leaseOf(plan), owner: plan.execution, attempt: context.attempt }
     const closed = await context.outlast(async () => {
       // A dry run holds no lease, and has sent nothing.
-      if (!plan.dryRun) await endSending({ state, attempts, run: plan.run, lease })
+      if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
       return await closeRecovery({ ...input, ledger: state.ledger, dataDir, isShared })
     })
     await folder.keep()

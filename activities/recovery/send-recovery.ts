@@ -1,11 +1,14 @@
+import { join } from 'node:path'
+import { RunFilesLostError } from '../../core/changes/errors.ts'
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
 import { toMs } from '../../core/runs/duration.ts'
 import type { RecoveryLimits } from '../../core/recoveries/input.ts'
-import { leaseOf, leasesOf, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
+import { leaseOf, leasesOf, recoveryFiles, type RecoveryPlan, waitsOf } from '../../core/recoveries/plan.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
+import { readNote } from '../../core/runs/run-files.ts'
+import type { SnapshotNote } from '../../core/recoveries/run-files.ts'
 import type { StepContext } from '../step.ts'
-import { recoveryGap } from '../../core/recoveries/restored-ledger.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
 /**
@@ -20,12 +23,13 @@ export function createSendRecovery(options: SendDeps) {
     context: StepContext,
     input: SendInput & { plan: RecoveryPlan; limits: RecoveryLimits },
   ): Promise<SendStep> {
-    const { deps } = options
     const { plan, limits } = input
     await context.takeLeases(leasesOf(plan), plan.execution)
-    const { dataDir } = context.folder
-    const { lookupsOnly } = input
-    const gap = await recoveryGap({ deps: { dataDir, isCopy: deps.shared.isShared }, plan, lookupsOnly })
+    const path = join(context.folder.dataDir, plan.folder, recoveryFiles.snapshot)
+    const snapshot = await readNote<SnapshotNote>(path)
+    // It may have been stopped before its snapshot, and then has staged nothing.
+    if (snapshot === undefined && input.lookupsOnly !== true) throw new RunFilesLostError({ path })
+    const { staged = 0 } = snapshot ?? {}
     const { run, settleMs, verifyAfter, breakerWaits } = plan
     const work = {
       run,
@@ -43,6 +47,6 @@ export function createSendRecovery(options: SendDeps) {
     }
     const { requestsPerSecond } = limits
     const lease = { name: leaseOf(plan), owner: plan.execution }
-    return await sendSegment({ ...options, context, plan, work, input, lease, requestsPerSecond, gap })
+    return await sendSegment({ ...options, context, plan, work, input, lease, requestsPerSecond, staged })
   }
 }

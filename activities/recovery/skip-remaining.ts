@@ -1,6 +1,4 @@
-import { join } from 'node:path'
 import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
-import { markClaimed } from '../../core/changes/restored-ledger.ts'
 import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
@@ -15,13 +13,11 @@ interface SkipInput {
 
 /** Skips part of a recovery permanently: the reasons whose canary failed, or all subscriptions not yet resumed. */
 export function createSkipRemaining({ deps, attempts }: Pick<SendDeps, 'deps' | 'attempts'>) {
-  return async ({ folder, attempt }: StepContext, input: SkipInput): Promise<void> => {
+  return async ({ attempt }: StepContext, input: SkipInput): Promise<void> => {
     const { plan, reasons, why } = input
     const { ledger } = deps.state
     const lease = { name: leaseOf(plan), owner: plan.execution, attempt }
-    await endSending({ state: deps.state, attempts, run: plan.run, lease })
-    const isCopy = deps.shared.isShared
-    await markClaimed({ ledger, run: plan.run, folder: join(folder.dataDir, plan.folder), isCopy })
+    await endSending({ deps, attempts, run: plan.run, lease })
     const options = { ledger, run: plan.run, why }
     if (reasons === undefined) await closeUntried({ ...options, which: { unsent: true } })
     for (const breakerKey of reasons ?? []) await closeRemaining({ ...options, breakerKey })

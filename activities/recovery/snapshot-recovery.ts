@@ -4,6 +4,7 @@ import { leasesOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
 import type { Snapshot } from '../../core/recoveries/run-files.ts'
 import { takeSnapshot } from '../../core/recoveries/snapshot.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
+import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
@@ -26,6 +27,7 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
     context.report(() => progress)
     const holdLease = () => context.takeLeases(leasesOf(plan), plan.execution)
     await holdLease()
+    await refuseOlderThanMark({ ledger: deps.state.ledger, mark: sharedMark(deps) })
     const { folder } = context
     // A step whose worker is lost resumes from there.
     await using _ = folder.keepEvery(keepEveryMs)
@@ -36,11 +38,9 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
         deps: {
           ...deps,
           dataDir: folder.dataDir,
-          fetchRun: (of) => folder.fetchRun(of),
           keep: () => folder.keep(),
           holdLease,
           attempt: context.attempt,
-          isCopy: deps.shared.isShared,
           ledger: deps.state.ledger,
         },
         plan,

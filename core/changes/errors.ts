@@ -19,19 +19,6 @@ export class WrongModeError extends Error {
   }
 }
 
-/** The database of the ledger was put back while a run was sending: it has forgotten claims of the run. */
-export class LedgerPutBackError extends Error {
-  override readonly name = 'LedgerPutBackError'
-  /** The next attempt compares the ledger with the run's journal first. */
-  readonly retryable = true
-  constructor({ run, row }: { run: string; row: number }) {
-    super(
-      `The ledger has forgotten that row ${row} of ${run} was sent: its database was restored, or failed over to a ` +
-        `replica that lags. Nothing was sent again; the run resumes by looking up what the ledger lacks.`,
-    )
-  }
-}
-
 /** A change's body is larger than any that is sent. */
 export class BodyTooLargeError extends Error {
   override readonly name = 'BodyTooLargeError'

@@ -20,20 +20,20 @@ export const outcomes = {
   lostReply: 'it was sent, but no complete reply arrived',
   noId: 'the answer did not include the id of the created record',
   interrupted: 'the process ended while it was being sent',
-  restored: 'the ledger is older than the run, so it may have been sent',
-  missing: 'the run staged it, but the ledger lacks it; running the same command again stages it again',
+  restored: 'the ledger was restored from a backup, so it may have been sent since',
+  missing: 'the run staged it, but the ledger lacks it; `connector state repair` stages it again',
   refusedLater: 'it was refused when sent again; the first request may have been accepted',
 
   neverSent: 'no request left; it can be sent',
   absent: 'two lookups proved that it does not exist',
   repeatable: 'the reply was lost; repeating it does no harm',
+  stillOpen: 'after a restore, a lookup showed that it is not done',
   fellBack: 'the resume did not last',
   noEffect: 'the resume had no visible effect',
 
   cannotLookUp: 'the reply was lost, and the service has no way to look it up',
   otherContents: 'the service has another record under the same key',
   indistinct: 'an earlier change under the same key is done, but its id is unknown',
-  foundByAnother: 'after a restore, another run has its key and the record under it',
   filterIgnored: 'the service ignored the filter, so a lookup cannot show absence',
   noControl: 'no change of this run is known to be done, so a lookup that finds nothing proves nothing',
   controlFailed: 'the lookup does not find a change that is known to be done',
@@ -64,6 +64,10 @@ export const hasFailed = ({ state, outcome }: { state: ChangeState; outcome: str
   state === 'rejected' ||
   state === 'parked' ||
   (state === 'staged' && (outcome === 'fellBack' || outcome === 'noEffect'))
+
+/** Whether a change that is due was tried before, or may have been: a ledger that was restored does not know. */
+export const mayBeTried = ({ state, outcome }: { state: ChangeState; outcome: string | null }): boolean =>
+  hasFailed({ state, outcome }) || (state === 'staged' && outcome === 'stillOpen')
 
 export type Outcome = keyof typeof outcomes
 

@@ -5,12 +5,23 @@ import { createInterface } from 'node:readline'
 import type { KeySpace } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { NewChange, StageResult } from '../state/ledger/stage.ts'
-import type { ChangeKind } from './change-kind.ts'
+import type { ChangeKindName } from './change-kind.ts'
+import { changeKinds } from './kinds.ts'
 import { removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
 import { RunFilesLostError } from './errors.ts'
 import { changeRunFiles, readNote } from '../runs/run-files.ts'
 import { type ChangeToStage, type KeyedChange, toNewChange } from './stage-changes.ts'
 import { isSystemError } from '../storage/system-errors.ts'
+
+/** The first line: whose changes they are. */
+export interface ChangesOf extends KeySpace {
+  run: string
+  kind: ChangeKindName
+}
+
+interface Begin {
+  begin: ChangesOf & { at: string }
+}
 
 /** The last line: without it, the file was cut short. */
 interface End {
@@ -52,7 +63,7 @@ export interface ChangesFile extends AsyncDisposable {
 /** Letters that are written together. */
 const writeLength = 1_000_000
 
-export async function createChangesFile(folder: string): Promise<ChangesFile> {
+export async function createChangesFile(folder: string, of: ChangesOf): Promise<ChangesFile> {
   const path = join(folder, changeRunFiles.stagedChanges)
   await mkdir(folder, { recursive: true })
   await removeTemporaries(path)
@@ -60,7 +71,7 @@ export async function createChangesFile(folder: string): Promise<ChangesFile> {
   const file = await open(temporary, 'wx')
   let pending = ''
   let count = 0
-  const write = (line: NewChange | End) => {
+  const write = (line: NewChange | Begin | End) => {
     pending += `${JSON.stringify(line)}\n`
     if (pending.length >= writeLength) flush()
   }
@@ -68,6 +79,8 @@ export async function createChangesFile(folder: string): Promise<ChangesFile> {
     writeFileSync(file.fd, pending)
     pending = ''
   }
+  const { run, workspace, mode, kind } = of
+  write({ begin: { run, workspace, mode, kind, at: new Date().toISOString() } })
   return {
     add(change) {
       write(toNewChange(change))
@@ -101,47 +114,45 @@ export async function createChangesFile(folder: string): Promise<ChangesFile> {
  */
 export async function keepStagedChanges({
   folder,
+  of,
   changes,
 }: {
   folder: string
+  of: ChangesOf
   changes: AsyncIterable<readonly KeyedChange[]>
 }): Promise<number> {
-  await using file = await createChangesFile(folder)
+  await using file = await createChangesFile(folder, of)
   for await (const batch of changes) for (const change of batch) file.add(change)
   return await file.keep()
 }
 
 /**
- * Stages the changes kept in the run's folder; those already in the ledger are left as they are.
+ * Stages the changes kept in a run's folder; those already in the ledger are left as they are. Returns the number of the
+ * others.
  * @throws {RunFilesLostError} if the file is missing or was cut short
  */
 export async function stageKeptChanges({
   ledger,
-  run,
-  space,
-  kind,
   folder,
   onHeld,
   restored,
   signal,
 }: {
   ledger: Ledger
-  run: string
-  space: Omit<KeySpace, 'kind'>
-  kind: ChangeKind
   folder: string
   onHeld: OnKeyHeld
-  /** How often a row that the ledger has lost may have been sent, if it may. */
-  restored?: (row: number) => NewChange['restored']
-  signal?: AbortSignal
-}): Promise<void> {
-  const { workspace, mode } = space
-  const place = { run, workspace, mode, kind: kind.name, repeats: kind.repeats }
+  /** How often each may have been sent, if the ledger has lost it. */
+  restored?: NewChange['restored']
+  signal?: AbortSignal | undefined
+}): Promise<number> {
+  const { at: _, kind, ...of } = await readBegin(folder)
+  const place = { ...of, kind, repeats: changeKinds[kind].repeats }
+  let count = 0
   for await (const kept of readKeptChanges(folder)) {
     signal?.throwIfAborted()
-    const changes =
-      restored === undefined ? kept : kept.map((one) => ({ ...one, restored: restored(one.row) }))
-    const { held } = await ledger.stage({ ...place, changes })
+    const changes = restored === undefined ? kept : kept.map((one) => ({ ...one, restored }))
+    const { staged, held } = await ledger.stage({ ...place, changes })
+    count += staged
     if (held.length === 0) continue
     const closed = await onHeld(held)
     const rows = new Set(held.map(({ row }) => row))
@@ -149,8 +160,26 @@ export async function stageKeptChanges({
       const instead = closed.get(change.row) ?? change.closed
       return rows.has(change.row) ? [{ ...change, ...(instead && { closed: instead }) }] : []
     })
-    await ledger.stage({ ...place, changes: again })
+    count += (await ledger.stage({ ...place, changes: again })).staged
   }
+  return count
+}
+
+/**
+ * Whose changes are kept in a folder, and since when.
+ * @throws {RunFilesLostError}
+ */
+export async function readBegin(folder: string): Promise<Begin['begin']> {
+  const path = join(folder, changeRunFiles.stagedChanges)
+  const input = createReadStream(path)
+  try {
+    for await (const text of createInterface({ input })) return (JSON.parse(text) as Begin).begin
+  } catch (cause) {
+    throw new RunFilesLostError({ path, cause })
+  } finally {
+    input.destroy()
+  }
+  throw new RunFilesLostError({ path })
 }
 
 /** The kept changes, with what was decided on them. */
@@ -177,7 +206,8 @@ async function* readBatches(path: string, onEnd?: (end: End) => void): AsyncGene
   let length = 0
   try {
     for await (const text of createInterface({ input, crlfDelay: Infinity })) {
-      const line = JSON.parse(text) as NewChange | End
+      const line = JSON.parse(text) as NewChange | Begin | End
+      if ('begin' in line) continue
       if ('end' in line) {
         onEnd?.(line)
         continue

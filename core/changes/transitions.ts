@@ -46,7 +46,7 @@ export const transitions: readonly Transition[] = [
     from: 'staged',
     to: 'unknown',
     by: 'restore',
-    rule: 'the ledger is older than the run: it may have been sent',
+    rule: 'the ledger was restored from a backup: it may have been sent since',
   },
   {
     from: 'sending',
@@ -55,20 +55,6 @@ export const transitions: readonly Transition[] = [
     rule: 'the same; it was being sent at the time of the backup',
   },
   { from: 'unknown', to: 'unknown', by: 'restore', rule: 'the same; it may have been sent once more' },
-  { from: 'done', to: 'unknown', by: 'restore', rule: 'the same; it was done at the time of the backup' },
-  {
-    from: 'rejected',
-    to: 'unknown',
-    by: 'restore',
-    rule: 'the same; it was rejected at the time of the backup',
-  },
-  { from: 'parked', to: 'unknown', by: 'restore', rule: 'the same; it was parked at the time of the backup' },
-  {
-    from: 'dropped',
-    to: 'unknown',
-    by: 'restore',
-    rule: 'the same; it was dropped at the time of the backup',
-  },
   {
     from: 'staged',
     to: 'dropped',

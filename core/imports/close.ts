@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { auditRetentions } from '../changes/audit/audit-retentions.ts'
@@ -9,8 +9,7 @@ import { type ImportPlan, runFiles } from './input.ts'
 import { type AuditNote, readRunNotes } from './run-files.ts'
 import { rm } from 'node:fs/promises'
 import { closeUntried } from '../changes/reconcile/close-remaining.ts'
-import { addToJournal, markClaimed } from '../changes/restored-ledger.ts'
-import { type EndedNote, type RunEnd, changeRunFiles } from '../runs/run-files.ts'
+import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { View } from '../runs/view/view.ts'
 import { writeImportReport } from './report.ts'
 import type { ImportResult } from './view.ts'
@@ -66,10 +65,6 @@ export async function closeImport(
 ): Promise<{ result: ImportResult; view: View }> {
   const { ledger, dataDir, isShared, plan, how, why, canary, giveUp } = options
   const folder = join(dataDir, plan.folder)
-  // Rows sent after a restored ledger's backup are not free for other runs.
-  await markClaimed({ ledger, run: plan.run, folder, isCopy: isShared })
-  if (isShared && existsSync(join(folder, changeRunFiles.claims)))
-    await addToJournal({ ledger, run: plan.run, folder })
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
   // An audit of the rows sent so far proves nothing about rows sent later.
   if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })

@@ -128,6 +128,9 @@ export interface ImportPlan extends ChangeRun, ImportSettings {
   decided: { approval: boolean; canary: boolean }
 }
 
+/** The lease of an import, and of its sender. */
+export const leaseOf = (run: string) => `import ${run}`
+
 /** The names in a run's folder. */
 export const runFiles = {
   ...changeRunFiles,

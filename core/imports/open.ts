@@ -8,10 +8,16 @@ import { readDecisions } from '../runs/run-files.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { toNonRetryable } from './errors.ts'
 import { prepareInput, hashIn } from './stored-input.ts'
-import { type ImportPlan, type ParsedImport, importLimits, importSettings, runFiles } from './input.ts'
+import {
+  type ImportPlan,
+  type ParsedImport,
+  importLimits,
+  importSettings,
+  leaseOf,
+  runFiles,
+} from './input.ts'
 import { type ImportKindName, importKinds } from './kinds.ts'
 import { type Mapping, readingOf, readMapping, toMapping } from './mapping/mapping.ts'
-import { leaseOf } from './restored-ledger.ts'
 import { readPlan } from './run-files.ts'
 
 /**

@@ -184,8 +184,8 @@ export function importNextSteps({
     )
   if (lost > 0)
     add(
-      `The ledger is older than this run. To look up ${lost} unknown ${rows(lost)}: stop the worker, fix the ledger as here, start the worker, and run the import again`,
-      'connector restored',
+      `The ledger is older than this run. To look up ${lost} unknown ${rows(lost)}: stop the worker, repair the ledger as here, start the worker, and run the import again`,
+      'connector state repair',
     )
   if (left > 0 && !isCanary)
     if (ended.how === 'finished')

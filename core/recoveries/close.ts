@@ -1,8 +1,6 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
-import { addToJournal, markClaimed } from '../changes/restored-ledger.ts'
-import { changeRunFiles, type EndedNote, type RunEnd } from '../runs/run-files.ts'
+import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
@@ -19,10 +17,6 @@ export async function closeRecovery(
   const folder = join(dataDir, plan.folder)
   const saved = await readSavedPlan(folder)
   if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
-  // After a restored backup, subscriptions already resumed must not become available to another run.
-  await markClaimed({ ledger, run: plan.run, folder, isCopy: isShared })
-  if (isShared && existsSync(join(folder, changeRunFiles.claims)))
-    await addToJournal({ ledger, run: plan.run, folder })
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))

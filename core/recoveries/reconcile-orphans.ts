@@ -1,15 +1,11 @@
 import { toMs } from '../runs/duration.ts'
 import { setTimeout as wait } from 'node:timers/promises'
-import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { createSendRight } from '../changes/send/send-right.ts'
-import { markClaimed } from '../changes/restored-ledger.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
-import { toFileName } from '../storage/file-name.ts'
-import { type RecoveryPlan, leaseOf, recoveryFiles, waitsOf } from './plan.ts'
-import type { StepFolder } from '../runs/step-folder.ts'
+import { type RecoveryPlan, leaseOf, waitsOf } from './plan.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
 /** A safe timer: Node fires timers of more than 24.8 days immediately. */
@@ -28,10 +24,7 @@ export async function reconcileOrphans({
 }: {
   deps: {
     ledger: Ledger
-    dataDir: string
     concurrency: number
-    isCopy: boolean
-    fetchRun: StepFolder['fetchRun']
     holdLease: () => Promise<void>
     /** When Temporal scheduled this attempt. */
     attempt: number
@@ -50,9 +43,6 @@ export async function reconcileOrphans({
   await deps.holdLease()
   for (const run of unfinished) {
     if (run === plan.run) continue
-    await deps.fetchRun({ room: 'recoveries', run, only: (name) => name === recoveryFiles.claims })
-    const folder = join(deps.dataDir, 'recoveries', toFileName(run))
-    await markClaimed({ ledger, run, folder, isCopy: deps.isCopy })
     await createSendRight({ ledger, run, lease }).hold()
     for (;;) {
       const { reconciled, nextLookupAt } = await reconcileChanges({

@@ -170,6 +170,8 @@ const forPerson: Readonly<Record<string, string>> = {
 const forPersonAtEnd: Readonly<Record<string, string>> = {
   fellBack: 'fell back, and the run ended before they were tried again',
   noEffect: 'showed no effect of the resume, and the run ended before they were tried again',
+  stillOpen:
+    'may have been resumed before the ledger was restored, and the run ended before they were tried again',
   unknown: 'were resumed and their outcome was not seen: the next recovery looks them up first',
 }
 

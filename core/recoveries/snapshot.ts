@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
-import { createClaimJournal } from '../changes/claim-journal.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
 import { withKey } from '../changes/stage-changes.ts'
-import { keepStagedChanges, stageKeptChanges } from '../changes/staged-changes.ts'
+import { keepStagedChanges, type OnKeyHeld, stageKeptChanges } from '../changes/staged-changes.ts'
+import { refuseOlderThanTold } from '../changes/watched-ledger.ts'
 import { readNote } from '../runs/run-files.ts'
 import type { StepFolder } from '../runs/step-folder.ts'
 import type { KeyHistory } from '../state/ledger/key-queries.ts'
@@ -13,7 +13,6 @@ import { replaceFile } from '../storage/durable.ts'
 import type { Candidate } from './candidates/candidate.ts'
 import { readCandidates } from './candidates/read.ts'
 import { selectCandidates, type Selection } from './candidates/select.ts'
-import { closeRecoveryGap, leaveToNextRecovery } from './restored-ledger.ts'
 import { toDryRows } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './plan.ts'
 import { toPreview } from './preview.ts'
@@ -24,10 +23,6 @@ interface Work {
   deps: {
     ledger: Ledger
     dataDir: string
-    /** Whether several workers share the files: see `GapOptions`. */
-    isCopy: boolean
-    /** Fetches what the data folder may lack of another run. */
-    fetchRun: StepFolder['fetchRun']
     /** Makes what was read so far be there for the next attempt, wherever that runs. */
     keep: StepFolder['keep']
     /** @throws {Busy} if another recovery has begun meanwhile */
@@ -59,7 +54,12 @@ export async function takeSnapshot(
   const folder = join(deps.dataDir, plan.folder)
   const before = await readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot))
   if (before !== undefined) {
-    if (!plan.dryRun) await closeRecoveryGap({ deps, plan })
+    if (!plan.dryRun)
+      await refuseOlderThanTold({
+        ledger: deps.ledger,
+        run: plan.run,
+        told: { rows: before.staged, claims: 0 },
+      })
     return await withOpen({ deps, plan, note: before })
   }
   const settledBefore = plan.dryRun ? 0 : await reconcileOrphans({ deps, plan, billing, signal })
@@ -107,14 +107,22 @@ async function stageAll({ deps, plan, rows }: Work & { rows: Selection['rows'] }
     for (let from = 0; from < rows.length; from += batchRows)
       yield rows.slice(from, from + batchRows).map(({ change }) => withKey({ kind, change }))
   }
-  const staged = await keepStagedChanges({ folder, changes: batches() })
-  await createClaimJournal(folder)
+  const of = { ...plan.identity, run: plan.run, kind: kind.name }
+  const staged = await keepStagedChanges({ folder, of, changes: batches() })
   // From the first staged row on, the next attempt must stage the same ones: the list has changed by then.
   await deps.keep()
-  const place = { ledger: deps.ledger, run: plan.run, space: plan.identity, folder }
-  await stageKeptChanges({ ...place, kind, onHeld: leaveToNextRecovery })
+  await stageKeptChanges({ ledger: deps.ledger, folder, onHeld: leaveToNextRecovery })
   return staged
 }
+
+/** Leaves a subscription that an earlier recovery has not yet reconciled to the next recovery. */
+const leaveToNextRecovery: OnKeyHeld = async (held) =>
+  new Map(
+    held.map(({ row, by }) => {
+      const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`
+      return [row, { state: 'dropped', outcome: 'notTried', error }]
+    }),
+  )
 
 async function withOpen({ deps, plan, note }: Work & { note: SnapshotNote }): Promise<Snapshot> {
   const { run } = plan

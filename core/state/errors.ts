@@ -192,6 +192,19 @@ export class SupersededError extends Error {
   }
 }
 
+/** The ledger knows less than was done: it was restored from a backup, or its server failed over to a replica that lags. */
+export class OldLedgerError extends Error {
+  override readonly name = 'OldLedgerError'
+  /** It can continue once the ledger is repaired. */
+  readonly retryable = true
+  constructor({ lacks }: { lacks: string }) {
+    super(
+      `The ledger is older than what was sent: it lacks ${lacks}, so it was restored from a backup, or its server failed ` +
+        'over. Nothing is sent. Stop all workers, run `connector state repair`, and start them again.',
+    )
+  }
+}
+
 /** The ledger has other contents for this run than those being staged. */
 export class RunTakenError extends Error {
   override readonly name = 'RunTakenError'

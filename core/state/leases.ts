@@ -24,6 +24,8 @@ export interface Leases {
   /** Releases the lease; does nothing if another owner holds it. */
   release(options: { name: string; owner: LeaseOwner }): Promise<void>
   holder(options: { name: string }): Promise<LeaseOwner | undefined>
+  /** Forgets all: those of a backup may have ended long ago, and each step takes its own again. */
+  forgetAll(): Promise<void>
 }
 
 export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
@@ -64,6 +66,9 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
     },
     release: async (options) => {
       await free(options)
+    },
+    forgetAll: async () => {
+      await db.deleteFrom('leases').execute()
     },
   }
 }

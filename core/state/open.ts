@@ -1,3 +1,4 @@
+import { type ClaimsMark, createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { type Leases, createLeases } from './leases.ts'
 import { LockLostError } from './errors.ts'
 import { NotMovedHereError } from './place-errors.ts'
@@ -17,6 +18,8 @@ export interface State {
   readonly publications: Publications
   readonly notes: Notes
   readonly ledger: Ledger
+  /** Of a file that may be written; see `sharedMark` for PostgreSQL. */
+  readonly mark: ClaimsMark | undefined
   /** What the workers of a shared state share of the rate; undefined for a file. */
   readonly rateShares: RateShares | undefined
   /** The PostgreSQL database, which several workers may share; undefined for a file. */
@@ -53,6 +56,7 @@ export interface StatePlace {
  * @throws {StateTooNewError}
  * @throws {StateTooOldError}
  * @throws {NoStateError} with `readOnly`
+ * @throws {OldLedgerError} without `readOnly` and `isRepair`: it was restored from a backup
  * @throws {StateMovedError} the folder's state was moved to PostgreSQL
  * @throws {NotMovedHereError} it was moved to another place
  * @throws {StateNotMovedError} the folder has a state of its own
@@ -61,10 +65,13 @@ export async function openState({
   folder,
   database,
   readOnly = false,
+  isRepair = false,
   isHeld = () => true,
   onClockJump,
 }: StatePlace & {
   readOnly?: boolean
+  /** To repair a ledger that was restored from a backup. */
+  isRepair?: boolean
   isHeld?: () => boolean
   /** Called with the jump of the database's clock in ms. */
   onClockJump?: (ms: number) => void
@@ -83,22 +90,31 @@ export async function openState({
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
     return await openPostgresStore({ database, readOnly, onClockJump })
   }
-  const store = await open()
-  try {
-    return {
-      storeId: await readStoreId({ store, moved }),
-      leases: createLeases(store),
-      publications: createPublications(store, folder),
-      notes: createNotes(store),
-      ledger: createLedger({ store, fence }),
-      shared: store.isShared ? store : undefined,
-      rateShares: store.rateShares,
-      now: () => store.now(),
-      close: () => store.close(),
-    }
-  } catch (error) {
-    await store.close()
-    throw error
+  await using closing = new AsyncDisposableStack()
+  const store = closing.adopt(await open(), (opened) => opened.close())
+  const storeId = await readStoreId({ store, moved })
+  const mark = store.isShared || readOnly ? undefined : closing.use(createFolderMark(folder))
+  let claims = 0
+  const onClaim = mark && (() => mark.raise((claims += 1)))
+  const ledger = createLedger({ store, fence, onClaim })
+  if (mark !== undefined) {
+    if (!isRepair) await refuseOlderThanMark({ ledger, mark })
+    claims = await ledger.claimed()
+    // A mark that was lost, or that a kill left behind, is whole again before anything can be restored.
+    if (!isRepair && claims > (await mark.read())) await mark.raise(claims)
+  }
+  const resources = closing.move()
+  return {
+    storeId,
+    leases: createLeases(store),
+    publications: createPublications(store, folder),
+    notes: createNotes(store),
+    ledger,
+    mark,
+    shared: store.isShared ? store : undefined,
+    rateShares: store.rateShares,
+    now: () => store.now(),
+    close: () => resources.disposeAsync(),
   }
 }
 

@@ -55,7 +55,7 @@ export class OtherFolderError extends Error {
     super(
       `The files of the state in ${place} are in ${bound}, not in ${files}: workers on several machines share a state ` +
         'only with their files in one bucket (CONNECTOR_FILES_URL). Use that place; if it is lost, ' +
-        '`connector restored --everything` binds this one.',
+        '`connector state repair --files-lost` binds this one.',
     )
   }
 }

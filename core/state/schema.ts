@@ -20,6 +20,9 @@ export interface StoreTable {
   /** See `schemaVersion`. */
   version: number
   createdAt: number
+  /** Claims that the ledger has lost, as far as its mark had them; and when it was last repaired, 0 if never. */
+  forgottenClaims: Generated<number>
+  repairedAt: Generated<number>
   /** On PostgreSQL: the id of the place whose files belong to this state, and the place for people. */
   files: string | null
   filesPlace: string | null
@@ -189,7 +192,8 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
   const { text, number, id, end } = dialects[dialect]
   return [
     `create table store (
-      id ${text} primary key, version ${number} not null, created_at ${number} not null, files ${text}, files_place ${text}
+      id ${text} primary key, version ${number} not null, created_at ${number} not null,
+      forgotten_claims ${number} not null default 0, repaired_at ${number} not null default 0, files ${text}, files_place ${text}
     ) ${end}`,
     `create table workers (
       worker ${text} primary key, files ${text} not null, files_place ${text} not null, seen_at ${number} not null

@@ -46,14 +46,10 @@ export const commands = {
   up: { summary: 'run a Temporal dev server and a worker until Ctrl-C', load: () => import('./up.ts') },
   worker: { summary: 'run a worker until Ctrl-C', load: () => import('./worker.ts') },
   state: {
-    summary: 'show and reset the watermarks of incremental exports',
+    summary: 'show and reset watermarks of exports, repair a state restored from a backup',
     load: () => import('./state.ts'),
   },
   prune: { summary: 'remove old exports and uploads that nothing needs', load: () => import('./prune.ts') },
-  restored: {
-    summary: 'fix the ledger after a backup was restored, before the worker starts',
-    load: () => import('./restored.ts'),
-  },
   'move-state': {
     summary: 'move the state of the data folder to PostgreSQL',
     load: () => import('./move-state.ts'),

@@ -10,9 +10,11 @@ import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import { openState } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
 import { stateFileOf } from '../../core/state/sqlite-file.ts'
-import { readStatePlace } from '../../worker/settings/settings.ts'
+import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { personHere } from '../runs/person.ts'
 import { RefusedError } from '../terminal/failures.ts'
+import { fetchRun, sharedFiles } from '../runs/fetch-run.ts'
+import { repairState } from '../runs/repair-state.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, byOption, choice } from './options.ts'
 
@@ -22,7 +24,7 @@ interface ResetOptions {
   by?: string
 }
 
-/** Shows and resets the state that incremental exports rely on. */
+/** Shows and resets the watermarks of incremental exports, and repairs the ledger. */
 export function configure(command: Command, terminal: Terminal): void {
   command
     .command('show', { isDefault: true })
@@ -36,10 +38,21 @@ export function configure(command: Command, terminal: Terminal): void {
     .requiredOption('--why <reason>', 'your reason; it is kept in exports/watermark-resets.jsonl')
     .addOption(byOption())
     .action(async (name: string, options: ResetOptions) => reset({ name, options, terminal }))
+  command
+    .command('repair')
+    .description(
+      'after a restore, before the worker starts: what may have been sent since the backup becomes unknown',
+    )
+    .option(
+      '--files-lost',
+      'the place of the files is lost, too: use the folder or bucket of the settings from now on',
+    )
+    .action(async ({ filesLost = false }: { filesLost?: boolean }) => repair({ filesLost, terminal }))
   addExamples(command, 'inspect', {
     state: 'how far each incremental export has read',
     'state reset customers --to duckdb --why "the warehouse was restored"':
       'the next incremental export reads the whole list',
+    'state repair': 'state.db, PostgreSQL or more was restored from a backup',
   })
 }
 
@@ -135,6 +148,27 @@ async function reset(call: { name: string; options: ResetOptions; terminal: Term
     })
   } finally {
     await state.close()
+    lock.release()
+  }
+}
+
+async function repair({ filesLost, terminal }: { filesLost: boolean; terminal: Terminal }): Promise<void> {
+  const place = statePlace()
+  const places = { ...readPlaces({ env: process.env, cwd: process.cwd() }), state: place }
+  const lock = acquireLock({ folder: place.folder, role: 'state repair' })
+  try {
+    const runs = await repairState({ place, files: sharedFiles(places), bindsFiles: filesLost })
+    // The next command names the run's own copy of its input.
+    for (const { run, resume } of runs) if (resume !== undefined) await fetchRun(places, run)
+    const lines = runs.flatMap(({ run, restaged, unknown, resume }) => [
+      `${run}: ${restaged} rows staged again, ${unknown} others unknown`,
+      ...(resume === undefined ? [] : [`Next: start the worker, then: ${resume}`]),
+    ])
+    terminal.result({
+      document: { runs },
+      text: lines.join('\n') || 'Nothing is open: no run can have sent more since the backup.',
+    })
+  } finally {
     lock.release()
   }
 }

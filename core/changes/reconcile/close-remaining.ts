@@ -1,7 +1,7 @@
 import type { LedgerRow, RowPatch } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import { transition } from '../transitions.ts'
-import { hasFailed, recordedOutcome, type Outcome } from '../outcomes.ts'
+import { mayBeTried, recordedOutcome, type Outcome } from '../outcomes.ts'
 
 /**
  * Closes the changes that a run has not sent when it ends for good: they are reported as not tried and free for another
@@ -35,9 +35,9 @@ export function closeUntried({
 }
 
 /**
- * Closes what a recovery leaves, for good: the next one begins with a snapshot of its own. Resumes that fell back and
- * were due to be tried again are parked, resumes that were never sent count as not tried, and all keys except those of
- * unknown changes are released.
+ * Closes what a recovery leaves, for good: the next one begins with a snapshot of its own. Resumes that fell back
+ * and were due to be tried again are parked, also where a restored ledger does not know whether they were tried. Resumes that
+ * were never sent count as not tried, and all keys except those of unknown changes are released.
  */
 export async function closeRemaining({
   ledger,
@@ -55,15 +55,13 @@ export async function closeRemaining({
 }): Promise<void> {
   const which = breakerKey === undefined ? {} : { breakerKey }
   for await (const row of ledger.rows({ run, state: 'staged' }))
-    if (hasFailed(row) && (breakerKey === undefined || row.breakerKey === breakerKey))
+    if (mayBeTried(row) && (breakerKey === undefined || row.breakerKey === breakerKey))
       await closeStaged({ ledger, row, why, now })
   await closeUntried({ ledger, run, why, which, now })
   await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: 0 }, ...which })
 }
 
-/**
- * Closes one staged change: it is parked if it fell back, and counts as not tried if it was never sent.
- */
+/** Closes one staged change: it is parked if it fell back or may have been, and counts as not tried if it was never sent. */
 export async function closeStaged({
   ledger,
   row,
@@ -78,7 +76,7 @@ export async function closeStaged({
   now: () => number
 }): Promise<void> {
   const released = { ...patch, holdsKey: 0 }
-  if (hasFailed(row)) {
+  if (mayBeTried(row)) {
     const error = `${row.error}; ${why}`
     const outcome = recordedOutcome(row)
     await transition({ ledger, row, to: 'parked', by: 'end', outcome, patch: { ...released, error } })

@@ -1,4 +1,3 @@
-import { KeyHeldError } from '../../state/errors.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
@@ -9,8 +8,7 @@ import { attemptsUsed } from '../attempts-used.ts'
 import { parseBody } from '../body.ts'
 import { lookUp } from './lookup.ts'
 import { transition } from '../transitions.ts'
-import { holdersOfKey } from '../restored-ledger.ts'
-import { type Outcome, outcomes } from '../outcomes.ts'
+import type { Outcome } from '../outcomes.ts'
 
 export interface ReconcileOptions {
   ledger: Ledger
@@ -174,7 +172,8 @@ async function useUpAttempt(
   row: LedgerRow,
   result: Extract<LookupResult, { result: 'fellBack' }>,
 ): Promise<void> {
-  const { outcome } = result
+  // What a restored ledger calls unknown may never have been sent, so it has not failed.
+  const outcome = row.outcome === 'restored' ? 'stillOpen' : result.outcome
   // The service's own words say more than what the lookup saw.
   const message =
     row.outcome === 'refusedLater'
@@ -220,31 +219,9 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
     ...(to.to === 'done' && hasFault(row) && { event: row.event, eventAt: row.eventAt }),
     ...to.patch,
   }
-  try {
-    const moved = await transition({ ledger, row, by: 'lookup', ...to, patch })
-    if (moved) reconciling.reconciled[to.to] += 1
-  } catch (error) {
-    if (!isToSend || !(error instanceof KeyHeldError)) throw error
-    await leaveToHolder(reconciling, row, to)
-  }
+  const moved = await transition({ ledger, row, by: 'lookup', ...to, patch })
+  if (moved) reconciling.reconciled[to.to] += 1
 }
 
 const hasFault = ({ event, eventAt, sentAt }: LedgerRow) =>
   event === 'fault' && (eventAt ?? 0) >= (sentAt ?? 0)
-
-/** Another run took the key of a change that a restored ledger has as closed: this run must not send it again. */
-async function leaveToHolder(reconciling: Reconciling, row: LedgerRow, { outcome, patch }: Closing) {
-  const holders = await holdersOfKey({ ledger: reconciling.ledger, row })
-  // Those of earlier generations were done before this change was staged.
-  const later = holders.filter(({ generation }) => generation >= row.generation)
-  const nameOf = (holder: LedgerRow | undefined) =>
-    holder === undefined ? 'another run' : `row ${holder.row} of the run ${holder.run}`
-  // A lookup leaves out the records of others, so what it calls absent may be one of them.
-  const finder = outcome === 'absent' ? later.find(({ answerId }) => answerId !== null) : undefined
-  if (finder !== undefined) {
-    const error = `${nameOf(finder)} has its key now and the record ${finder.answerId}: check whether this row created it`
-    return await park(reconciling, row, 'foundByAnother', error)
-  }
-  const error = `${patch?.error ?? outcomes[outcome]}; ${nameOf(later.at(-1))} has its key now`
-  await park(reconciling, row, outcome, error)
-}

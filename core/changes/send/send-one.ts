@@ -10,6 +10,7 @@ import {
 } from '../../billing/errors.ts'
 import type { Billing, Body, Returned } from '../../billing/client.ts'
 import { isStateAway } from '../../state/errors.ts'
+import { isSystemError } from '../../storage/system-errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { FencingToken } from '../../state/ledger/claims.ts'
@@ -18,11 +19,10 @@ import { attemptsUsed } from '../attempts-used.ts'
 import { parseBody } from '../body.ts'
 import { changedIn, idIn } from './answer.ts'
 import type { ChangeKind } from '../change-kind.ts'
-import type { ClaimJournal } from '../claim-journal.ts'
 import { textOf } from '../compare-fields.ts'
 import { closeStaged } from '../reconcile/close-remaining.ts'
 import { explainNow } from '../reconcile/explain-refusal.ts'
-import { LedgerPutBackError, WrongModeError } from '../errors.ts'
+import { WrongModeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
 import { whenStoreIsBack } from './when-store-is-back.ts'
@@ -33,7 +33,6 @@ export interface SendOneOptions {
   sender: FencingToken
   kind: ChangeKind
   billing: Billing
-  journal: Pick<ClaimJournal, 'record' | 'claimsOf'>
   row: LedgerRow
   now: () => number
   /** When aborted, requests that have not left are not sent; those that have left are awaited. */
@@ -115,7 +114,7 @@ class StaleCheckError extends Error {
 async function claimAndSend(
   options: SendOneOptions & { body: Body; facts: string | undefined; freshUntil: number },
 ): Promise<SendResult | 'lookIsOld'> {
-  const { ledger, sender, kind, billing, journal, row, body, facts, freshUntil, now, stop } = options
+  const { ledger, sender, kind, billing, row, body, facts, freshUntil, now, stop } = options
   let claimed: LedgerRow | undefined
   let claimError: unknown
   let mayLeave = false
@@ -128,8 +127,6 @@ async function claimAndSend(
     // From here on the request is not cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
     const { id, sends } = row
-    // A server that fails over replaces the ledger under a running sender.
-    if (row.claims < journal.claimsOf(row.row)) throw new LedgerPutBackError(row)
     const at = now()
     const claim = { sender, id, sends, at, ...(facts !== undefined && { before: facts }) }
     claimed = await ledger.claim(claim).catch((error: unknown) => {
@@ -137,7 +134,6 @@ async function claimAndSend(
       throw error
     })
     if (claimed === undefined) throw new NoLongerStagedError()
-    await journal.record({ row: row.row, claims: claimed.claims, at })
     mayLeave = true
   }
   const freshConnection = kind.whenUnknown(body) === 'park'
@@ -149,7 +145,8 @@ async function claimAndSend(
     const failed = claimed && { ...options, claimed, error }
     if (failed !== undefined)
       return await whenStoreIsBack(() => (mayLeave ? closeFailed(failed) : closeNotSent(failed)))
-    if (isStateAway(claimError)) {
+    // The disk may refuse the mark of a claim that was committed.
+    if (isStateAway(claimError) || isSystemError(claimError)) {
       const lost = { ...options, error, claimed: { ...row, claims: row.claims + 1, sends: row.sends + 1 } }
       return await whenStoreIsBack(() => closeLostClaim(lost))
     }

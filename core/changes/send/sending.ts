@@ -7,7 +7,6 @@ import type { FencingToken } from '../../state/ledger/claims.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { ChangeKind } from '../change-kind.ts'
-import type { ClaimJournal } from '../claim-journal.ts'
 import { hasFailed } from '../outcomes.ts'
 import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.ts'
 import { noCounts, summarize } from '../report.ts'
@@ -61,7 +60,7 @@ export interface SendInput {
   seconds: number
   /** As the last segment of this run returned them; `{}` at the start. */
   breakers: BreakerStates
-  /** The number of claims in the run's journal as last reported to the workflow. */
+  /** The number of claims of the run as last reported to the workflow. */
   claims: number
   /** Only the canary. */
   canary?: boolean | undefined
@@ -92,13 +91,14 @@ export interface SendStep {
   workers?: RunWorkers
 }
 
+/** What the sending itself knows of its step. */
+type Sent = Omit<SendStep, 'claims' | 'workers'>
+
 export type SendOptions = SendWork &
   Pick<SendInput, 'breakers' | 'canary' | 'rows' | 'lookupsOnly'> & {
     ledger: Ledger
     /** Limited to the run's share of the rate (`billing.limited`). */
     billing: Billing
-    /** The run's journal; each claim is written to it before its request leaves. */
-    journal: Pick<ClaimJournal, 'record' | 'claimsOf' | 'recorded'>
     /** The attempt's right to send. */
     right: SendRight
     /** When aborted, starts nothing more and awaits what is in flight. */
@@ -189,7 +189,7 @@ export class Sending {
   }
 
   /** Alternates between sending and looking up, for `ms` or until nothing more is due soon. */
-  async segment(ms: number): Promise<SendStep> {
+  async segment(ms: number): Promise<Sent> {
     const { ledger, signal, canary, lookupsOnly, shortWaitMs = defaultShortWaitMs } = this.#options
     const deadline = performance.now() + ms
     const msLeft = () => Math.max(0, deadline - performance.now())
@@ -312,14 +312,14 @@ export class Sending {
   }
 
   #begin(row: LedgerRow) {
-    const { ledger, kind, billing, journal, signal: stop } = this.#options
+    const { ledger, kind, billing, signal: stop } = this.#options
     const { breakerKey } = row
     const isTrial = this.#breakers.isOpen(breakerKey)
     this.#round.begun += 1
     if (row.sends === 0) this.#totals.tried += 1
     const onAnswer = () => this.#answered(row)
     const sender = this.#token
-    const ended = sendOne({ ledger, sender, kind, billing, journal, row, now: this.#now, stop, onAnswer })
+    const ended = sendOne({ ledger, sender, kind, billing, row, now: this.#now, stop, onAnswer })
       .then(async (sent) => {
         // First: what an answer says must not be lost where the ledger cannot be read.
         this.#count(row, sent)
@@ -408,15 +408,14 @@ export class Sending {
     })
   }
 
-  async #step(ended: SendEnd, nextAt?: number): Promise<SendStep> {
-    const { ledger, run, kind, journal, canary } = this.#options
+  async #step(ended: SendEnd, nextAt?: number): Promise<Sent> {
+    const { ledger, run, kind, canary } = this.#options
     const { counts } = await summarize({ ledger, run })
     return {
       ended,
       ...(nextAt !== undefined && { nextAt }),
       ...this.breakers,
       endedAt: ledger.now(),
-      claims: journal.recorded,
       counts,
       ...(counts.parked > 0 && { parkedRows: await firstInDoubt({ ledger, run, kind }) }),
       ...(canary === true && { canary: await canaryResult({ ledger, run }) }),

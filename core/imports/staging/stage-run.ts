@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../../billing/client.ts'
 import type { ListPage } from '../../billing/reply.ts'
 import { newestCreated, newestPage } from '../../changes/audit/audit-retentions.ts'
-import { createClaimJournal } from '../../changes/claim-journal.ts'
+import { refuseOlderThanTold } from '../../changes/watched-ledger.ts'
 import { countOpen, markCanary, openCanary } from '../../changes/send/canary.ts'
 import type { ChangeToStage } from '../../changes/stage-changes.ts'
 import {
@@ -15,7 +15,6 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import { replaceFile } from '../../storage/durable.ts'
 import { checkFile, closedBy, type FileCheck } from '../check.ts'
 import { importKinds } from '../kinds.ts'
-import { closeImportGap, type ImportGapDeps } from '../restored-ledger.ts'
 import { RowsTaken, toNonRetryable } from '../errors.ts'
 import { type ImportPlan, canarySize, runFiles } from '../input.ts'
 import { refuseDamaged } from '../stored-input.ts'
@@ -23,10 +22,11 @@ import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files
 import { type Existing, findExisting } from './existing-in-service.ts'
 import { type LedgerMatches, matchLedger } from './match-ledger.ts'
 import { refuseInvalid, refuseMissing, refuseTaken, refuseUnseen } from './refuse.ts'
-import { keepActiveRuns, learnSentRows, takeOverRows } from './take-over.ts'
+import { keepActiveRuns, type TakeOverDeps, takeOverRows } from './take-over.ts'
 
 interface StageOptions {
-  deps: ImportGapDeps & {
+  deps: TakeOverDeps & {
+    dataDir: string
     /** How long a record may stay invisible after its `created`. */
     readLagMs: number
   }
@@ -45,8 +45,6 @@ interface StageOptions {
 export async function stageRun(
   options: StageOptions & {
     onPhase: (phase: string) => void
-    /** Called if this attempt staged the rows, not an earlier one. */
-    onStaged: () => void
   },
 ): Promise<Staged> {
   return await stage(options).catch((error: unknown) => {
@@ -56,27 +54,27 @@ export async function stageRun(
 
 async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   const { deps, plan, billing, signal, onPhase } = options
+  const { run } = plan
   const { dataDir } = deps
   const { ledger } = deps.state
   const folder = join(dataDir, plan.folder)
   onPhase('checking the file')
   const { staged } = await readRunNotes(folder)
   if (staged !== undefined && !plan.dryRun) {
-    await closeImportGap({ deps, plan, staged, signal })
+    await refuseOlderThanTold({ ledger, run, told: { rows: staged.staged, claims: 0 } })
     return await withOpen({ ledger, plan, staged })
   }
   await refuseDamaged({ dataDir, ...plan })
   const file = await fileOf({ plan, dataDir })
   const { expectRows, expectTotals, sendAgain } = plan
-  await using changes = await createChangesFile(folder)
+  const kind = importKinds[plan.kind].change.name
+  await using changes = await createChangesFile(folder, { ...plan.identity, run, kind })
   const check = await checkFile({ ...file, expectRows, expectTotals, sendAgain, changes })
   await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
   if (plan.dryRun && check.stopped) return toStaged({ check })
   refuseInvalid(check, plan.dryRun ? 'skip' : plan.onInvalid)
   onPhase('looking for rows of earlier runs')
-  const matching = { ledger, plan, check, changes }
-  let matches = await matchLedger(matching)
-  if (await learnSentRows({ ...deps, matches })) matches = await matchLedger(matching)
+  const matches = await matchLedger({ ledger, plan, check, changes })
   refuseMissing({ plan, matches, check })
   await keepActiveRuns({ ...deps, matches })
   onPhase('looking for rows that the service already has')
@@ -92,7 +90,6 @@ async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {
   const rows = await stageAll({ ...options, check, matches, existing, changes })
   const note = toStaged({ check, matches, existing, newestBefore, staged: rows })
   await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
-  options.onStaged()
   return await withOpen({ ledger, plan, staged: note })
 }
 
@@ -140,14 +137,9 @@ interface Choices {
 async function stageAll(options: StageOptions & Choices): Promise<number> {
   const { deps, plan, changes, signal } = options
   const folder = join(deps.dataDir, plan.folder)
-  const kind = importKinds[plan.kind].change
   const staged = await changes.keep(await decide(options))
-  await createClaimJournal(folder)
   await stageKeptChanges({
     ledger: deps.state.ledger,
-    run: plan.run,
-    space: plan.identity,
-    kind,
     folder,
     signal,
     onHeld: async ([first]) => {

@@ -1,21 +1,19 @@
 import { takeOver } from '../../changes/send/release-rows.ts'
 import { takeLease } from '../../runs/lease.ts'
-import { type ImportGapDeps, leaseOf, learnClaims } from '../restored-ledger.ts'
-import type { ImportPlan } from '../input.ts'
+import type { LeaseOwner } from '../../state/leases.ts'
+import type { State } from '../../state/open.ts'
+import { type ImportPlan, leaseOf } from '../input.ts'
 import type { LedgerMatches } from './match-ledger.ts'
 
-type TakeOver = ImportGapDeps & { matches: LedgerMatches }
-
-/**
- * Marks rows that other runs have sent but that the ledger, restored from a backup, shows as unsent; returns
- * whether there were any.
- */
-export async function learnSentRows({ matches, ...deps }: TakeOver): Promise<boolean> {
-  let learned = 0
-  for (const [run, { unsent }] of matches.held)
-    if (unsent.length > 0) learned += await learnClaims({ ...deps, run })
-  return learned > 0
+/** What is needed to take over rows of other imports. */
+export interface TakeOverDeps {
+  state: Pick<State, 'ledger' | 'leases'>
+  owner: LeaseOwner
+  /** Whether another run has ended, from the point of view of this one. */
+  isClosed: (owner: LeaseOwner) => Promise<boolean>
 }
+
+type TakeOver = TakeOverDeps & { matches: LedgerMatches }
 
 /**
  * Unsent rows of an active run stay with it. Those of an ended run may be sent by another one: this is how a

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { ExpressionBuilder, Kysely } from 'kysely'
 import { type KeyReads, createKeyReads } from './key-queries.ts'
 import { type LedgerRow, type RowPatch, storable } from './row.ts'
 import { type RunReads, createRunReads } from './run-queries.ts'
@@ -13,6 +13,7 @@ import {
 import { type Stage, createStage } from './stage.ts'
 import type { Store } from '../store.ts'
 import type { ChangeState, StateTables } from '../schema.ts'
+import { transact } from '../transact.ts'
 
 /**
  * The durable record of every change. It stores rows; core/changes/transitions.ts decides which transitions are allowed.
@@ -44,19 +45,18 @@ export interface Ledger extends RunReads, KeyReads, Pick<Store, 'now' | 'isShare
   /** Makes these rows of a run, which were not sent yet, part of its canary. */
   addToCanary(options: { run: string; rows: readonly number[] }): Promise<void>
   /**
-   * Moves every open change of a run to unknown, all or none, because the ledger was restored: each may have been sent and
-   * claimed so often without it. Returns their number. One that was moved before and not looked up since counts that already.
+   * Moves every open change to unknown, all or none, because the ledger was restored: each may have been sent once without
+   * it. Returns their number by run. One that was moved before and not looked up since stays as it is.
    */
-  markRestored(options: MarkRestoredOptions): Promise<number>
+  markRestored(options: MarkRestoredOptions): Promise<ReadonlyMap<string, number>>
 }
 
 export interface MarkRestoredOptions {
-  run: string
-  sends: number
-  claims: number
   at: number
-  /** Not these rows. */
-  except: readonly number[]
+  /** Changes of these kinds may have been sent so often. */
+  bounded: { kinds: readonly string[]; sends: number }
+  /** How many claims the ledger is known to lack. */
+  forgotten: number
 }
 
 export interface MoveAllOptions {
@@ -71,7 +71,16 @@ export interface MoveAllOptions {
   exceptOutcome?: string
 }
 
-export function createLedger({ store, fence }: { store: Store; fence: () => void }): Ledger {
+export function createLedger({
+  store,
+  fence,
+  onClaim,
+}: {
+  store: Store
+  fence: () => void
+  /** Called after the commit of each claim, which then counts as made when its promise resolves. */
+  onClaim?: (() => Promise<void>) | undefined
+}): Ledger {
   const { db, writes, isShared, isIn } = store
   const { claim, move } = createRowWrites(store)
   return {
@@ -83,6 +92,7 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
     async claim(options) {
       fence()
       const claimed = await claim(options)
+      if (claimed !== undefined) await onClaim?.()
       // The process may have been suspended while it waited for the disk.
       fence()
       return claimed
@@ -99,7 +109,7 @@ export function createLedger({ store, fence }: { store: Store; fence: () => void
         .where(isIn('row', rows))
         .execute()
     },
-    markRestored: (options) => markRestored({ db, isIn, ...options }),
+    markRestored: (options) => markRestored({ db, ...options }),
   }
 }
 
@@ -118,35 +128,47 @@ async function moveAll(options: MoveAllOptions & { db: Kysely<StateTables> }) {
 
 async function markRestored({
   db,
-  isIn,
-  run,
-  sends,
-  claims,
   at,
-  except,
-}: MarkRestoredOptions & Pick<Store, 'db' | 'isIn'>) {
-  const { numUpdatedRows } = await db
-    .updateTable('changes')
-    .set((row) => ({
-      state: 'unknown',
-      outcome: 'restored',
-      unknownSince: at,
-      lookups: 0,
-      answeredAt: null,
-      claims: row('claims', '+', claims),
-      sends: row('sends', '+', sends),
-    }))
-    .where('run', '=', run)
-    .where((row) =>
+  bounded,
+  forgotten,
+}: MarkRestoredOptions & { db: Kysely<StateTables> }): Promise<ReadonlyMap<string, number>> {
+  return await transact(db, async (transaction) => {
+    const isOpen = (row: ExpressionBuilder<StateTables, 'changes'>) =>
       row.or([
         row('state', 'in', ['staged', 'sending']),
         row.and([
           row('state', '=', 'unknown'),
           row.or([row('outcome', 'is', null), row('outcome', '!=', 'restored'), row('lookups', '>', 0)]),
         ]),
-      ]),
-    )
-    .where((row) => row.not(isIn('row', except)))
-    .executeTakeFirstOrThrow()
-  return Number(numUpdatedRows)
+      ])
+    const open = await transaction
+      .selectFrom('changes')
+      .select(({ fn }) => ['run', fn.countAll<number>().as('rows')])
+      .where(isOpen)
+      .groupBy('run')
+      .execute()
+    await transaction
+      .updateTable('changes')
+      .set((row) => ({
+        state: 'unknown',
+        outcome: 'restored',
+        unknownSince: at,
+        lookups: 0,
+        answeredAt: null,
+        claims: row('claims', '+', 1),
+        sends: row
+          .case()
+          .when('kind', 'in', bounded.kinds)
+          .then(row('sends', '+', bounded.sends))
+          .else(row('sends', '+', 1))
+          .end(),
+      }))
+      .where(isOpen)
+      .execute()
+    await transaction
+      .updateTable('store')
+      .set((row) => ({ repairedAt: at, forgottenClaims: row('forgottenClaims', '+', forgotten) }))
+      .execute()
+    return new Map(open.map(({ run, rows }) => [run, rows]))
+  })
 }

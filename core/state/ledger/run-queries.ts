@@ -25,8 +25,13 @@ export interface RunReads {
   counts(options: { run: string }): Promise<Count[]>
   /** The number of changes of all runs by state. Blocks the process for 0.2 ms per 1,000 changes. */
   totals(): Promise<{ state: ChangeState; number: number }[]>
-  /** The state and the claims of each row of a run. */
-  claimsByRow(options: { run: string }): Promise<RowClaims[]>
+  /** How many claims were made, those included that a repair has counted as forgotten: it never falls. */
+  claimed(): Promise<number>
+  /**
+   * The number of rows of a run, and a number that grows with each claim of it. It grows as well with a repair, which may have
+   * forgotten claims, by the time since the repair before: no run makes a claim each millisecond.
+   */
+  known(of: { run: string }): Promise<{ rows: number; claims: number }>
   /** The next changes of a run, in row order. */
   page(options: PageOptions): Promise<LedgerRow[]>
   /** All changes of a run, with one page in memory at a time. Writes may continue in the meantime. */
@@ -38,8 +43,6 @@ export interface RunReads {
     options: Pick<DueOptions, 'run' | 'rows' | 'canary' | 'exceptBreakerKeys'>,
   ): Promise<number | undefined>
 }
-
-export type RowClaims = Pick<LedgerRow, 'id' | 'row' | 'state' | 'claims' | 'sends' | 'outcome' | 'lookups'>
 
 export type CanaryRow = Pick<LedgerRow, 'row' | 'breakerKey' | 'state' | 'sends' | 'outcome'>
 
@@ -81,8 +84,6 @@ export interface PageOptions {
 
 /** A page of this size costs far less than the work on its rows, and even large bodies fit in memory. */
 const pageRows = 500
-/** The same for a few columns. */
-const pageClaims = 5_000
 
 export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunReads {
   const page = async ({ run, state, outcome, afterRow = 0, limit }: PageOptions) => {
@@ -166,24 +167,22 @@ export function createRunReads({ db, isIn }: Pick<Store, 'db' | 'isIn'>): RunRea
         .select(({ fn }) => ['state', fn.countAll<number>().as('number')])
         .groupBy('state')
         .execute(),
-    claimsByRow: async ({ run }) => {
-      const all: RowClaims[] = []
-      for (let afterRow = 0; ;) {
-        const page = await db
-          .selectFrom('changes')
-          .select(['id', 'row', 'state', 'claims', 'sends', 'outcome', 'lookups'])
-          .where('run', '=', run)
-          .where('row', '>', afterRow)
-          .orderBy('row')
-          .limit(pageClaims)
-          .execute()
-        // A tenth of the memory of the driver's own objects.
-        for (const { id, row, state, claims, sends, outcome, lookups } of page)
-          all.push({ id, row, state, claims, sends, outcome, lookups })
-        const last = page.at(-1)
-        if (last === undefined || page.length < pageClaims) return all
-        afterRow = last.row
-      }
+    claimed: async () => {
+      const { claims } = await db
+        .selectFrom('changes')
+        .select(({ fn }) => fn.sum<number | null>('claims').as('claims'))
+        .executeTakeFirstOrThrow()
+      const store = await db.selectFrom('store').select('forgottenClaims').executeTakeFirstOrThrow()
+      return (claims ?? 0) + store.forgottenClaims
+    },
+    known: async ({ run }) => {
+      const { rows, claims } = await db
+        .selectFrom('changes')
+        .select(({ fn }) => [fn.countAll<number>().as('rows'), fn.sum<number | null>('claims').as('claims')])
+        .where('run', '=', run)
+        .executeTakeFirstOrThrow()
+      const { repairedAt } = await db.selectFrom('store').select('repairedAt').executeTakeFirstOrThrow()
+      return { rows, claims: repairedAt + (claims ?? 0) }
     },
     nextDue: async ({ run, exceptBreakerKeys = [], ...which }) => {
       const staged = stagedRows({ db, isIn, run, ...which })

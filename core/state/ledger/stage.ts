@@ -24,8 +24,8 @@ export interface NewChange {
     error: string
     answerId?: string | null
   }
-  /** It is staged again, and may have been sent and claimed so often: it is unknown. */
-  restored?: { claims: number; sends: number; sentAt: number | null; unknownSince: number } | undefined
+  /** It is staged again, and may have been sent so often: it is unknown. */
+  restored?: { sends: number; unknownSince: number } | undefined
   /** Requested by a person: stage it although an earlier run has done it. */
   sendAgain?: boolean
 }
@@ -204,13 +204,10 @@ function toInsert({
   }
 }
 
-const restoredFacts = ({ claims, sends, sentAt, unknownSince }: NonNullable<NewChange['restored']>) => ({
+const restoredFacts = (restored: NonNullable<NewChange['restored']>) => ({
   state: 'unknown' as const,
   outcome: 'restored',
-  claims,
-  sends,
-  sentAt: sentAt,
-  unknownSince: unknownSince,
+  ...restored,
 })
 
 /** What is known of a change when it is staged. */

@@ -70,7 +70,7 @@ test('an import and a recovery make each change once although the worker that be
   expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
 })
 
-test('a ledger that PostgreSQL got back from a backup sends no row twice, whichever machine continues', async () => {
+test('a ledger that PostgreSQL got back from a backup sends nothing until it is repaired, and no row twice then', async () => {
   const count = 30
   const world = await createWorld({ counts, faults: [...slow] })
   const first = await startMember(world)
@@ -95,8 +95,16 @@ test('a ledger that PostgreSQL got back from a backup sends no row twice, whiche
   await ask(`delete from ${schema}.changes`)
   await ask(`insert into ${schema}.changes overriding system value select * from ${schema}.backup`)
   world.sandbox.control.setFaults({ faults: [] })
-  await startMember(world)
   const sent = posts(world)
+  const refusing = await startMember(world)
+  await until(async () => {
+    const { raw } = await run.describe()
+    const failures = raw.pendingActivities?.map(({ lastFailure }) => lastFailure?.message)
+    return failures?.some((message) => message?.includes('is older than what was sent')) ?? false
+  })
+  await refusing.lose()
+  await callCommand(world, ['state', 'repair'], { env: await newMachine(world) })
+  await startMember(world)
   expect(await run.result()).toMatchObject({ verdict: 'unproven', counts: { parked: count } })
   expect(posts(world), 'requests after the loss').toBe(sent)
 })
@@ -148,14 +156,14 @@ test('a machine with nothing but the two addresses imports, follows, reports and
   await second.lose()
   const changes = `connector_${world.workspace}.changes`
   await askPostgres(fleet.stateUrl, `delete from ${changes}`)
-  const restored = await call('restored')
-  expect(restored).toMatchObject({
+  const repaired = await call('state', 'repair')
+  expect(repaired).toMatchObject({
     code: 0,
     stdout: expect.stringContaining(`${run}: ${count} rows staged again`),
   })
   const states = await askPostgres(fleet.stateUrl, `select distinct state from ${changes}`)
   expect(states).not.toContainEqual({ state: 'staged' })
-  const [, copy] = /import addons (\S+)/.exec(restored.stdout) ?? []
+  const [, copy] = /import addons (\S+)/.exec(repaired.stdout) ?? []
   expect(await readFile(copy ?? '', 'utf8')).toBe(addonsCsv(count))
 })
 

@@ -39,7 +39,9 @@ test('a state whose files are in a folder gets several workers once it is bound 
     code: 2,
     stderr: expect.stringContaining(`are in ${alone.folder} on `),
   })
-  expect(await callCommand(world, ['restored', '--everything'], { env: fleetOf(world) })).toMatchObject({
+  expect(
+    await callCommand(world, ['state', 'repair', '--files-lost'], { env: fleetOf(world) }),
+  ).toMatchObject({
     code: 0,
   })
   await Promise.all([startMember(world), startMember(world)])

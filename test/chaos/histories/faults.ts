@@ -113,7 +113,7 @@ const weights = {
   'everything restored but Temporal': 1,
   'everything and Temporal restored': 1,
   'run files restored': 1,
-  'claims.log lost': 1,
+  'mark lost': 1,
 } as const
 
 export type Blow = keyof typeof weights

@@ -4,8 +4,10 @@ import { join } from 'node:path'
 
 /** The state's database and what it has not yet written into its file; the rest is recreated. */
 const stateFiles = ['state.db', 'state.db-wal']
-/** What lies beside the runs. */
+/** The files of the runs. */
 const runFolders = ['imports', 'recoveries', 'parts', 'exports']
+/** How many claims the ledger has made, which a backup of the ledger alone does not put back. */
+export const markFile = 'state.claims'
 
 const prefix = join(tmpdir(), 'connector-chaos-')
 /** Every folder of a worker, in a text. */
@@ -27,9 +29,12 @@ export function copyFolder(folder: string): string {
 export const restoreState = (restore: { backup: string; folder: string }) =>
   replace({ ...restore, names: stateFiles })
 
-/** Puts what lay beside the runs into a folder. */
+/** Puts the files of the runs of a backup into a folder. */
 export const restoreRunFolders = (restore: { backup: string; folder: string }) =>
   replace({ ...restore, names: runFolders })
+
+export const restoreMark = (restore: { backup: string; folder: string }) =>
+  replace({ ...restore, names: [markFile] })
 
 function replace({ backup, folder, names }: { backup: string; folder: string; names: readonly string[] }) {
   for (const name of names) {

@@ -1,14 +1,15 @@
-import { globSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common'
-import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
-import { fixLedger } from '../../../scripts/commands/restored.ts'
+import { OldLedgerError } from '../../../core/state/errors.ts'
+import { openState } from '../../../core/state/open.ts'
+import { repairState } from '../../../scripts/runs/repair-state.ts'
 import type * as workflows from '../../../workflows/index.ts'
 import { type Blow, chooseBlow } from './faults.ts'
-import { copyFolder, makeFolder, restoreRunFolders, restoreState } from './folders.ts'
+import { copyFolder, makeFolder, markFile, restoreMark, restoreRunFolders, restoreState } from './folders.ts'
 import type { Random } from '../random.ts'
 import type { Runner, Task } from './runner.ts'
 import type { Tally } from '../tally.ts'
@@ -268,7 +269,7 @@ export class World {
         if (backup !== undefined && /(?<!but )Temporal/.test(blow)) this.#forgottenRuns.add(runId)
         this.#replaceBy(async () => {
           if (backup !== undefined) await this.#restore({ blow, folder, backup: backup.folder })
-          if (blow === 'claims.log lost') await this.#loseJournals(folder)
+          if (blow === 'mark lost') rmSync(join(folder, markFile), { force: true })
           if (backup !== undefined && this.#forgottenRuns.has(runId))
             await this.#reset(backup.resetPoints.at(-1))
           return folder
@@ -348,14 +349,27 @@ export class World {
   async #restore({ blow, folder, backup }: { blow: Blow; folder: string; backup: string }) {
     const everything = blow.startsWith('everything')
     if (everything) this.forgotten += 1
-    if (blow !== 'run files restored') restoreState({ backup, folder })
     if (everything || blow === 'run files restored') restoreRunFolders({ backup, folder })
-    await fixLedger({ place: { folder }, everything })
+    if (blow === 'run files restored') return
+    const before = await claimsIn(folder)
+    restoreState({ backup, folder })
+    if (everything) restoreMark({ backup, folder })
+    else await this.#expectRefusal({ folder, isOld: (await claimsIn(folder)) < before })
+    await repairState({ place: { folder } })
   }
 
-  async #loseJournals(folder: string): Promise<void> {
-    for (const path of globSync(join(folder, '*', '*', changeRunFiles.claims))) rmSync(path)
-    await fixLedger({ place: { folder }, everything: false })
+  /** A worker refuses a ledger that lacks claims, and no other. */
+  async #expectRefusal({ folder, isOld }: { folder: string; isOld: boolean }): Promise<void> {
+    const state = await openState({ folder }).catch((error: unknown) => {
+      if (error instanceof OldLedgerError) return undefined
+      throw error
+    })
+    await state?.close()
+    if ((state === undefined) !== isOld)
+      throw new Error(
+        `a ledger that ${isOld ? 'lacks' : 'has all'} claims was ${isOld ? 'taken' : 'refused'}`,
+      )
+    this.#tally.add(isOld ? 'old ledger refused' : 'restored ledger that lacks no claim')
   }
 
   /** Temporal hears nothing more of the worker, and the next one takes over what `prepare` leaves. */
@@ -384,6 +398,16 @@ export class World {
     await this.#worker.close()
     await this.sandbox.close()
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** How many claims the ledger of a folder knows. */
+async function claimsIn(folder: string): Promise<number> {
+  const state = await openState({ folder, isRepair: true })
+  try {
+    return await state.ledger.claimed()
+  } finally {
+    await state.close()
   }
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { ImportResult } from '../../../core/imports/view.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
-import { fixLedger } from '../../../scripts/commands/restored.ts'
+import { repairState } from '../../../scripts/runs/repair-state.ts'
 import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { chooseLoss, writes } from './faults.ts'
 import { makeFolder } from './folders.ts'
@@ -79,7 +79,7 @@ export async function playWithTemporal({ seed, tally, job, blows }: RealHistory)
       tally.add(isRestored ? `real ${blow}` : 'real kill')
       if (isRestored) {
         for (const database of restores[blow]) restore({ dataDir, backupDir, database })
-        await fixLedger({ place: { folder: dataDir }, everything: false })
+        await repairState({ place: { folder: dataDir } })
       }
       const doubled = doublesOf(subject)
       if (doubled.length > 0) return found(doubled)

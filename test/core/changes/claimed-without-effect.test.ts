@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { SentTooLate, Unauthorized } from '../../../core/billing/errors.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { addonRows, clientOf, copies, noJournal, startEngine, startSandbox } from './engine.ts'
+import type { Ledger } from '../../../core/state/ledger/ledger.ts'
+import { addonRows, clientOf, copies, startEngine, startSandbox } from './engine.ts'
 
 const addons = changeKinds['create-addon']
 
@@ -13,8 +14,15 @@ test('a row whose request timed out while it was claimed is staged again, and se
   await engine.stage(addonRows(1))
   let claims = 0
   // A disk that hangs once.
-  const journal = { ...noJournal, record: async () => void (++claims === 1 && (await sleep(400))) }
-  expect(await engine.send({ journal })).toMatchObject({ ended: 'finished', done: 1, unknown: 0 })
+  const ledger: Ledger = {
+    ...engine.ledger,
+    async claim(options) {
+      const claimed = await engine.ledger.claim(options)
+      if (++claims === 1) await sleep(400)
+      return claimed
+    },
+  }
+  expect(await engine.send({ ledger })).toMatchObject({ ended: 'finished', done: 1, unknown: 0 })
   expect(await engine.rows()).toMatchObject([{ state: 'done', claims: 2, sends: 1 }])
   expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1])
 })

@@ -3,8 +3,9 @@ import { closeUntried } from '../../../core/changes/reconcile/close-remaining.ts
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
+import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { addonRows, clientOf, copies, noJournal, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -127,10 +128,16 @@ test('an update whose reply was lost is unknown in the report until it was sent 
 test('a further send that never left does not hide what an earlier one may have done', async () => {
   const { engine } = await loseReplies()
   const before = await engine.rows()
-  const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
-  await expect(engine.send({ journal: { ...noJournal, record: () => Promise.reject(full) } })).rejects.toBe(
-    full,
-  )
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), {
+    code: 'ENOSPC',
+    syscall: 'write',
+  })
+  // The disk takes the claim and not its mark.
+  const claim: Ledger['claim'] = async (options) => {
+    await engine.ledger.claim(options)
+    throw full
+  }
+  await expect(engine.send({ ledger: { ...engine.ledger, claim } })).rejects.toBe(full)
   expect((await engine.rows()).map(({ outcome, sends, error }) => ({ outcome, sends, error }))).toEqual(
     before.map(({ outcome, sends, error }) => ({ outcome, sends, error })),
   )

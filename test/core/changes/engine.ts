@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import { type Billing, type BillingSettings, createBilling } from '../../../core/billing/client.ts'
 import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
-import { createClaimJournal, openClaimJournal } from '../../../core/changes/claim-journal.ts'
+import { watchLedger } from '../../../core/changes/watched-ledger.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { defaultLimits, type Limits, Sending, type SendOptions } from '../../../core/changes/send/sending.ts'
 import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
@@ -78,7 +78,7 @@ export const stageChanges = async ({
 export async function startEngine({
   kind,
   sandbox,
-  folder,
+  folder: given,
   beside,
   billing = clientOf(sandbox),
   mode = 'live',
@@ -100,19 +100,28 @@ export async function startEngine({
   /** Whether the process still holds the folder's lock. Default: always. */
   isHeld?: () => boolean
 }) {
-  const state = await openState({ folder: folder ?? (await temporaryFolder()), ...(isHeld && { isHeld }) })
+  const folder = given ?? (await temporaryFolder())
+  const state = await openState({ folder, ...(isHeld && { isHeld }) })
   onTestFinished(() => state.close())
   const { ledger, leases } = state
   const runFolder = beside ?? (await temporaryFolder())
-  await createClaimJournal(runFolder)
   let breakers: BreakerStates = {}
+  let claims = 0
+  /** Sends with a ledger that must know every claim of before, as Temporal does. */
+  const watch = async <T>(work: (watched: Ledger) => Promise<T>): Promise<T> => {
+    const watched = await watchLedger({ ledger, mark: undefined, run, told: { rows: 0, claims } })
+    try {
+      return await work(watched.ledger)
+    } finally {
+      claims = watched.claims
+    }
+  }
 
   const stage = (changes: readonly ChangeToStage[]) => stageChanges({ ledger, run, mode, kind, changes })
 
   const begin = async (options: Partial<SendOptions>) =>
     await Sending.begin({
       ledger,
-      journal: noJournal,
       run,
       kind,
       billing,
@@ -127,21 +136,21 @@ export async function startEngine({
     })
 
   /** One round of sending, without lookups. */
-  const send = async ({ ms = 60_000, ...options }: Partial<SendOptions> & { ms?: number } = {}) => {
-    await using journal = await openClaimJournal(runFolder)
-    const sending = await begin({ journal, ...options })
-    const result = await sending.send(ms)
-    ;({ breakers } = sending.breakers)
-    return { ...result, ...sending.breakers }
-  }
+  const send = ({ ms = 60_000, ...options }: Partial<SendOptions> & { ms?: number } = {}) =>
+    watch(async (watched) => {
+      const sending = await begin({ ledger: watched, ...options })
+      const result = await sending.send(ms)
+      ;({ breakers } = sending.breakers)
+      return { ...result, ...sending.breakers }
+    })
 
   /** A segment of sending and looking up, of at most two seconds. */
-  const sendSegment = async (options: Partial<SendOptions> = {}) => {
-    await using journal = await openClaimJournal(runFolder)
-    const limits = { ...defaultLimits, concurrency: 1 }
-    const sending = await begin({ journal, limits, breakers: {}, ...options })
-    return await sending.segment(2_000)
-  }
+  const sendSegment = (options: Partial<SendOptions> = {}) =>
+    watch(async (watched) => {
+      const limits = { ...defaultLimits, concurrency: 1 }
+      const sending = await begin({ ledger: watched, limits, breakers: {}, ...options })
+      return await sending.segment(2_000)
+    })
 
   const settle = (options: { attempts?: Attempts; settleMs?: number; now?: () => number } = {}) =>
     reconcileChanges({
@@ -172,11 +181,23 @@ export async function startEngine({
     for await (const row of ledger.rows({ run })) all.push(row)
     return all
   }
-  return { ledger, leases, run, kind, billing, runFolder, stage, send, sendSegment, settle, finish, rows }
+  return {
+    folder,
+    state,
+    ledger,
+    leases,
+    run,
+    kind,
+    billing,
+    runFolder,
+    stage,
+    send,
+    sendSegment,
+    settle,
+    finish,
+    rows,
+  }
 }
-
-/** For tests that put no ledger back. */
-export const noJournal = { record: async () => {}, claimsOf: () => 0, recorded: 0 }
 
 /** Waits for a time that the engine itself named. */
 const until = (at: number) =>

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { markOpen } from '../../../core/changes/restored-ledger.ts'
 import type { Billing } from '../../../core/billing/client.ts'
 import { clientOf, retentionRows, startEngine, startSandbox } from './engine.ts'
 
@@ -13,7 +12,13 @@ async function restoredRun({ listed, blind = false }: { listed: number; blind?: 
   const billing = { ...service, list }
   const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox, billing })
   await engine.stage(retentionRows(6))
-  expect(await markOpen({ ledger: engine.ledger, run: engine.run })).toBe(6)
+  expect(
+    await engine.ledger.markRestored({
+      at: Date.now(),
+      bounded: { kinds: ['none'], sends: 1 },
+      forgotten: 0,
+    }),
+  ).toEqual(new Map([[engine.run, 6]]))
   const finish = async () => {
     await engine.finish()
     const posts = sandbox.control.requests().filter(({ method }) => method === 'POST')

@@ -1,4 +1,3 @@
-import { basename, dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { sendSegment } from '../../../activities/changes/send-segment.ts'
@@ -14,43 +13,49 @@ import { addonRows, attempts, startEngine, startSandbox, workspace } from './eng
 async function sendAddons({
   input,
   mayWrite = () => true,
-  beforeSending,
+  preparationMs = 0,
 }: {
   input: Partial<SendInput>
   mayWrite?: () => boolean
-  beforeSending?: () => Promise<void>
+  preparationMs?: number
 }) {
   const kind = changeKinds['create-addon']
-  const { ledger, run, billing, runFolder, stage } = await startEngine({
+  const { ledger, run, billing, stage } = await startEngine({
     kind,
     sandbox: await startSandbox(),
   })
   await stage(addonRows(3))
-  const folder = { dataDir: dirname(runFolder), keepEvery: () => ({ [Symbol.asyncDispose]: async () => {} }) }
+  const known: typeof ledger.known = async (of) => {
+    await wait(preparationMs)
+    return await ledger.known(of)
+  }
   return await sendSegment({
-    deps: { state: { ledger }, mayWrite, observer: { onEvent: () => {} } },
+    deps: {
+      state: { ledger: { ...ledger, known } },
+      shared: { isShared: false },
+      mayWrite,
+      observer: { onEvent: () => {} },
+    },
     rates: createRunRates(billing),
     attempts: createAttempts(),
     context: {
       owner: {},
       attempt: 0,
-      folder,
       signal: new AbortController().signal,
       report: () => {},
       watch: (watched: unknown) => watched,
     },
-    plan: { run, folder: basename(runFolder), identity: { workspace, mode: 'live' } },
+    plan: { run, identity: { workspace, mode: 'live' } },
     work: { run, kind, settleMs: 20, attempts, canarySize: { size: 0 } },
     input: { seconds: 0.5, breakers: {}, claims: 0, limits: defaultLimits, ...input },
     lease: leaseOf(run),
-    gap: { staged: 3, onHeld: async () => new Map() },
-    beforeSending,
+    staged: 3,
   } as unknown as Parameters<typeof sendSegment>[0])
 }
 
 test('a segment sends also if its preparation took all of its time', async () => {
   const seconds = 0.5
-  const step = await sendAddons({ input: { seconds }, beforeSending: () => wait(2 * seconds * 1_000) })
+  const step = await sendAddons({ input: { seconds }, preparationMs: 2 * seconds * 1_000 })
   expect(step).toMatchObject({ ended: 'finished', counts: { done: 3 } })
 })
 

@@ -23,7 +23,6 @@ import {
   retentionRows,
   startEngine,
   startSandbox,
-  noJournal,
 } from './engine.ts'
 
 const retentions = changeKinds['create-retention']
@@ -337,9 +336,8 @@ test('what is stopped before its turn came is never sent', async () => {
   if (row === undefined) throw new Error('not staged')
   const { ledger, billing } = engine
   const stop = AbortSignal.abort()
-  const journal = noJournal
   const sender = await senderOf(ledger, engine.run)
-  const sent = await sendOne({ ledger, sender, kind: addons, billing, journal, row, now: Date.now, stop })
+  const sent = await sendOne({ ledger, sender, kind: addons, billing, row, now: Date.now, stop })
   expect(sent).toEqual({ event: 'notSent', claimed: false })
   expect(sandbox.control.requests()).toEqual([])
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })

@@ -1,13 +1,23 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { endSending } from '../../../activities/changes/end-sending.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
+import { cached } from '../../../core/storage/cached.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { SupersededError } from '../../../core/state/errors.ts'
 import { addonRows, startEngine, startSandbox } from './engine.ts'
 import { leaseOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-addon']
+
+/** As of several workers, in whose bucket nothing is yet. */
+const sharedBy = ({ state, ledger, runFolder: dataDir }: Awaited<ReturnType<typeof startEngine>>) => ({
+  state: { ...state, ledger: { ...ledger, isShared: true } },
+  shared: cached(dataDir, createFolderStore(join(dataDir, 'bucket'))),
+  dataDir,
+})
 
 test('an attempt that was superseded between two rounds does not take the right back', async () => {
   const sandbox = await startSandbox()
@@ -44,7 +54,7 @@ test('what ends the sending of a run takes the right from an attempt on another 
   const right = createSendRight({ ledger, run, lease: leaseOf(run) })
   await engine.send({ right, rows: [1] })
   await endSending({
-    state: { ledger: { ...ledger, isShared: true }, leases: engine.leases },
+    deps: sharedBy(engine),
     attempts: createAttempts(),
     run,
     lease: leaseOf(run),
@@ -73,7 +83,6 @@ test('a run sends nothing under a lease that another run holds, and ends its own
   await leases.take({ name: lease.name, owner: other, isClosed: async () => false })
   const right = createSendRight({ ledger, run, lease })
   await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
-  const state = { ledger: { ...ledger, isShared: true }, leases }
-  await endSending({ state, attempts: createAttempts(), run, lease })
+  await endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease })
   expect(await leases.holder(lease)).toEqual(other)
 })

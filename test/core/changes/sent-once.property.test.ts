@@ -14,7 +14,7 @@ import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { FencingToken } from '../../../core/state/ledger/claims.ts'
 import { type State, openState } from '../../../core/state/open.ts'
-import { attempts, noJournal, stageChanges, temporaryFolder, workspace } from './engine.ts'
+import { attempts, stageChanges, temporaryFolder, workspace } from './engine.ts'
 
 const seed = 42
 const rowCount = 4
@@ -156,7 +156,6 @@ class World {
       sender: (this.#sender ??= await this.#becomeSender()),
       kind: this.kind,
       billing: this.#billing,
-      journal: noJournal,
       row,
       now: () => (this.#now += 1),
       stop: new AbortController().signal,

@@ -9,6 +9,8 @@ import {
 } from '../../../core/changes/staged-changes.ts'
 import { retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
 
+const of = { run: 'run-1', workspace, mode: 'live', kind: 'create-retention' } as const
+
 test('all changes that a run keeps are staged, however many and however long they are', async () => {
   const kind = changeKinds['create-retention']
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
@@ -20,6 +22,7 @@ test('all changes that a run keeps are staged, however many and however long the
   expect(
     await keepStagedChanges({
       folder,
+      of,
       changes: (async function* () {
         yield* kept
       })(),
@@ -32,9 +35,6 @@ test('all changes that a run keeps are staged, however many and however long the
   }
   await stageKeptChanges({
     ledger: { ...ledger, stage },
-    run: 'run-1',
-    space: { workspace, mode: 'live' },
-    kind,
     folder,
     onHeld: () => Promise.reject(new Error('no key is held')),
   })
@@ -48,11 +48,11 @@ test('what was decided on a change after it was written is staged with it, also 
   const kind = changeKinds['create-retention']
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, runFolder: folder } = engine
-  await using file = await createChangesFile(folder)
+  await using file = await createChangesFile(folder, of)
   for (const change of retentionRows(3)) file.add(withKey({ kind, change }))
   const closed = { state: 'dropped', outcome: 'existed', error: 'it already exists' } as const
   expect(await file.keep(new Map([[2, { closed, before: '{"ids":["ret_1"]}' }]]))).toBe(3)
-  const staging = { ledger, run: 'run-1', space: { workspace, mode: 'live' }, kind, folder } as const
+  const staging = { ledger, folder }
   for (let time = 1; time <= 2; time += 1) {
     await stageKeptChanges({ ...staging, onHeld: () => Promise.reject(new Error('no key is held')) })
     expect((await engine.rows()).map(({ state, outcome, before }) => ({ state, outcome, before }))).toEqual([
@@ -69,7 +69,7 @@ test('changes that are not kept leave no file, and are read as they were added, 
   const before = await readdir(folder)
   const changes = retentionRows(5_100).map((change) => withKey({ kind, change }))
   {
-    await using file = await createChangesFile(folder)
+    await using file = await createChangesFile(folder, of)
     for (const change of changes) file.add(change)
     for (let time = 1; time <= 2; time += 1) {
       const batches = await Array.fromAsync(file.batches())

@@ -28,9 +28,12 @@ export async function fileOf(content: string | Uint8Array, name = 'file.csv'): P
 export const problemsOf = async (options: CheckOptions): Promise<string[]> =>
   (await checkFile(options)).problems.map(toSentence)
 
+/** The run of changes that are never staged. */
+export const ofRun = { run: 'run', workspace: 'w', mode: 'live', kind: 'create-product' } as const
+
 /** The changes of a file, checked first as always, with why they are not sent. */
 export async function stage(options: ImportFile, onInvalid: 'stop' | 'skip' = 'stop'): Promise<NewChange[]> {
-  await using changes = await createChangesFile(await temporaryFolder())
+  await using changes = await createChangesFile(await temporaryFolder(), ofRun)
   const check = await checkFile({ ...options, changes })
   refuseInvalid(check, onInvalid)
   const rows = (await Array.fromAsync(changes.batches())).flat()

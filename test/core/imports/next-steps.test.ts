@@ -60,9 +60,9 @@ test('remaining rows lead to the same import: as it is after a stop, with --done
   ])
 })
 
-test('rows that a finished import has as unknown lead to restored, and never to a second import', () => {
+test('rows that a finished import has as unknown lead to a repair, and never to a second import', () => {
   expect(steps({ unknown: 5 })).toEqual([
-    { text: expect.stringContaining('5 unknown rows') as string, command: 'connector restored' },
+    { text: expect.stringContaining('5 unknown rows') as string, command: 'connector state repair' },
   ])
   expect(steps({ unknown: 5, notTried: 2 }).map(({ text }) => text)).toEqual([
     expect.stringContaining('5 unknown rows'),

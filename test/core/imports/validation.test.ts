@@ -6,7 +6,7 @@ import { importKindNames } from '../../../core/imports/kinds.ts'
 import { template } from '../../../core/imports/mapping/template.ts'
 import type { Problem } from '../../../core/imports/problems.ts'
 import { createChangesFile } from '../../../core/changes/staged-changes.ts'
-import { bodiesOf, fileOf, problemsOf, stage, temporaryFolder } from './csv-file.ts'
+import { bodiesOf, fileOf, ofRun, problemsOf, stage, temporaryFolder } from './csv-file.ts'
 
 /** The problems of one row. */
 async function row(kind: ImportKindName, fields: Record<string, string>): Promise<Partial<Problem>[]> {
@@ -245,7 +245,7 @@ describe('a file with problems', () => {
 
   test('is staged as it was checked, although it changes in between', async () => {
     const path = await fileOf('name;unit_label;status\na;b;active\n')
-    await using changes = await createChangesFile(await temporaryFolder())
+    await using changes = await createChangesFile(await temporaryFolder(), ofRun)
     await checkFile({ kind: 'products', path, changes })
     await writeFile(path, 'name;unit_label;status\nother;b;active\n')
     const [staged] = await Array.fromAsync(changes.batches())

@@ -40,8 +40,6 @@ test('the table of a dry run says what its preview counts, although another reco
     deps: {
       ledger,
       dataDir,
-      isCopy: false,
-      fetchRun: () => Promise.resolve(true),
       keep: () => Promise.resolve(),
       attempt: 0,
       holdLease: () => Promise.resolve(),

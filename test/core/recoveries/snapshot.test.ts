@@ -37,8 +37,6 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
       deps: {
         ledger,
         dataDir: folder.dataDir,
-        isCopy: true,
-        fetchRun: (of) => folder.fetchRun(of),
         keep: () => folder.keep(),
         attempt: 0,
         holdLease: () => Promise.resolve(),
@@ -55,7 +53,7 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
   await opening.keep()
 
   const lost = await snapshotIn(await startStep())
-  const rows = await ledger.claimsByRow({ run: plan.run })
+  const rows = await Array.fromAsync(ledger.rows({ run: plan.run }))
   expect([lost.staged, rows.length]).toEqual([8, 8])
   const first = await ledger.row({ run: plan.run, row: 1 })
   const isGone = sandbox.control.delete({ resource: 'subscriptions', id: first?.key ?? '' })
@@ -63,5 +61,5 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
 
   const next = await snapshotIn(await startStep())
   expect([next.staged, next.candidates]).toEqual([8, 8])
-  expect(await ledger.claimsByRow({ run: plan.run })).toEqual(rows)
+  expect(await Array.fromAsync(ledger.rows({ run: plan.run }))).toEqual(rows)
 })

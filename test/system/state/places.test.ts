@@ -196,7 +196,7 @@ test('a move to a server whose clock is ahead shortens no wait for a lost reques
   const from = await openState({ folder })
   await from.ledger.stage(toStage(2))
   const at = Date.now()
-  const [first, second] = await from.ledger.claimsByRow({ run: 'r' })
+  const [first, second] = await Array.fromAsync(from.ledger.rows({ run: 'r' }))
   const looked = { state: 'unknown', unknownSince: at, lookups: 1, checkedAt: at + 5 } as const
   await from.ledger.move({ id: first?.id ?? 0, from: ['staged'], patch: looked })
   await from.ledger.move({ id: second?.id ?? 0, from: ['staged'], patch: { notBefore: at + 9 } })
@@ -457,7 +457,7 @@ test('a server that is killed in the middle of claims and comes back is away, an
   for (const one of answers) if (one.status === 'fulfilled') confirmed.push(one.value)
   for (const { reason } of failed) expect(reason).toMatchObject({ name: 'StateAwayError', retryable: true })
   await postgres.restart()
-  const claimed = (await ledger.claimsByRow({ run: 'r' })).filter(({ claims }) => claims > 0)
+  const claimed = (await Array.fromAsync(ledger.rows({ run: 'r' }))).filter(({ claims }) => claims > 0)
   const known = new Set(claimed.map(({ row }) => row))
   for (const row of confirmed) expect(known).toContain(row)
   const left = (await ledger.due({ run: 'r', at: 1, limit: 1 }))[0]!

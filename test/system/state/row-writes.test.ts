@@ -36,7 +36,7 @@ async function stage({ ledger }: Pick<State, 'ledger'>, rows: number, run = 'r')
   const space = { workspace: 'acc_1', mode: 'live', kind: 'create-addon' } as const
   await ledger.stage({ ...space, run, repeats: 'never', changes })
   const sender = await senderOf(ledger, run)
-  return { sender, ids: (await ledger.claimsByRow({ run })).map(({ id }) => id) }
+  return { sender, ids: (await Array.fromAsync(ledger.rows({ run }))).map(({ id }) => id) }
 }
 
 /** A transaction that stays open until it is ended. */
@@ -83,7 +83,10 @@ test('a move and a claim that waited for another transaction find the change as 
   await release()
   expect(await moved).toBe(false)
   expect(await claimed).toBeUndefined()
-  expect(await ledger.claimsByRow({ run: 'r' })).toMatchObject([{ state: 'parked' }, { state: 'parked' }])
+  expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject([
+    { state: 'parked' },
+    { state: 'parked' },
+  ])
 })
 
 test('two workers that move the same changes at once, in opposite orders, make each move once', async () => {
@@ -134,7 +137,7 @@ test.for(['read committed', 'repeatable read', 'serializable'])(
     await untilWaiting()
     await release()
     expect(await claimed).toMatchObject([{ reason: expect.any(SupersededError) }])
-    expect(await ledger.claimsByRow({ run: 'r' })).toMatchObject([{ state: 'staged', claims: 0 }])
+    expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject([{ state: 'staged', claims: 0 }])
   },
 )
 
@@ -196,7 +199,7 @@ test('an answer is recorded after another attempt has taken the right, and no cl
     { reason: expect.any(SupersededError) },
     { value: { id: last, claims: 1 } },
   ])
-  const states = (await ledger.claimsByRow({ run: 'r' })).map(({ state }) => state)
+  const states = (await Array.fromAsync(ledger.rows({ run: 'r' }))).map(({ state }) => state)
   expect(states).toEqual(['done', 'staged', 'staged', 'sending'])
 })
 
@@ -216,7 +219,7 @@ test('a take-over and the answers and claims of the attempt before it never end 
     const results = await work
     for (const result of results)
       if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(SupersededError)
-    const rows = await one.ledger.claimsByRow({ run })
+    const rows = await Array.fromAsync(one.ledger.rows({ run }))
     expect(rows.slice(0, 6).map(({ state }) => state)).toEqual(Array.from({ length: 6 }, () => 'done'))
     // What was claimed before the take-over is unknown, and nothing is claimed after it.
     for (const { state } of rows.slice(6)) expect(['staged', 'unknown']).toContain(state)

@@ -42,8 +42,8 @@ test(
     const env = { CONNECTOR_STATE_URL: url }
     const report = await callCommand(world, ['report', run.workflowId, '--json'], { env })
     expect(report).toMatchObject({ code: 0, stdout: expect.stringContaining('"done":60') })
-    const restored = await callCommand(world, ['restored'], { env })
-    expect(restored).toMatchObject({ code: 2, stderr: expect.stringContaining('is in use by the worker') })
+    const repaired = await callCommand(world, ['state', 'repair'], { env })
+    expect(repaired).toMatchObject({ code: 2, stderr: expect.stringContaining('is in use by the worker') })
     const seen = await askPostgres(url, `select worker from "connector_${world.workspace}".workers`)
     expect(seen).toEqual([{ worker: expect.stringContaining(`${process.pid}@${hostname()} `) }])
   },

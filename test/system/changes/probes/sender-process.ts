@@ -1,6 +1,5 @@
 /** A process that sends and settles a run until nothing is left; a test kills it at any moment and starts it again. */
 import { createBilling } from '../../../../core/billing/client.ts'
-import { createClaimJournal, openClaimJournal } from '../../../../core/changes/claim-journal.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../../core/changes/send/send-right.ts'
 import { Sending } from '../../../../core/changes/send/sending.ts'
@@ -25,8 +24,6 @@ const billing = createBilling({
   timeoutSeconds: 5,
   readWaitMs: () => 1,
 })
-await createClaimJournal(folder)
-const journal = await openClaimJournal(folder)
 const { signal } = new AbortController()
 const limits = { concurrency: 4, maxFailureShare: 1 }
 const attempts = { most: 1, waitsMs: [0] }
@@ -36,7 +33,7 @@ for (;;) {
   const lease = { name: run, owner: { workflowId: run, runId: run }, attempt: Date.now() }
   const right = createSendRight({ ledger, run, lease })
   const work = { run, kind, limits, canarySize: { size: 0 }, settleMs: 40, attempts }
-  const sending = await Sending.begin({ ledger, right, billing, journal, breakers: {}, signal, ...work })
+  const sending = await Sending.begin({ ledger, right, billing, breakers: {}, signal, ...work })
   await sending.send(60_000)
   const { unknown, reconciled, nextLookupAt } = await reconcileChanges({
     ledger,

@@ -5,8 +5,9 @@ import { createChangesFile } from '../../../../core/changes/staged-changes.ts'
 
 const [, , path = ''] = process.argv
 const file = { kind: 'retentions', path, mapping: { locale: 'es-CL' } } as const
+const of = { run: 'run', workspace: 'w', mode: 'live', kind: 'create-retention' } as const
 const started = process.cpuUsage()
-await using changes = await createChangesFile(dirname(path))
+await using changes = await createChangesFile(dirname(path), of)
 const check = await checkFile({ ...file, changes })
 let staged = 0
 for await (const batch of changes.batches()) staged += batch.length

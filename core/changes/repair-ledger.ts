@@ -1,0 +1,77 @@
+import type { ClaimsMark } from '../state/claims-mark.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { changeKindNames } from './change-kind.ts'
+import { changeKinds } from './kinds.ts'
+import { takeOver } from './send/release-rows.ts'
+import { type OnKeyHeld, readBegin, stageKeptChanges } from './staged-changes.ts'
+
+/** What a repair has changed of a run. */
+export interface RepairedRun {
+  run: string
+  /** Rows that the ledger lacked. */
+  restaged: number
+  /** Other rows that may have been sent since the backup. */
+  unknown: number
+}
+
+/**
+ * Repairs a ledger that was restored from a backup, while no worker runs. Nothing shows which changes were sent since: what
+ * the ledger lacks is staged again, and everything that is open, of all runs, becomes unknown, so that it is looked up or
+ * left to a person and never sent blindly. Repeating it after an interruption completes it: until the last write, the
+ * ledger is older than its mark.
+ *
+ * @throws {RunFilesLostError}
+ */
+export async function repairLedger({
+  ledger,
+  mark,
+  folders,
+}: {
+  ledger: Ledger
+  mark: ClaimsMark | undefined
+  /** The folders of the runs that had staged all of their changes. */
+  folders: readonly string[]
+}): Promise<RepairedRun[]> {
+  const forgotten = Math.max(0, ((await mark?.read()) ?? 0) - (await ledger.claimed()))
+  // All of the claims that are missing may belong to one change, and the attempts of a resume are a hard bound.
+  const kinds = changeKindNames.filter((kind) => changeKinds[kind].confirmedByLookup === true)
+  const bounded = { kinds, sends: Math.max(1, forgotten) }
+  const unknownSince = ledger.now()
+  const restaged = new Map<string, number>()
+  for (const { run, kind, folder } of await inOrder(folders)) {
+    const restored = { sends: kinds.includes(kind) ? bounded.sends : 1, unknownSince }
+    const onHeld = leaveTaken({ ledger, run })
+    restaged.set(run, await stageKeptChanges({ ledger, folder, onHeld, restored }))
+  }
+  const open = await ledger.markRestored({ at: ledger.now(), bounded, forgotten })
+  await mark?.raise(await ledger.claimed())
+  const runs = new Set([...restaged.keys(), ...open.keys()])
+  return [...runs].flatMap((run) => {
+    const repaired = { run, restaged: restaged.get(run) ?? 0, unknown: open.get(run) ?? 0 }
+    return repaired.restaged + repaired.unknown === 0 ? [] : [repaired]
+  })
+}
+
+/** By their start, so that rows taken over several times end up with the last run. */
+async function inOrder(folders: readonly string[]) {
+  const runs = await Promise.all(folders.map(async (folder) => ({ ...(await readBegin(folder)), folder })))
+  return runs.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at))
+}
+
+/**
+ * If another run holds a row in the restored ledger and has not sent it, this run took it over after the backup and takes
+ * it over again: otherwise both would send it, or neither.
+ */
+function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnKeyHeld {
+  return async (held) => {
+    const isUnsent = ({ by }: (typeof held)[number]) => by.state === 'staged'
+    await takeOver({ ledger, rows: held.filter(isUnsent).map(({ by }) => by), by: run })
+    const left = held.filter((one) => !isUnsent(one))
+    return new Map(
+      left.map(({ row, by }) => {
+        const error = `row ${by.row} of the run ${by.run} has its key`
+        return [row, { state: 'dropped', outcome: 'takenOver', error }]
+      }),
+    )
+  }
+}

@@ -1,0 +1,423 @@
+import { copyFileSync, mkdirSync, truncateSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
+import { changeKinds } from '../../../core/changes/kinds.ts'
+import { repairLedger } from '../../../core/changes/repair-ledger.ts'
+import { summarize } from '../../../core/changes/report.ts'
+import { chooseCanary } from '../../../core/changes/send/canary.ts'
+import { takeOver } from '../../../core/changes/send/release-rows.ts'
+import { type ChangeToStage, withKey } from '../../../core/changes/stage-changes.ts'
+import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
+import { verdictOf } from '../../../core/changes/verdict.ts'
+import { watchLedger } from '../../../core/changes/watched-ledger.ts'
+import { changeRunFiles } from '../../../core/runs/run-files.ts'
+import { sharedMark } from '../../../core/state/claims-mark.ts'
+import { OldLedgerError } from '../../../core/state/errors.ts'
+import { openState } from '../../../core/state/open.ts'
+import { cached } from '../../../core/storage/cached.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import { senderOf } from '../state/sender-of.ts'
+import {
+  addonRows,
+  copies,
+  retentionRows,
+  stageChanges,
+  startEngine,
+  startSandbox,
+  temporaryFolder,
+  workspace,
+} from './engine.ts'
+
+const markFile = 'state.claims'
+
+const rowsOf = (name: ChangeKindName, count: number): ChangeToStage[] =>
+  name === 'create-addon' ? addonRows(count) : retentionRows(count)
+
+const timesOf = (sandbox: Sandbox, name: ChangeKindName) => [
+  ...(name === 'create-addon'
+    ? copies(sandbox, 'addons', 'name')
+    : copies(sandbox, 'retentions', 'number')
+  ).values(),
+]
+
+/** Copies the state as `sqlite3 .backup` does. */
+function backUp(folder: string, to: string) {
+  const db = new DatabaseSync(join(folder, 'state.db'))
+  db.exec(`vacuum into '${join(to, 'state.db')}'`)
+  db.close()
+}
+
+async function keep({
+  kind,
+  changes,
+  run = 'run-1',
+}: {
+  kind: ChangeKind
+  changes: ChangeToStage[]
+  run?: string
+}) {
+  const folder = await temporaryFolder()
+  async function* batches() {
+    yield changes.map((change) => withKey({ kind, change }))
+  }
+  await keepStagedChanges({
+    folder,
+    of: { run, workspace, mode: 'live', kind: kind.name },
+    changes: batches(),
+  })
+  return folder
+}
+
+const repairFolder = async (folder: string, runFolders: readonly string[], writes = Infinity) => {
+  const state = await openState({ folder, isRepair: true })
+  try {
+    const { mark } = state
+    return await repairLedger({ ledger: endingAfter(writes, state.ledger), mark, folders: runFolders })
+  } finally {
+    await state.close()
+  }
+}
+
+/** A run that is staged, and a way to continue with its state as it was at the last backup. */
+async function startRun(name: ChangeKindName, count: number) {
+  const kind = changeKinds[name]
+  const sandbox = await startSandbox()
+  const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
+  const changes = rowsOf(name, count)
+  const beside = await keep({ kind, changes })
+  const engine = await startEngine({ kind, sandbox, folder, beside, limits: { concurrency: 1 } })
+  await engine.stage(changes)
+  return {
+    kind,
+    sandbox,
+    engine,
+    changes,
+    restored,
+    beside,
+    backUp: () => backUp(folder, restored),
+    /** What lies beside the ledger stays as it is. */
+    putMark: () => copyFileSync(join(folder, markFile), join(restored, markFile)),
+    repair: (writes?: number) => repairFolder(restored, [beside], writes),
+    open: () => startEngine({ kind, sandbox, folder: restored, beside }),
+  }
+}
+
+test.each(['create-addon', 'create-retention'] as const)(
+  '%s: a ledger from before the canary is refused; once repaired, no row is sent twice',
+  async (name) => {
+    const { engine, sandbox, ...run } = await startRun(name, 60)
+    run.backUp()
+    const canary = await chooseCanary({ ledger: engine.ledger, run: engine.run, kind: engine.kind, size: 3 })
+    await engine.send({ rows: canary })
+    run.putMark()
+    await expect(run.open()).rejects.toThrow(
+      'it lacks 3 of 3 claims, so it was restored from a backup, or its server failed over. Nothing is sent. Stop all ' +
+        'workers, run `connector state repair`, and start them again.',
+    )
+    expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 60 }])
+    const after = await run.open()
+    await after.finish()
+    expect(timesOf(sandbox, name)).toEqual(timesOf(sandbox, name).map(() => 1))
+    const { counts } = await summarize({ ledger: after.ledger, run: after.run })
+    expect(counts).toMatchObject(name === 'create-addon' ? { done: 0, parked: 60 } : { done: 60, parked: 0 })
+  },
+)
+
+test.each([0, 7])(
+  'of a run of which the backup has %i rows, the others are staged again, all as unknown',
+  async (stagedThen) => {
+    const { changes, engine, sandbox, kind, ...run } = await startRun('create-retention', 30)
+    const backup = await openState({ folder: run.restored })
+    if (stagedThen > 0)
+      await stageChanges({
+        ledger: backup.ledger,
+        run: engine.run,
+        kind,
+        changes: changes.slice(0, stagedThen),
+      })
+    await backup.close()
+    await engine.send({ rows: [3, 30] })
+    run.putMark()
+    expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 30 - stagedThen, unknown: stagedThen }])
+    const after = await run.open()
+    expect(new Set((await after.rows()).map(({ state }) => state))).toEqual(new Set(['unknown']))
+    await after.finish()
+    const { counts } = await summarize({ ledger: after.ledger, run: after.run, staged: 30 })
+    expect(counts).toMatchObject({ done: 30, unknown: 0 })
+    expect(timesOf(sandbox, 'create-retention')).toEqual(changes.map(() => 1))
+  },
+)
+
+test('rows that a backup shows as closed stay so, and a repeated repair changes nothing more', async () => {
+  const { engine, ...run } = await startRun('create-addon', 5)
+  await engine.send({ rows: [1] })
+  run.backUp()
+  await engine.send({ rows: [2] })
+  run.putMark()
+  expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 4 }])
+  expect(await run.repair()).toEqual([])
+  const after = await run.open()
+  expect((await after.rows()).map(({ state, sends }) => [state, sends])).toEqual([
+    ['done', 1],
+    ['unknown', 1],
+    ['unknown', 1],
+    ['unknown', 1],
+    ['unknown', 1],
+  ])
+})
+
+test('a ledger from before a repair is refused, also one that is newer than the first backup', async () => {
+  const { engine, ...run } = await startRun('create-addon', 5)
+  run.backUp()
+  await engine.send({ rows: [1, 2] })
+  run.putMark()
+  const later = await temporaryFolder()
+  backUp(engine.folder, later)
+  await run.repair()
+  copyFileSync(join(run.restored, markFile), join(later, markFile))
+  await expect(openState({ folder: later })).rejects.toBeInstanceOf(OldLedgerError)
+})
+
+test('where the mark was restored, too, a repair makes all unknown that is open', async () => {
+  const { engine, ...run } = await startRun('create-addon', 4)
+  await engine.send({ rows: [1] })
+  run.backUp()
+  run.putMark()
+  await engine.send({ rows: [2, 3] })
+  expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 3 }])
+})
+
+test('what lies beside a run is cut short: nothing is staged from it, and the sentence names the file', async () => {
+  const { beside } = await startRun('create-addon', 5)
+  const path = join(beside, changeRunFiles.stagedChanges)
+  const lines = (await readFile(path, 'utf8')).split('\n')
+  truncateSync(path, lines.slice(0, 4).join('\n').length + 1)
+  await expect(repairFolder(await temporaryFolder(), [beside])).rejects.toThrow(
+    `${path} is missing or cut short`,
+  )
+})
+
+test('a ledger that lost the whole run proves nothing', async () => {
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox: await startSandbox() })
+  const summary = await summarize({ ledger: engine.ledger, run: engine.run, staged: 60 })
+  expect(summary.counts.unknown).toBe(60)
+  expect(verdictOf({ kind: 'create-addon', summary })).toMatchObject({
+    verdict: 'unproven',
+    reasons: ['60 unknown', '60 of these staged by the run but missing from the ledger (state.db)'],
+  })
+})
+
+test.each([0, 1])(
+  'a repair that ends after %i writes leaves a ledger that is refused, and repeating it completes it',
+  async (writes) => {
+    const { engine, changes, kind, ...run } = await startRun('create-addon', 20)
+    const backup = await openState({ folder: run.restored })
+    await stageChanges({ ledger: backup.ledger, run: engine.run, kind, changes: changes.slice(0, 7) })
+    await backup.close()
+    await engine.send({ rows: [3, 15] })
+    run.putMark()
+    await expect(run.repair(writes)).rejects.toThrow('away')
+    await expect(run.open()).rejects.toBeInstanceOf(OldLedgerError)
+    await run.repair()
+    const after = await run.open()
+    expect(new Set((await after.rows()).map(({ state }) => state))).toEqual(new Set(['unknown']))
+  },
+)
+
+/** A ledger whose store is away after a number of writes. */
+function endingAfter(writes: number, ledger: Awaited<ReturnType<typeof startEngine>>['ledger']) {
+  let left = writes
+  const counted =
+    <Options, Result>(write: (options: Options) => Promise<Result>) =>
+    async (options: Options): Promise<Result> => {
+      left -= 1
+      if (left < 0) throw new Error('away')
+      return await write(options)
+    }
+  return {
+    ...ledger,
+    stage: counted((options: Parameters<typeof ledger.stage>[0]) => ledger.stage(options)),
+    markRestored: counted((options: Parameters<typeof ledger.markRestored>[0]) =>
+      ledger.markRestored(options),
+    ),
+  }
+}
+
+test.each(['staged', 'unknown'] as const)(
+  'rows that another run took over since the backup, and that the backup has as %s in the first one, are sent by neither',
+  async (state) => {
+    const { engine, changes, kind, sandbox, ...run } = await startRun('create-addon', 3)
+    const { ledger } = engine
+    if (state === 'unknown')
+      await ledger.moveAll({ run: 'run-1', from: 'staged', patch: { state, unknownSince: 1 } })
+    run.backUp()
+    const all = await engine.rows()
+    if (state === 'staged') await takeOver({ ledger, rows: all, by: 'run-2' })
+    else await ledger.moveAll({ run: 'run-1', from: state, patch: { state: 'dropped' } })
+    const beside = await keep({ kind, changes, run: 'run-2' })
+    const second = await startEngine({ kind, sandbox, folder: engine.folder, beside, run: 'run-2' })
+    await second.stage(changes)
+    await second.send()
+    run.putMark()
+    await repairFolder(run.restored, [run.beside, beside])
+    const [first, after] = [
+      await run.open(),
+      await startEngine({ kind, sandbox, folder: run.restored, beside, run: 'run-2' }),
+    ]
+    expect((await first.rows()).map((row) => row.state)).toEqual(
+      all.map(() => (state === 'staged' ? 'dropped' : 'unknown')),
+    )
+    for (const one of [first, after]) await one.finish()
+    expect(timesOf(sandbox, 'create-addon')).toEqual([1, 1, 1])
+  },
+)
+
+test('100 kills between a claim and its mark are never taken for a restore', async () => {
+  const folder = await temporaryFolder()
+  const first = await openState({ folder })
+  await stageChanges({
+    ledger: first.ledger,
+    run: 'r',
+    kind: changeKinds['create-addon'],
+    changes: addonRows(100),
+  })
+  const rows = await Array.fromAsync(first.ledger.rows({ run: 'r' }))
+  await first.close()
+  for (const { id } of rows) {
+    const before = await readFile(join(folder, markFile), 'utf8').catch(() => '')
+    const state = await openState({ folder })
+    await state.ledger.claim({ sender: await senderOf(state.ledger, 'r'), id, sends: 0, at: 1 })
+    await state.close()
+    expect(Number(await readFile(join(folder, markFile), 'utf8'))).toBe(Number(before) + 1)
+    // What the kill leaves: the claim is committed, and its mark is not written.
+    await writeFile(join(folder, markFile), before)
+    await (await openState({ folder })).close()
+    expect(Number(await readFile(join(folder, markFile), 'utf8'))).toBe(Number(before) + 1)
+  }
+})
+
+test('claims that share a write of the mark are all marked before any of them is sent', async () => {
+  const folder = await temporaryFolder()
+  const state = await openState({ folder })
+  onTestFinished(() => state.close())
+  await stageChanges({
+    ledger: state.ledger,
+    run: 'r',
+    kind: changeKinds['create-addon'],
+    changes: addonRows(30),
+  })
+  const sender = await senderOf(state.ledger, 'r')
+  let claimed = 0
+  const claim = async ({ id }: { id: number }) => {
+    await state.ledger.claim({ sender, id, sends: 0, at: 1 })
+    const number = (claimed += 1)
+    expect(Number(await readFile(join(folder, markFile), 'utf8'))).toBeGreaterThanOrEqual(number)
+  }
+  await Promise.all((await state.ledger.page({ run: 'r', limit: 30 })).map(claim))
+  expect(await readFile(join(folder, markFile), 'utf8')).toBe(`${'30'.padStart(16)}\n`)
+})
+
+test('a claim whose mark the disk does not take is never sent, and stops the run', async () => {
+  const sandbox = await startSandbox()
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox })
+  await engine.stage(addonRows(3))
+  mkdirSync(join(engine.folder, markFile))
+  await expect(engine.send()).rejects.toMatchObject({ code: 'EISDIR' })
+  expect(copies(sandbox, 'addons', 'name').size).toBe(0)
+  expect((await engine.rows()).map(({ state, sends }) => [state, sends])).toEqual([
+    ['staged', 0],
+    ['staged', 0],
+    ['staged', 0],
+  ])
+})
+
+test('a mark that is not a number stops the worker with the name of its file', async () => {
+  const folder = await temporaryFolder()
+  await writeFile(join(folder, markFile), 'x\n')
+  await expect(openState({ folder })).rejects.toThrow(join(folder, markFile))
+})
+
+test.each([
+  ['rows', { rows: 5, claims: 0 }, '1 of 5 rows'],
+  ['claims', { rows: 4, claims: 3 }, 'claims'],
+])(
+  'a ledger with fewer %s than Temporal was told is refused until it is repaired',
+  async (_, told, lacks) => {
+    const { engine, beside } = await startRun('create-addon', 4)
+    await engine.send({ rows: [1] })
+    const { ledger, run } = engine
+    const watch = () => watchLedger({ ledger, mark: undefined, run, told })
+    await expect(watch()).rejects.toThrow(`it lacks ${lacks} of run-1`)
+    await repairLedger({ ledger, mark: undefined, folders: [beside] })
+    if (told.rows === 4) expect((await watch()).claims).toBeGreaterThan(told.claims)
+  },
+)
+
+test('several workers keep the mark in their bucket: as they send, at the end of a segment, and never lower', async () => {
+  const { engine } = await startRun('create-addon', 4)
+  const dataDir = await temporaryFolder()
+  const mark = sharedMark({ shared: cached(dataDir, createFolderStore(await temporaryFolder())), dataDir })!
+  const { ledger, run } = engine
+  expect(await mark.read()).toBe(0)
+  const watched = await watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })
+  await engine.send({ ledger: watched.ledger, rows: [1, 2] })
+  expect(watched.claims).toBe(2)
+  // As the last look for what is due found it: a worker that is killed now leaves this.
+  expect(await mark.read()).toBe(2)
+  await watched.end()
+  await mark.raise(1)
+  expect(await mark.read()).toBe(2)
+  await ledger.moveAll({ run, from: 'done', patch: { claims: 0 } })
+  await expect(watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })).rejects.toThrow(
+    'it lacks 2 of 2 claims',
+  )
+})
+
+test.each([1, 2, 3])(
+  'no subscription is resumed more often than its attempts, although its ledger was put back to before %i of 3 resumes',
+  async (lost) => {
+    const kind = changeKinds['resume-subscription']
+    const sandbox = await startSandbox({
+      counts: { subscriptions: 40, customers: 10, plans: 3 },
+      needsAttention: 1,
+      faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
+    })
+    const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+    const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
+    const { id, customer } = JSON.parse(text) as { id: string; customer: string }
+    const changes = [{ row: 1, body: { id, customer } }]
+    const beside = await keep({ kind, changes })
+    const restored = await temporaryFolder()
+    const engine = await startEngine({ kind, sandbox, beside })
+    await engine.stage(changes)
+    const most = 3
+    const finish = (run: typeof engine) =>
+      expect
+        .poll(async () => {
+          await run.settle({ attempts: { most, waitsMs: [0] } })
+          await run.send()
+          return (await run.rows())[0]
+        })
+        .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
+    while (resumes() < most - lost) {
+      await engine.send()
+      await expect
+        .poll(async () => {
+          await engine.settle({ attempts: { most, waitsMs: [0] } })
+          return (await engine.rows())[0]?.state
+        })
+        .toBe('staged')
+    }
+    backUp(engine.folder, restored)
+    await finish(engine)
+    expect(resumes()).toBe(most)
+    copyFileSync(join(engine.folder, markFile), join(restored, markFile))
+    await repairFolder(restored, [beside])
+    await finish(await startEngine({ kind, sandbox, folder: restored, beside }))
+    expect(resumes()).toBe(most)
+  },
+)
