@@ -13,9 +13,11 @@ export interface TroubleNote {
 
 /** A shorter trouble is not worth an event in the history. */
 const lastsMs = 5_000
+/** A trouble that goes on is told again, as it is then, at least this far apart. */
+const updatedMs = 60_000
 /**
- * A step tells of troubles at least this far apart, but of the end of each at once. A service that limits the rate asks for a
- * pause every minute, of each range of each list, and a run takes 10,000 signals: after them, it takes no pause and no stop.
+ * A step tells of a new trouble at least this long after the last one. A service that limits the rate asks for a pause every
+ * minute, of each range of each list, and a run takes 10,000 signals: after them, it takes no pause and no stop.
  */
 const everyMs = 600_000
 
@@ -57,8 +59,9 @@ export function createTroubleSignals(options: {
       }
       if (told === keyOf(trouble)) return
       const isLong = (trouble.pause?.until ?? Date.now()) - trouble.since >= lastsMs
+      const isDue = performance.now() - toldAt >= (told === undefined ? everyMs : updatedMs)
       // A token needs a person, who has minutes.
-      if (trouble.tokenUntil === undefined && (!isLong || performance.now() - toldAt < everyMs)) return
+      if (trouble.tokenUntil === undefined && !(isLong && isDue)) return
       toldAt = performance.now()
       await send(trouble)
     },
