@@ -5,7 +5,7 @@ import { createCloseRecovery } from './recovery/close-recovery.ts'
 import type { ActivityDeps } from './deps.ts'
 import { createOpenExport, createOpenFetch, createOpenPublish } from './export/open.ts'
 import { createCloseExport, createPublishExport } from './export/publish.ts'
-import { createReadRange, createReadSegment, createSegments } from './export/read.ts'
+import { createReads } from './export/read.ts'
 import { createSteps } from './step.ts'
 import { createFindMissed } from './schedules/find-missed.ts'
 import { createSkipRemaining } from './recovery/skip-remaining.ts'
@@ -25,15 +25,16 @@ import { createStageImport } from './import/stage-import.ts'
 export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const attempts = createAttempts()
-  const segments = createSegments({ deps, rates })
+  const reads = createReads({ deps, rates })
   const { step, ofExport, ofImport, ofRecovery, ofChanges } = createSteps(deps)
   /** Imports that this process has staged. */
   return {
     openExport: step(createOpenExport(deps)),
     openFetch: step(createOpenFetch(deps)),
     openPublish: step(createOpenPublish(deps)),
-    readSegment: ofExport(createReadSegment({ deps, segments })),
-    readRange: ofExport(createReadRange({ deps, segments })),
+    planRead: ofExport(reads.planRead),
+    readRange: ofExport(reads.readRange),
+    finishRead: ofExport(reads.finishRead),
     publishExport: ofExport(createPublishExport(deps)),
     closeExport: ofExport(createCloseExport({ deps, rates })),
     openImport: step(createOpenImport(deps)),

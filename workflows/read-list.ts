@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { RangeResult } from '../activities/export/read.ts'
 import type { Activities } from '../activities/index.ts'
-import type { OpenRanges } from '../core/exports/parts/ranges/join-parts.ts'
+import type { RangesProgress } from '../core/exports/parts/ranges.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { Opened } from '../core/notifications/opened.ts'
 import type { ExportProgress, ListProgress } from './export-view.ts'
@@ -10,17 +10,17 @@ import type { RunControl } from './run/control.ts'
 import { refOf } from './run/run-ref.ts'
 import { toThroughput } from './run/throughput.ts'
 
-const { readSegment, readRange } = proxyActivities<Activities>(reading)
+const { planRead, readRange, finishRead } = proxyActivities<Activities>(reading)
 
 const firstSegmentSeconds = 15
-/** The end of a segment drops the windows in flight, and most ranges take less than this. */
+/** The end of a segment drops what it has asked for, and most ranges take less than this. */
 const firstRangeSeconds = 60
 const longestSegmentSeconds = 600
 
 /**
- * Reads one list and returns the checkpoint to publish; undefined if the run was stopped first. The read runs in
- * segments of growing length (15 s, doubling to ten minutes), so that progress shows early and 10,000 pages still
- * produce only tens of events. A long list is read in ranges, several at once.
+ * Reads one list, or documents by id, and returns the checkpoint to publish; undefined if the run was stopped first: plans
+ * its ranges, reads them, several at once, and finishes the read. The segments grow (doubling to ten minutes), so that
+ * progress shows early and 10,000 pages still produce only tens of events.
  */
 export async function readList(options: {
   plan: Opened<ExportPlan>
@@ -35,6 +35,10 @@ export async function readList(options: {
   const control = options.control.forPart()
   let begun = 0
   let before = 0
+  const begin = () => {
+    begun = Date.now()
+    before = list.records ?? 0
+  }
   const showRead = ({ workers, ...now }: Counts) => {
     const { records, expected = list.expected ?? 0 } = now
     const at = Date.now()
@@ -52,43 +56,43 @@ export async function readList(options: {
   for (let segment = 1; ; segment += 1) {
     await control.mayContinue()
     if (control.stopping) return undefined
-    begun = Date.now()
-    before = list.records ?? 0
-    const part = await control.untilInterrupted(() =>
-      readSegment.executeWithOptions({ summary: `read ${resource}, part ${segment}` }, [
+    const planned = await control.untilInterrupted(() =>
+      planRead.executeWithOptions({ summary: `plan the read of ${resource}` }, [
+        { ...refOf(plan), resource },
+      ]),
+    )
+    if (planned === 'interrupted') continue
+    const { ranges, records, requests, expected } = planned
+    Object.assign(list, { records, requests, ...(expected !== undefined && { expected }) })
+    begin()
+    const isRead = await readRanges({
+      open: planned,
+      parallel: plan.parallel ?? 1,
+      control,
+      readRange: ({ range, part, seconds: ms }) =>
+        readRange.executeWithOptions(
+          {
+            summary: `read ${resource}${ranges > 1 ? `, range ${range + 1} of ${ranges}` : ''}, part ${part}`,
+            taskQueue: plan.rangeQueue,
+          },
+          [{ ...refOf(plan), resource, range, seconds: ms }],
+        ),
+      onProgress: showRead,
+    })
+    if (!isRead) continue
+    await control.mayContinue()
+    if (control.stopping) return undefined
+    begin()
+    const finished = await control.untilInterrupted(() =>
+      finishRead.executeWithOptions({ summary: `finish the read of ${resource}, part ${segment}` }, [
         { ...refOf(plan), resource, seconds },
       ]),
     )
-    if (part === 'interrupted') continue
-    if ('ranges' in part) {
-      const { ranges, expected } = part
-      begun = Date.now()
-      before = part.records
-      showRead({
-        records: part.records,
-        requests: part.requests,
-        ...(expected !== undefined && { expected }),
-      })
-      await readRanges({
-        open: part,
-        parallel: plan.parallel ?? 1,
-        control,
-        readRange: ({ range, part: number, seconds: ms }) =>
-          readRange.executeWithOptions(
-            {
-              summary: `read ${resource}, range ${range + 1} of ${ranges}, part ${number}`,
-              taskQueue: plan.rangeQueue,
-            },
-            [{ ...refOf(plan), resource, range, seconds: ms }],
-          ),
-        onProgress: showRead,
-      })
-      continue
-    }
+    if (finished === 'interrupted' || finished.isOpen) continue
+    const { ended, ...read } = finished
     seconds = Math.min(seconds * 2, longestSegmentSeconds)
-    const { verdict, checkpoint, records, requests, workers, expected } = part
-    showRead({ records, requests, workers, ...(expected !== undefined && { expected }) })
-    if (verdict !== undefined) return checkpoint
+    showRead(read)
+    if (ended !== undefined) return ended.checkpoint
   }
 }
 
@@ -99,17 +103,17 @@ type Counts = Pick<ListProgress, 'records' | 'requests' | 'expected'> & {
 
 /**
  * Reads the open ranges of a list, at most `parallel` at once; each reader takes the next range when it has finished
- * one. Ends early if the run is stopped, or if a range can no longer be read as one: the next segment of the list then
- * decides how to continue.
+ * one. Ends early, with false, if the run is stopped, or if a range can no longer be read as one: its plan then says how
+ * to continue.
  */
 export async function readRanges(options: {
-  open: OpenRanges
+  open: RangesProgress
   parallel: number
   control: RunControl
   readRange: (segment: { range: number; part: number; seconds: number }) => Promise<RangeResult>
   /** Called after each segment, with the counts of all ranges together. */
   onProgress: (now: Counts) => void
-}): Promise<void> {
+}): Promise<boolean> {
   const { open, parallel, control, readRange, onProgress } = options
   const total = { records: open.records, requests: open.requests }
   const queue = open.left.map((range) => ({ ...range, part: 1 }))
@@ -155,4 +159,5 @@ export async function readRanges(options: {
   const readers = Array.from({ length: Math.min(parallel, queue.length) }, reader)
   const ended = await Promise.allSettled(readers)
   for (const one of ended) if (one.status === 'rejected') throw one.reason
+  return !isOver
 }

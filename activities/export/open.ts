@@ -4,7 +4,7 @@ import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
 import { findExport } from '../../core/exports/find-run.ts'
 import { exportInput, fetchInput, type PublishAgain, publishAgainInput } from '../../core/exports/input.ts'
-import { reserveParts } from '../../core/exports/parts/read-folder.ts'
+import { reserveParts } from '../../core/exports/parts/prune.ts'
 import { type ExportPlan, leasesOf, mostParallel, refuseMissing, savePlan } from '../../core/exports/plan.ts'
 import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
 import { startPlan } from '../../core/exports/start-plan.ts'
@@ -90,11 +90,10 @@ export function createOpenFetch(deps: ActivityDeps) {
     const ids = await keepAskedIds({ ...deps, run: plan.run, source }).catch(refuse)
     plan.ids = ids
     await takeLeases(leasesOf(plan))
-    for await (const id of readAskedIds({ ...deps, run: plan.run, asked: ids, skip: 0 })) {
-      // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
+    const [id] = await readAskedIds({ ...deps, run: plan.run, asked: ids })
+    // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
+    if (id !== undefined)
       await resource.get(watch(deps.billing), id, { tries: 1, signal }).catch(unlessAnswered)
-      break
-    }
     return { plan: await toOpened(deps, await savePlan({ ...deps, plan })) }
   }
 }
@@ -144,13 +143,12 @@ export function createOpenPublish(deps: ActivityDeps) {
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     for (const name of plan.to) refuseMissing({ ...deps, name })
-    const reads = await reserveParts({ ...deps, plan })
-    if (reads.length === 0)
+    const checkpoints = await reserveParts({ ...deps, plan })
+    plan.resources = plan.resources.filter((resource) => checkpoints[resource] !== undefined)
+    if (plan.resources.length === 0)
       throw new InvalidInput(`The run ${plan.run} did not finish reading any resource. Export again.`)
-    plan.resources = reads.map(({ resource }) => resource)
     const opened = await toOpened(deps, plan)
     await takeLeases(leasesOf(plan))
-    const checkpoints = Object.fromEntries(reads.map(({ resource, checkpoint }) => [resource, checkpoint]))
     return { plan: opened, again: { ...again, to: plan.to }, checkpoints }
   }
 }

@@ -1,163 +1,74 @@
-import type { Billing } from '../../core/billing/client.ts'
-import { isDocumentName } from '../../core/billing/resources/lists.ts'
-import { type ExportPlan, leasesOf } from '../../core/exports/plan.ts'
-import { lookFirst } from '../../core/exports/parts/list-source.ts'
-import { divideList } from '../../core/exports/parts/ranges/divide-list.ts'
-import { type OpenRanges, resumeRanges } from '../../core/exports/parts/ranges/join-parts.ts'
-import { openSegment, type SegmentSetup } from '../../core/exports/parts/read-into-parts.ts'
-import type { ActivityDeps } from '../deps.ts'
-import type { StepContext } from '../step.ts'
-import { loadRangePlan, rangeFolder } from '../../core/exports/parts/ranges/kept-ranges.ts'
-import { findRunFolder, openRunFolder } from '../../core/exports/parts/read-folder.ts'
-import { startRange } from '../../core/reading/plan-read.ts'
-import type { RangeState } from '../../core/reading/range-state.ts'
-import type { RunWorkers } from '../../core/runs/workers.ts'
+import { documentResources, isDocumentName } from '../../core/billing/resources/lists.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import {
+  type AnyReadState,
   type Checkpoint,
+  hasEnded,
   latestCheckpoint,
-  type SegmentResult,
-  toResult,
+  type ReadProgress,
+  toProgress,
 } from '../../core/exports/parts/checkpoint.ts'
+import { joinParts, progressOf, type RangesProgress } from '../../core/exports/parts/ranges.ts'
+import {
+  findReadPlan,
+  openReadPlan,
+  partsFolder,
+  rangeFolder,
+  type ReadPlan,
+  toReadOptions,
+} from '../../core/exports/parts/read-plan.ts'
+import { readSegment, type SegmentSetup } from '../../core/exports/parts/read-segment.ts'
+import { type ExportPlan, leasesOf } from '../../core/exports/plan.ts'
+import { readAskedIds } from '../../core/exports/requested-ids.ts'
+import { startRange } from '../../core/reading/plan-read.ts'
+import type { RangeState } from '../../core/reading/range-state.ts'
+import { type IdState, readById, toIdOutcome } from '../../core/reading/read-by-id.ts'
+import { readList, readRange } from '../../core/reading/read-list.ts'
+import type { RunWorkers } from '../../core/runs/workers.ts'
+import type { ActivityDeps } from '../deps.ts'
 import { seeWorkers } from '../see-workers.ts'
+import type { StepContext } from '../step.ts'
 
 interface ReadInput {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
+}
+
+interface SegmentInput extends ReadInput {
   /** How long to read before reporting back to the workflow. */
   seconds: number
 }
 
-/**
- * Reads from the last checkpoint of the run for a limited time, or to the end of the list. Retries, pauses and new
- * runs after a failure all resume this way.
- *
- * A long list is only divided here: the result names the ranges that are left to read. When none are, it joins them
- * and resumes where they end.
- */
-export function createReadSegment({ deps, segments }: { deps: ActivityDeps; segments: Segments }) {
-  return async function readSegment(
-    context: StepContext,
-    input: ReadInput,
-  ): Promise<SegmentResult | OpenRanges> {
-    const { plan, resource } = input
-    context.report(() => ({ resource }))
-    await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }))
-    const folder = await openRunFolder({ ...deps, plan, resource })
-
-    async function resume(last: Checkpoint | undefined, billing: Billing) {
-      if (last?.outcome !== undefined) return { result: toResult(last) }
-      if (last !== undefined || isDocumentName(resource)) return { from: last }
-      let ranges = await resumeRanges({ ...deps, folder })
-      if (ranges === undefined) {
-        const onPage: SegmentSetup['onPage'] = (step) => deps.observer.onPage(step)
-        const setup = { deps, plan, resource, folder, billing, cancelled: context.signal, onPage }
-        const first = await lookFirst({ ...setup, resource })
-        if (first === undefined || !(await divideList(setup, first))) return { from: undefined, first }
-        ranges = await resumeRanges({ ...deps, folder })
-      }
-      if (ranges === undefined) throw new Error('a list was divided, and its ranges are gone')
-      return ranges.kind === 'open' ? { result: ranges.open } : { from: ranges.checkpoint }
-    }
-
-    const result = await segments.read<SegmentResult | OpenRanges>(
-      context,
-      { ...input, folder },
-      { resume, toResult },
-    )
-    if ('ranges' in result) return result
-    const { requests: page, records, verdict } = result
-    deps.observer.onEvent({
-      type: 'read',
-      run: plan.run,
-      resource,
-      page,
-      records,
-      ...(verdict && { verdict }),
-    })
-    return result
-  }
-}
-
-interface RangeInput {
-  plan: ExportPlan
-  resource: ExportPlan['resources'][number]
+interface RangeInput extends SegmentInput {
   /** The number of the range, from 0 for the newest. */
   range: number
-  /** How long to read before reporting back to the workflow. */
-  seconds: number
 }
 
 /** The end of a segment of a range. */
-export interface RangeResult {
-  records: number
-  requests: number
+export interface RangeResult extends ReadProgress {
   /**
-   * `whole`: its chain is unbroken. `broken`: it is not, so the list is to be read page by page. `gone`: the list is no
-   * longer divided so, and its read starts over. Absent if there is more to read.
+   * `whole`: its chain is unbroken. `broken`: it is not, so the list is to be read page by page. `gone`: nobody knows
+   * the plan of the read any more, so it starts over. Absent if there is more to read.
    */
   ended?: 'whole' | 'broken' | 'gone'
   /** Who read; absent for a state in the data folder. */
   workers?: RunWorkers
 }
 
-/** Reads one range of a divided list, from its last checkpoint, for a limited time or to the end of the range. */
-export function createReadRange({ deps, segments }: { deps: ActivityDeps; segments: Segments }) {
-  return async function readRange(context: StepContext, input: RangeInput): Promise<RangeResult> {
-    const { plan, resource, range: number } = input
-    context.report(() => ({ resource, range: number + 1 }))
-    await context.takeLeases(leasesOf({ resources: [resource], to: plan.to }))
-    const folder = await findRunFolder({ ...deps, plan, resource })
-    const ranges = folder === undefined ? undefined : await loadRangePlan({ ...deps, folder })
-    const planned = ranges?.ranges[number]
-    if (folder === undefined || ranges === undefined || planned === undefined)
-      return { records: 0, requests: 0, ended: 'gone' }
-    const start = startRange(ranges, planned)
-    const result = await segments.read<RangeResult>(
-      context,
-      { ...input, folder: rangeFolder(folder, number) },
-      {
-        resume: (last) =>
-          Promise.resolve(
-            last !== undefined && hasEnded(last)
-              ? { result: toRangeResult(last) }
-              : { from: last, range: { number, start } },
-          ),
-        toResult: toRangeResult,
-      },
-    )
-    const { requests: page, records } = result
-    deps.observer.onEvent({ type: 'read', run: plan.run, resource, range: number + 1, page, records })
-    return result
-  }
+/** The end of a segment of the rest of a read. */
+export interface FinishResult extends ReadProgress {
+  /** Set when the read is finished: the checkpoint to publish. */
+  ended?: { verdict: 'proven' | 'unproven'; checkpoint: string }
+  /** There are ranges left to read first. */
+  isOpen?: true
+  workers?: RunWorkers
 }
 
-const phaseOf = ({ read }: Checkpoint) => (read as RangeState).phase
-const hasEnded = (checkpoint: Checkpoint) => phaseOf(checkpoint) !== 'chain'
-
-function toRangeResult(checkpoint: Checkpoint): RangeResult {
-  const { counts, requests } = checkpoint.read
-  return {
-    records: counts.records,
-    requests: requests.made,
-    ...(hasEnded(checkpoint) && { ended: phaseOf(checkpoint) === 'ended' ? 'whole' : 'broken' }),
-  }
-}
-
-interface Segment {
-  plan: ExportPlan
-  resource: ExportPlan['resources'][number]
-  folder: string
-  seconds: number
-}
-
-/** What a segment starts from, if there is something left to read. */
-type Start = Pick<SegmentSetup, 'from' | 'first' | 'range'>
-
-type Segments = ReturnType<typeof createSegments>
-
-/** Reads segments into part folders, one attempt at a time for each folder. */
-export function createSegments({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+/**
+ * The three steps of a read. All of them resume from the last checkpoint, which is how retries, pauses and new runs after
+ * a failure continue.
+ */
+export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   const inProgress = new Map<string, Promise<unknown>>()
 
   /**
@@ -178,34 +89,170 @@ export function createSegments({ deps, rates }: { deps: ActivityDeps; rates: Run
     }
   }
 
-  return {
-    /**
-     * Reads for a limited time from where `resume` says, or to the end. `resume` may also give a result at once.
-     */
-    read: <Result extends object>(
-      context: StepContext,
-      segment: Segment,
-      work: {
-        resume: (last: Checkpoint | undefined, billing: Billing) => Promise<Start | { result: Result }>
-        toResult: (checkpoint: Checkpoint) => Result
-      },
-    ): Promise<Result> =>
-      alone(segment.folder, async () => {
-        const { plan, resource, folder, seconds } = segment
-        const { signal: cancelled } = context
-        const billing = context.watch(rates.forRun(plan))
-        const start = await work.resume(await latestCheckpoint({ shared: deps.shared, folder }), billing)
-        if ('result' in start) return start.result
-        cancelled.throwIfAborted()
-        const onPage: SegmentSetup['onPage'] = (step) => deps.observer.onPage(step)
-        const opened = openSegment({ deps, plan, resource, folder, ...start, billing, cancelled, onPage })
-        try {
-          context.report(() => opened.progress())
-          const result = work.toResult(await opened.readFor(seconds * 1000))
-          return { ...result, ...(await seeWorkers(deps.state)) }
-        } finally {
-          await opened.close()
-        }
-      }),
+  const folderOf = ({ plan, resource }: ReadInput) =>
+    partsFolder({ dataDir: deps.dataDir, run: plan.run, resource })
+  const takeLeases = (context: StepContext, { plan, resource }: ReadInput) =>
+    context.takeLeases(leasesOf({ resources: [resource], to: plan.to }))
+  const onPage: SegmentSetup['onPage'] = (step) => deps.observer.onPage(step)
+
+  /** Reads for a limited time, and shows how far it is. */
+  async function readOn(
+    context: StepContext,
+    input: SegmentInput & { range?: number },
+    work: Pick<SegmentSetup, 'folder' | 'from' | 'open'>,
+  ): Promise<Checkpoint> {
+    const { plan, resource, seconds, range } = input
+    const { signal: cancelled } = context
+    cancelled.throwIfAborted()
+    let progress: Parameters<SegmentSetup['onProgress']>[0] | undefined
+    context.report(() => ({ resource, ...(range !== undefined && { range: range + 1 }), ...progress }))
+    const onProgress: SegmentSetup['onProgress'] = (now) => {
+      progress = now
+    }
+    return await readSegment({
+      deps,
+      plan,
+      resource,
+      ...work,
+      ms: seconds * 1000,
+      cancelled,
+      onProgress,
+      onPage,
+    })
   }
+
+  /** The read from the service of one range, or of all documents by id. */
+  async function openRange(
+    context: StepContext,
+    input: ReadInput & { range: number; planned: ReadPlan; from: Checkpoint | undefined },
+  ): Promise<SegmentSetup['open']> {
+    const { plan, resource, range, planned, from } = input
+    const billing = context.watch(rates.forRun(plan))
+    const { signal: cancelled } = context
+    if (isDocumentName(resource)) {
+      const ids = await readAskedIds({ ...deps, run: plan.run, asked: idsOf(plan) })
+      const read = readById({
+        resource,
+        ids,
+        fetchDocument: ({ id, signal }) =>
+          documentResources[resource].get(billing, id, { signal: AbortSignal.any([signal, cancelled]) }),
+        testMode: plan.identity.mode === 'test',
+        concurrency: deps.concurrency,
+        now: () => deps.state.now(),
+        state: from?.read as IdState | undefined,
+      })
+      return () => read
+    }
+    const { list } = planned
+    const state = (from?.read as RangeState | undefined) ?? (list && startRange(list, list.ranges[range]!))
+    if (state === undefined) throw new Error(`the plan of a read has no list ${resource}`)
+    const options = toReadOptions({ deps, plan, resource, billing, cancelled })
+    return (written) => readRange({ ...options, ...written, state })
+  }
+
+  /** Samples the statuses of a list and divides it into ranges, once; then says which of them are left. */
+  async function planRead(context: StepContext, input: ReadInput): Promise<RangesProgress> {
+    const { plan, resource } = input
+    context.report(() => ({ resource }))
+    await takeLeases(context, input)
+    const folder = folderOf(input)
+    const planned = await alone(folder, () =>
+      openReadPlan({
+        deps,
+        plan,
+        resource,
+        billing: context.watch(rates.forRun(plan)),
+        cancelled: context.signal,
+        onRequests: (pages) => onPage({ resource, pages, records: 0 }),
+      }),
+    )
+    return await progressOf({ ...deps, folder, planned })
+  }
+
+  /** Reads one range, from its last checkpoint, for a limited time or to the end of the range. */
+  async function readOneRange(context: StepContext, input: RangeInput): Promise<RangeResult> {
+    const { plan, resource, range } = input
+    context.report(() => ({ resource }))
+    await takeLeases(context, input)
+    const planned = await findReadPlan({ deps, plan, resource })
+    const ranges = planned?.list?.ranges.length ?? 1
+    if (planned === undefined || range >= ranges) return { records: 0, requests: 0, ended: 'gone' }
+    const folder = rangeFolder(folderOf(input), range)
+    return await alone(folder, async () => {
+      const from = await latestCheckpoint({ ...deps, folder })
+      if (from !== undefined && hasEnded(from)) return toRangeResult(from)
+      const open = await openRange(context, { ...input, planned, from })
+      const { range: number, ...whole } = input
+      const last = await readOn(context, ranges > 1 ? { ...whole, range: number } : whole, {
+        folder,
+        from,
+        open,
+      })
+      const result = toRangeResult(last)
+      const { records, requests: page } = result
+      const type = 'read' as const
+      deps.observer.onEvent({
+        type,
+        run: plan.run,
+        resource,
+        page,
+        records,
+        ...(ranges > 1 && { range: range + 1 }),
+      })
+      return { ...result, ...(await seeWorkers(deps.state)) }
+    })
+  }
+
+  /**
+   * Finishes a read whose ranges have ended: looks for hidden records, reads page by page if a chain broke, and says
+   * what is proven.
+   */
+  async function finishRead(context: StepContext, input: SegmentInput): Promise<FinishResult> {
+    const { plan, resource } = input
+    context.report(() => ({ resource }))
+    await takeLeases(context, input)
+    const planned = await findReadPlan({ deps, plan, resource })
+    if (planned === undefined) return { records: 0, requests: 0, isOpen: true }
+    const folder = folderOf(input)
+    return await alone(folder, async () => {
+      const toOutcome = (state: IdState) => toIdOutcome(state, { resource, notes: idsOf(plan).notes })
+      const from =
+        (await latestCheckpoint({ ...deps, folder })) ??
+        (await joinParts({ ...deps, folder, planned, toIdOutcome: toOutcome }))
+      if (from === undefined) return { records: 0, requests: 0, isOpen: true }
+      if (from.outcome !== undefined || isDocumentName(resource)) return toFinishResult(from)
+      const billing = context.watch(rates.forRun(plan))
+      const options = toReadOptions({ deps, plan, resource, billing, cancelled: context.signal })
+      const state = from.read as RangeState
+      const last = await readOn(context, input, {
+        folder,
+        from,
+        open: (written) => readList({ ...options, ...written, state }),
+      })
+      const result = toFinishResult(last)
+      const { requests: page, records, ended } = result
+      const verdict = ended && { verdict: ended.verdict }
+      deps.observer.onEvent({ type: 'read', run: plan.run, resource, page, records, ...verdict })
+      return { ...result, ...(await seeWorkers(deps.state)) }
+    })
+  }
+
+  return { planRead, readRange: readOneRange, finishRead }
 }
+
+function idsOf({ run, ids }: ExportPlan) {
+  if (ids === undefined) throw new Error(`the run ${run} has no ids to fetch`)
+  return ids
+}
+
+const isBroken = (read: AnyReadState) => 'phase' in read && read.phase === 'pages'
+
+const toRangeResult = (checkpoint: Checkpoint): RangeResult => ({
+  ...toProgress(checkpoint.read),
+  ...(hasEnded(checkpoint) && { ended: isBroken(checkpoint.read) ? 'broken' : 'whole' }),
+})
+
+const toFinishResult = ({ name, read, outcome }: Checkpoint): FinishResult => ({
+  ...toProgress(read),
+  ...(outcome !== undefined && { ended: { verdict: outcome.verdict, checkpoint: name } }),
+})

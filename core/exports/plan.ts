@@ -51,10 +51,8 @@ export const mostParallel = 64
 export interface AskedIds {
   /** The number of distinct ids. */
   asked: number
-  /** Checksum of the ids in their order; distinguishes one fetch from another. */
+  /** Checksum of the ids in their order; their file beside the parts is named after it. */
   sha256: string
-  /** The name of their file beside the parts; absent in plans of earlier versions, for `ids.txt`. */
-  file?: string
   /** Remarks about the ids for a person, one sentence each. */
   notes: string[]
 }

@@ -9,7 +9,7 @@ import type { Publication as PublicationRow } from '../state/publications.ts'
 import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/fetch-parts.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
-import { layoutOfRead, partsFolder } from './parts/read-folder.ts'
+import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { storeOf, type ExportPlan } from './plan.ts'
 import { isWhole } from './proven.ts'
 import { privacyOf } from './privacy-fingerprint.ts'
@@ -55,7 +55,7 @@ export async function publishRead(
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const checkpoint = await loadCheckpoint({ shared, folder, name: options.checkpoint })
   const store = isFileDestination(destination) ? storeOf(deps, plan) : undefined
-  const layout = await layoutOfRead({ shared, folder })
+  const layout = await knownReadPlan({ shared, folder })
   await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
@@ -152,7 +152,7 @@ function toPublication(
   options: Omit<Read, 'destination'> & {
     deps: Pick<PublishDeps, 'dataDir' | 'versions'>
     checkpoint: Checkpoint
-    layout: Awaited<ReturnType<typeof layoutOfRead>>
+    layout: ReadPlan
   },
 ): Publication {
   const { deps, plan, resource, checkpoint, layout } = options

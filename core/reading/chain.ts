@@ -1,7 +1,7 @@
 import { BorderSearch, choosePageBelow } from './find-window.ts'
 import { toTimestamp } from '../billing/instants.ts'
 import type { ReadStep } from './range-state.ts'
-import { maxUndated, type Reading } from './reading.ts'
+import type { Reading } from './reading.ts'
 import { takeGroup } from './ties.ts'
 import { oldestOf, toLink, type Window } from './window.ts'
 
@@ -126,12 +126,8 @@ async function* join(
       yield await reading.take(last)
     }
   }
-  if (reading.state.isPart && reading.state.undated.length > 0)
-    return { kind: 'broken', reason: reading.undatedReason }
   if (reading.isBelow(oldestOf(last))) reading.state.sawBound = true
   if (last.fromStart || reading.state.sawBound) return { kind: 'whole' }
-  if (reading.state.undated.length > maxUndated)
-    return { kind: 'broken', reason: `more than ${maxUndated} records have no readable key` }
   const { endless } = reading
   return endless === undefined ? { kind: 'joined' } : { kind: 'broken', reason: endless }
 }

@@ -186,10 +186,14 @@ export class WindowFetcher {
     if (choice.page === 1 && length < Math.min(choice.pageSize, count))
       return { kind: 'wrong', reason: tooShort(choice, { length, due: Math.min(choice.pageSize, count) }) }
     const keys = toKeys({ records, key, descending })
-    if (keys === undefined) return { kind: 'wrong', reason: outOfOrder(choice, key, descending) }
+    if (keys === undefined) return { kind: 'wrong', reason: undatedReason(key) }
+    if (keys.some((value, at) => value < (keys[at - 1] ?? -Infinity)))
+      return { kind: 'wrong', reason: outOfOrder(choice, key, descending) }
     const window = {
       ...choice,
-      ...keys,
+      keys,
+      first: keys[0] ?? NaN,
+      last: keys.at(-1) ?? NaN,
       descending,
       low: lowOf(choice),
       records,
@@ -253,6 +257,10 @@ function tooLong({ page, pageSize }: PageChoice, length: number): string {
 function cappedTooLow(length: number): string {
   return `the service returns at most ${length} records a page: too few for overlapping windows (${leastCap} are needed)`
 }
+
+/** A record without a key has no place in the order. */
+export const undatedReason = (key: Key) =>
+  `some records have no readable ${key}, so their place in the list is unknown`
 
 function outOfOrder({ page, pageSize }: PageChoice, key: Key, descending: boolean): string {
   return `ordering=${descending ? '-' : ''}${key} is not honoured: page ${page} of ${pageSize} came out of order, ${inARow}`

@@ -23,7 +23,13 @@ export type Joined = { kind: 'joined'; state: RangeState } | { kind: 'open'; lef
  */
 export function joinRanges(plan: RangePlan, states: readonly (RangeState | undefined)[]): Joined {
   const { root, ranges } = plan
-  if (!isWithoutGap(ranges.map(({ range }) => range)) || states.length !== ranges.length)
+  if (
+    !isWithoutGap(
+      root.range,
+      ranges.map(({ range }) => range),
+    ) ||
+    states.length !== ranges.length
+  )
     throw new RangesMismatchError()
   for (const [index, state] of states.entries())
     if (state !== undefined && !isOf({ root, range: ranges[index]?.range }, state))
@@ -41,12 +47,15 @@ function merge(
 ): RangeState {
   const all = [root, ...read]
   const { watched } = root
+  const [first] = read
+  const countBefore = root.countBefore ?? first?.countBefore
   const countAfter = read.at(-1)?.countAfter
   return {
     ...root,
     completeThrough: Math.min(...all.map((state) => state.completeThrough)),
     ...newPass,
     size: root.countBefore,
+    ...(countBefore !== undefined && { countBefore }),
     phase: isBroken ? 'pages' : 'ended',
     // Only sampled records that no range has met can be hidden.
     ...(watched && {
@@ -63,6 +72,8 @@ function merge(
       ignored: sumByName(all.map(({ seen }) => seen.ignored)),
       testMode: all.some(({ seen }) => seen.testMode),
     },
+    capped: read.some(({ capped }) => capped),
+    ...(read.at(-1)?.sawBound && { sawBound: true }),
     ties: all.flatMap(({ ties }) => ties),
     reasons: [...new Set(all.flatMap(({ reasons }) => reasons))],
   }
@@ -75,11 +86,11 @@ function sumByName<Name extends string>(all: readonly Record<Name, number>[]): R
   return total
 }
 
-/** Whether the ranges hold every instant exactly once: each begins where the one before it ends, further down. */
-function isWithoutGap(ranges: readonly Range[]): boolean {
+/** Whether the ranges hold every instant of the read once: each begins where the one before it ends, further down. */
+function isWithoutGap(whole: Range, ranges: readonly Range[]): boolean {
   const bounds = ranges.map(({ downTo }) => downTo ?? -Infinity)
   return (
-    bounds.at(-1) === -Infinity &&
+    bounds.at(-1) === (whole.downTo ?? -Infinity) &&
     ranges.every(({ upTo = Infinity }, index) => upTo === (index === 0 ? Infinity : bounds[index - 1])) &&
     ranges.every(({ upTo = Infinity }, index) => upTo > (bounds[index] ?? NaN))
   )
@@ -87,7 +98,6 @@ function isWithoutGap(ranges: readonly Range[]): boolean {
 
 function isOf({ root, range }: { root: RangeState; range: Range | undefined }, state: RangeState): boolean {
   return (
-    state.isPart === true &&
     state.startedAt === root.startedAt &&
     state.range.upTo === range?.upTo &&
     state.range.downTo === range?.downTo

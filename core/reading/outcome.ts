@@ -44,7 +44,7 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
   const { state, key } = reading
   const { requests } = state
   const { uncheckable } = reading.checks
-  if (state.isPart) throw new Error('a range of a list has no verdict of its own')
+  if (state.range.upTo !== undefined) throw new Error('a range of a list has no verdict of its own')
   const { ignored, testMode } = state.seen
   const reasons = [
     ...state.reasons,

@@ -12,7 +12,7 @@ import {
 import { Reading } from './reading.ts'
 import { isRecord } from './record.ts'
 
-/** How a list is read in ranges: fixed before the first of them begins, and never changed. */
+/** How a list is read in ranges, one or more: fixed before the first of them begins, and never changed. */
 export interface RangePlan {
   /** The state of the whole read before its ranges. */
   root: RangeState
@@ -35,7 +35,6 @@ export function startRange({ root }: RangePlan, { range, place }: PlannedRange):
   return {
     ...root,
     range,
-    isPart: true,
     ...(upTo !== undefined && { frontier: { at: upTo, closed: false, ids: [] } }),
     ...(place !== undefined && { place }),
     requests: { made: 0, oddNext: 0 },
@@ -44,22 +43,24 @@ export function startRange({ root }: RangePlan, { range, place }: PlannedRange):
 }
 
 /**
- * Divides a list into ranges of `created` with about as many records each, by one small request for each bound. One
- * more shows how large a page may be: only page 1 shows that, and a range does not begin there.
+ * Samples the statuses of a list, and divides it into ranges of `created` with about as many records each, by one small
+ * request for each bound. One more shows how large a page may be: only page 1 shows that, and a range does not begin
+ * there. The whole list is one range if `most` is 1.
  *
  * The proof holds for any bounds, so the answers need not be true: a bad bound only makes ranges of unequal length.
  */
-export async function planRanges(
+export async function planRead(
   options: ReadOptions & {
     /** The service's count of the list. */
-    count: number
+    count?: number | undefined
     most: number
   },
 ): Promise<RangePlan> {
-  const { count, most } = options
+  const { count = 0, most } = options
   const reading = new Reading(options, startState(options))
   const { fetcher, state } = reading
   if (statusesToWatch(options).length > 0) await watchStatuses(reading)
+  if (most < 2) return { root: state, ranges: [{ range: state.range }] }
   const first = await fetcher.ask({ page: 1, pageSize: fetcher.sizes.most })
   // The service is down, which says nothing about bounds.
   if (first.kind === 'lost') throw first.error

@@ -102,8 +102,6 @@ export interface RangeState {
   range: Range
   /** The chain has met a record at or below its lower bound. */
   sawBound?: true
-  /** Set if other ranges hold the rest of the list, so that this one has no outcome of its own. */
-  isPart?: true
   /** The newest `updated` in the list before the read. */
   newestUpdated?: Instant
   /** `chain`: window by window. `pages`: the chain broke, so page by page. */
@@ -150,8 +148,6 @@ export interface RangeState {
     /** Whether the records say if they are live or test data. */
     testMode: boolean
   }
-  /** Records without a readable key: their identities. */
-  undated: string[]
   ties: SweptGroup[]
   reasons: string[]
   capped: boolean
@@ -216,7 +212,6 @@ export function startState(
     requests: { made: 0, oddNext: 0 },
     counts: { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
     seen: { ignored: {}, testMode: false },
-    undated: [],
     ties: [],
     reasons: [],
     capped: false,

@@ -2,7 +2,7 @@ import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../bil
 import { clocksDifferMs, type FetchedDocument } from '../billing/reply.ts'
 import { maxTries } from './fetch-window.ts'
 import type { Progress } from './range-state.ts'
-import { idOf, TestModeMismatch } from './record.ts'
+import { idOf, type SourceRecord, TestModeMismatch } from './record.ts'
 
 /** Everything a fetch by id needs to resume in another process; covers every step yielded so far. */
 export interface IdState {
@@ -29,7 +29,7 @@ export interface IdState {
 }
 
 /** The result for one id. `open`: the document is neither here nor answered by a 404. */
-export type IdResult =
+type IdResult =
   | { kind: 'record'; id: string; record: Record<string, unknown> }
   | { kind: 'missing'; id: string }
   | { kind: 'open'; id: string; why: string }
@@ -49,24 +49,24 @@ export interface IdOutcome {
 export interface ReadByIdOptions {
   /** The name of the documents. */
   resource: string
-  /** The ids from the first one not yet processed, each once. */
-  ids: AsyncIterable<string>
-  /** Total number of ids. */
-  asked: number
+  /** Each once. */
+  ids: readonly string[]
   /** Fetches one document, with its own retries. */
   fetchDocument(options: { id: string; signal: AbortSignal }): Promise<FetchedDocument>
   testMode: boolean
   /** Requests in flight, from 1. */
   concurrency: number
   now(): number
-  /** Further observations for the report. */
-  notes: readonly string[]
-  state?: IdState
+  state?: IdState | undefined
 }
 
-/** The result for the next id. */
+/** What came of the next id. */
 export interface IdStep {
-  result: IdResult
+  records: SourceRecord[]
+  /** It does not exist. */
+  missing: string[]
+  /** Its result is unknown, and why. */
+  open: { id: string; why: string }[]
   state: IdState
   progress: Progress
 }
@@ -82,8 +82,8 @@ export interface IdStep {
  * @throws {Unauthorized}
  * @throws {Forbidden}
  */
-export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep, IdOutcome> {
-  const { resource, ids, asked, concurrency, notes } = options
+export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep, void> {
+  const { ids, concurrency } = options
   const state = structuredClone(options.state) ?? newState(options)
   const closed = new AbortController()
   const { startedAt } = state
@@ -98,16 +98,15 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
     return { kind: 'open', id, why }
   }
   const prefetched: { id: string; answer: Promise<IdResult> }[] = []
-  const source = ids[Symbol.asyncIterator]()
+  let next = state.processed
   try {
     for (;;) {
-      while (prefetched.length < concurrency) {
-        const next = await source.next()
-        if (next.done === true) break
-        const answer = ask(next.value)
+      for (; prefetched.length < concurrency && next < ids.length; next++) {
+        const id = ids[next]!
+        const answer = ask(id)
         // It may never be awaited if the read is closed first.
         answer.catch(() => undefined)
-        prefetched.push({ id: next.value, answer })
+        prefetched.push({ id, answer })
       }
       const head = prefetched.shift()
       if (head === undefined) break
@@ -121,14 +120,18 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
       })
       addResult(state, result)
       const { records, missing, open } = state.counts
-      const progress = { records, requests: state.requests.made, total: asked - missing - open }
-      yield { result, state: structuredClone(state), progress }
+      const progress = { records, requests: state.requests.made, total: ids.length - missing - open }
+      yield {
+        records: result.kind === 'record' ? [result.record] : [],
+        missing: result.kind === 'missing' ? [result.id] : [],
+        open: result.kind === 'open' ? [result] : [],
+        state: structuredClone(state),
+        progress,
+      }
     }
   } finally {
     closed.abort()
-    await source.return?.()
   }
-  return toOutcome(state, { resource, notes })
 }
 
 /** Returns the service's own 404 or refusal of the id; throws any other error. */
@@ -177,7 +180,7 @@ const newState = (options: ReadByIdOptions): IdState => ({
   processed: 0,
   requests: { made: 0 },
   counts: { records: 0, missing: 0, open: 0 },
-  countBefore: options.asked,
+  countBefore: options.ids.length,
   firstMissing: [],
   firstOpen: [],
 })
@@ -197,8 +200,11 @@ function addResult(state: IdState, result: IdResult): void {
   }
 }
 
-function toOutcome(state: IdState, options: Pick<ReadByIdOptions, 'resource' | 'notes'>): IdOutcome {
-  const { resource, notes } = options
+/** @param options.notes further observations for the report */
+export function toIdOutcome(
+  state: IdState,
+  { resource, notes }: { resource: string; notes: readonly string[] },
+): IdOutcome {
   const { counts, firstMissing, firstOpen, countBefore } = state
   const reasons = firstOpen.map(({ id, why }) => `${resource} ${id} could not be read: ${why}.`)
   const unnamed = counts.open - firstOpen.length

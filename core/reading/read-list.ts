@@ -23,8 +23,7 @@ import { Reading } from './reading.ts'
  * @throws errors of `fetchPage` other than lost requests; all steps yielded before remain valid
  */
 export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, ReadOutcome> {
-  let ids: Promise<IdSet> | undefined
-  const once = { ...options, idSet: () => (ids ??= options.idSet()) }
+  const once = withOneSet(options)
   const statuses = statusesToWatch(options)
   let reading = new Reading(once, options.state ?? startState(options))
   if (options.state === undefined && statuses.length > 0) await watchStatuses(reading)
@@ -52,13 +51,7 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
 /** Follows the chain; if it breaks, reads page by page. */
 async function* readPass(reading: Reading): AsyncGenerator<ReadStep, void> {
   const { state } = reading
-  if (state.phase === 'chain') {
-    const end = yield* followChain(reading)
-    if (end.kind === 'broken') reading.addReason(end.reason)
-    if (end.kind === 'capped') state.capped = true
-    state.phase = end.kind === 'broken' ? 'pages' : 'ended'
-    yield await reading.step()
-  }
+  if (state.phase === 'chain') yield* readChain(reading)
   if (state.phase === 'pages') {
     yield* readPages(reading)
     state.phase = 'ended'
@@ -67,25 +60,30 @@ async function* readPass(reading: Reading): AsyncGenerator<ReadStep, void> {
 }
 
 /**
- * Reads one of several ranges of a list by a chain of its own, without looking for hidden records: that needs all ranges.
- * The phase of the last state says how it ended: `ended` if the chain is whole, `pages` if it broke.
+ * Reads one range of a list by a chain of its own, without looking for hidden records: that needs all ranges. The phase
+ * of the last state says how it ended: `pages` if the chain broke, otherwise `ended`.
  *
  * @throws the same errors as `readList`
  */
 export async function* readRange(
-  options: Omit<ReadOptions, 'idSet'> & { state: RangeState },
-): AsyncGenerator<ReadStep, RangeState> {
-  const idSet = () => Promise.reject(new Error('a range takes each record once by its frontier alone'))
-  const reading = new Reading({ ...options, idSet }, options.state)
+  options: ReadOptions & { state: RangeState },
+): AsyncGenerator<ReadStep, void> {
+  const reading = new Reading(withOneSet(options), options.state)
+  if (reading.state.phase === 'chain') yield* readChain(reading)
+}
+
+async function* readChain(reading: Reading): AsyncGenerator<ReadStep, void> {
   const { state } = reading
-  if (state.phase !== 'chain') return options.state
   const end = yield* followChain(reading)
   if (end.kind === 'broken') reading.addReason(end.reason)
-  if (end.kind === 'capped') reading.addReason('the read of a range was cut short')
-  state.phase = end.kind === 'whole' ? 'ended' : 'pages'
-  const last = await reading.step()
-  yield last
-  return last.state
+  if (end.kind === 'capped') state.capped = true
+  state.phase = end.kind === 'broken' ? 'pages' : 'ended'
+  yield await reading.step()
+}
+
+function withOneSet(options: ReadOptions): ReadOptions {
+  let ids: Promise<IdSet> | undefined
+  return { ...options, idSet: () => (ids ??= options.idSet()) }
 }
 
 const named = 5

@@ -1,5 +1,5 @@
 import type { ListPage } from '../billing/reply.ts'
-import { WindowFetcher } from './fetch-window.ts'
+import { undatedReason, WindowFetcher } from './fetch-window.ts'
 import { createFilters, type Filters } from '../billing/resources/filters.ts'
 import { toInstant, type Instant } from '../billing/instants.ts'
 import {
@@ -11,9 +11,6 @@ import {
 } from './range-state.ts'
 import { idOf, identityOf, isRecord, TestModeMismatch } from './record.ts'
 import { Frontier, oldestOf, placeAbove, type Key, type Window } from './window.ts'
-
-/** With more records without a key than this, the list is read page by page. */
-export const maxUndated = 1000
 
 type Batch = Pick<ReadStep, 'records' | 'rejected'>
 
@@ -60,10 +57,6 @@ export class Reading {
     return `the list grows as fast as it is read: it had ${size} records when the read began, and ${linked} windows did not reach its end`
   }
 
-  get undatedReason(): string {
-    return `some records have no readable ${this.key}, so their place in the list is unknown`
-  }
-
   /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
   take(window: Window): Promise<ReadStep> {
     const { state } = this
@@ -90,10 +83,7 @@ export class Reading {
       if (only !== undefined && instant !== only) continue
       // Not requested: the last window of the chain reaches below the bound.
       if (this.isBelow(instant)) continue
-      const isNew = Number.isNaN(key)
-        ? this.#takeUndated(record)
-        : this.frontier.take(instant, identityOf(record))
-      if (isNew) this.#add(batch, record)
+      if (this.frontier.take(instant, identityOf(record))) this.#add(batch, record)
       else this.state.counts.duplicatesDropped++
     }
     return batch
@@ -103,7 +93,8 @@ export class Reading {
   async takePage({ records }: ListPage): Promise<ReadStep> {
     const batch: Batch = { records: [], rejected: [] }
     for (const record of records) {
-      if (!isRecord(record) || toInstant(record[this.key]) === undefined) this.addReason(this.undatedReason)
+      if (!isRecord(record) || toInstant(record[this.key]) === undefined)
+        this.addReason(undatedReason(this.key))
       this.#add(batch, record)
     }
     return this.#toStep(await this.#unite(batch))
@@ -118,10 +109,8 @@ export class Reading {
       state.countBefore ??= count
       state.countAfter = count
     }
-    // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier. A
-    // record without a key in one response may have one in another.
-    const mayRepeat =
-      isStatus || this.key === 'updated' || (state.undated.length > 0 && state.isPart === undefined)
+    // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier.
+    const mayRepeat = isStatus || this.key === 'updated'
     // Page by page, this has been done already.
     const isUnited = state.phase === 'pages' || !mayRepeat
     return this.#toStep(isUnited ? batch : await this.#unite(batch))
@@ -166,19 +155,6 @@ export class Reading {
     else seen.ignored[broken] = (seen.ignored[broken] ?? 0) + 1
     // Sampled under a status before the read: it is not hidden.
     if (watched !== undefined) delete watched[id]
-  }
-
-  /**
-   * Remembers a record without a key, which has no place, by its identity. Returns true if it is to be written. In a
-   * part of a list it never is: other ranges may meet it too, so the range breaks instead.
-   */
-  #takeUndated(record: unknown): boolean {
-    const { undated, isPart } = this.state
-    const identity = identityOf(record)
-    this.addReason(this.undatedReason)
-    if (undated.includes(identity)) return false
-    undated.push(identity)
-    return isPart === undefined
   }
 
   /** The records of a batch that the caller has not written yet. */

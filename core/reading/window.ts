@@ -27,14 +27,14 @@ export function lowOf({ page, pageSize }: PageChoice): number {
  * One response of the list.
  *
  * Places count from 0 at the start of the requested order. `keys` never decrease from one record to the next: they are
- * instants, negated if the list was requested newest first; NaN if a record has none.
+ * instants, negated if the list was requested newest first.
  */
 export interface Window extends PageChoice {
   descending: boolean
   low: number
   records: readonly unknown[]
   keys: readonly number[]
-  /** The smallest and the largest key; NaN if no record has one. */
+  /** The smallest and the largest key; NaN if there are no records. */
   first: number
   last: number
   /** The service says that nothing follows. A hint, never a proof. */
@@ -60,29 +60,20 @@ export function placeAbove(window: Window, key: number): number {
   return window.low + (index === -1 ? window.keys.length : index)
 }
 
-/** The keys of a response; undefined if they decrease from one record to the next. */
+/** The keys of a response, in its order; undefined if a record has none that is readable. */
 export function toKeys(options: {
   records: readonly unknown[]
   key: Key
   descending: boolean
-}): { keys: number[]; first: number; last: number } | undefined {
+}): number[] | undefined {
   const { records, key, descending } = options
   const keys: number[] = []
-  let first = NaN
-  let last = NaN
   for (const record of records) {
     const instant = isRecord(record) ? toInstant(record[key]) : undefined
-    if (instant === undefined) {
-      keys.push(NaN)
-      continue
-    }
-    const value = descending ? -instant : instant
-    if (value < last) return undefined
-    if (Number.isNaN(first)) first = value
-    last = value
-    keys.push(value)
+    if (instant === undefined) return undefined
+    keys.push(descending ? -instant : instant)
   }
-  return { keys, first, last }
+  return keys
 }
 
 export interface FrontierState {

@@ -7,7 +7,6 @@ import type { IdOutcome, IdState } from '../../reading/read-by-id.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { RangeState } from '../../reading/range-state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
-import type { RunWorkers } from '../../runs/workers.ts'
 import type { Drift } from '../../tables/drift.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 
@@ -27,9 +26,12 @@ export interface Checkpoint {
   read: AnyReadState
   /** ISO 8601, by the clock that the read goes by. */
   savedAt: string
-  /** Set in the last checkpoint of a read only. */
+  /** Set in the last checkpoint of a whole read only. */
   outcome?: AnyOutcome
 }
+
+/** Whether a read, or that of a range, came to its end. */
+export const hasEnded = ({ name }: Checkpoint): boolean => name.endsWith('.ended')
 
 /** The outcome of a finished read, from its last checkpoint. */
 export function outcomeOf({ name, outcome }: Checkpoint): AnyOutcome {
@@ -137,35 +139,17 @@ export async function latestCheckpoint({ shared, folder }: Place): Promise<Check
 }
 
 /** How far a read has come: only counts, so that no row enters a workflow's history. */
-export interface SegmentProgress {
+export interface ReadProgress {
   records: number
   requests: number
   /** The service's own count; only a hint. */
   expected?: number
 }
 
-/** The end of a segment. */
-export interface SegmentResult extends SegmentProgress {
-  /** The checkpoint to publish or to resume from. */
-  checkpoint: string
-  /** Set when the read is finished. */
-  verdict?: 'proven' | 'unproven'
-  /** Who read; absent for a state in the data folder. */
-  workers?: RunWorkers
-}
-
-export function toProgress({ counts, requests, countBefore }: AnyReadState): SegmentProgress {
+export function toProgress({ counts, requests, countBefore }: AnyReadState): ReadProgress {
   return {
     records: counts.records,
     requests: requests.made,
     ...(countBefore === undefined ? {} : { expected: countBefore }),
-  }
-}
-
-export function toResult({ name, outcome, read }: Checkpoint): SegmentResult {
-  return {
-    checkpoint: name,
-    ...toProgress(read),
-    ...(outcome === undefined ? {} : { verdict: outcome.verdict }),
   }
 }

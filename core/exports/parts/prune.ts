@@ -1,10 +1,11 @@
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PublishedState } from '../../state/publications.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 import { type ExportPlan, planIn } from '../plan.ts'
 import { latestCheckpoint } from './checkpoint.ts'
-import { partsFolder } from './read-folder.ts'
+import { orMissing } from '../../storage/system-errors.ts'
+import { partsFolder } from './read-plan.ts'
 
 const keptMs = 14 * 24 * 3600_000
 const keptRuns = 3
@@ -67,4 +68,23 @@ export async function hasUnpublished(of: {
     if (last?.outcome !== undefined) return true
   }
   return false
+}
+
+/** Finds the finished reads of a run, and the checkpoint to publish of each. They are kept for another 14 days from now on. */
+export async function reserveParts(options: {
+  dataDir: string
+  shared: SharedFolder
+  plan: ExportPlan
+}): Promise<Partial<Record<ExportPlan['resources'][number], string>>> {
+  const { dataDir, shared, plan } = options
+  const { run, resources } = plan
+  const found: Partial<Record<ExportPlan['resources'][number], string>> = {}
+  for (const resource of resources) {
+    const last = await latestCheckpoint({ shared, folder: partsFolder({ dataDir, run, resource }) })
+    if (last?.outcome !== undefined) found[resource] = last.name
+  }
+  const now = new Date()
+  // Parts are pruned by the age of the run's folder.
+  await orMissing(utimes(partsFolder({ dataDir, run, resource: '' }), now, now))
+  return found
 }

@@ -4,12 +4,14 @@ import { join, relative } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing, ListQuery } from '../../../core/billing/client.ts'
+import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
-import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import { type Checkpoint, hasEnded, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
-import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
-import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
-import { keepAskedIds } from '../../../core/exports/requested-ids.ts'
+import { partsFolder, type ReadDeps, toReadOptions } from '../../../core/exports/parts/read-plan.ts'
+import { readSegment, type Source } from '../../../core/exports/parts/read-segment.ts'
+import { type IdState, readById } from '../../../core/reading/read-by-id.ts'
+import { readList } from '../../../core/reading/read-list.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
@@ -19,6 +21,28 @@ async function newFolder() {
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
 }
+
+const now = () => Date.parse('2026-11-20T00:00:00Z')
+const ended = { onProgress: () => undefined, onPage: () => undefined }
+const places = { state: { now }, concurrency: 1, recordsPerRange: 1, readLagMs: 0, hashKey: '' }
+
+interface Documents {
+  ids: string[]
+  from?: Checkpoint | undefined
+  get: (id: string) => Promise<{ record: Record<string, unknown> }>
+}
+
+/** Reads documents by id, with one request at a time. */
+const documents = ({ ids, from, get }: Documents): Source =>
+  readById({
+    resource: 'creditnotes',
+    ids,
+    fetchDocument: async ({ id }) => ({ ...(await get(id)), ageMs: undefined }),
+    testMode: false,
+    concurrency: 1,
+    now,
+    state: from?.read as IdState | undefined,
+  })
 
 test('a worker that was given up saves what it has read, and the end of the read stays what it was', async () => {
   const store = createFolderStore(await newFolder())
@@ -30,52 +54,40 @@ test('a worker that was given up saves what it has read, and the end of the read
     return { dataDir, shared, folder: partsFolder({ dataDir, run: plan.run, resource }) }
   }
   const first = await openMachine()
-  plan.ids = await keepAskedIds({ ...first, run: plan.run, source: { ids: () => ['1', '2', '3'], empty: 0 } })
 
   /** Reads to the end, or until this many documents were asked for: then it is given up. */
   async function read(
     machine: Awaited<ReturnType<typeof openMachine>>,
-    { from, documents = Infinity }: { from?: Checkpoint | undefined; documents?: number } = {},
+    { from, most = Infinity }: { from?: Checkpoint | undefined; most?: number } = {},
   ) {
     const givenUp = new AbortController()
     let asked = 0
-    const getCreditNote = async (id: string) => {
+    const get = async (id: string) => {
       asked += 1
-      if (asked >= documents) givenUp.abort(new Error('given up'))
+      if (asked >= most) givenUp.abort(new Error('given up'))
       return { record: { id } }
     }
-    const opened = openSegment({
-      deps: {
-        ...machine,
-        state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
-        concurrency: 1,
-        recordsPerRange: 1,
-        readLagMs: 0,
-        hashKey: '',
-      },
+    return await readSegment({
+      deps: { ...machine, ...places },
       plan,
       resource,
       folder: machine.folder,
       from,
-      billing: { getCreditNote } as unknown as Billing,
+      open: () => documents({ ids: ['1', '2', '3'], from, get }),
+      ms: 60_000,
       cancelled: givenUp.signal,
-      onPage: () => undefined,
+      ...ended,
     })
-    try {
-      return await opened.readFor(60_000)
-    } finally {
-      await opened.close()
-    }
   }
 
-  await expect(read(first, { documents: 1 })).rejects.toThrow('given up')
+  await expect(read(first, { most: 1 })).rejects.toThrow('given up')
   const from = await latestCheckpoint(first)
   expect(from?.parts).toHaveLength(1)
   const end = await read(await openMachine())
-  expect(end.outcome).toMatchObject({ verdict: 'proven', records: 3 })
+  expect([hasEnded(end), end.read.counts.records]).toEqual([true, 3])
   expect(end.savedAt, 'by the clock that all workers have in common').toBe('2026-11-20T00:00:00.000Z')
-  await expect(read(first, { from, documents: 1 })).rejects.toThrow('given up')
-  expect(await latestCheckpoint(await openMachine())).toMatchObject({ name: end.name, outcome: end.outcome })
+  await expect(read(first, { from, most: 1 })).rejects.toThrow('given up')
+  expect(await latestCheckpoint(await openMachine())).toMatchObject({ name: end.name, read: end.read })
 })
 
 /** Reads 50 documents of 1 MB, with a store whose `keep` is `keep`. Calls `onAsked` for each. */
@@ -89,49 +101,41 @@ async function openLongRead(
   const shared = { ...inStore, keep: (file: string) => keep(() => inStore.keep(file)) }
   const plan = createPlan({ run: 'r', resources: ['creditnotes'] })
   const ids = Array.from({ length: 50 }, (_, at) => `${at}`)
-  plan.ids = await keepAskedIds({ dataDir, shared: inStore, run: 'r', source: { ids: () => ids, empty: 0 } })
   const asked: string[] = []
-  const getCreditNote = async (id: string) => {
+  const get = async (id: string) => {
     asked.push(id)
     onAsked()
     return { record: { id, note: 'x'.repeat(1 << 20) } }
   }
-  const opened = openSegment({
-    deps: {
-      dataDir,
-      shared,
-      state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
-      concurrency: 1,
-      recordsPerRange: 1,
-      readLagMs: 0,
-      hashKey: '',
-    },
-    plan,
-    resource: 'creditnotes',
-    folder,
-    from: undefined,
-    billing: { getCreditNote } as unknown as Billing,
-    cancelled: new AbortController().signal,
-    onPage: () => undefined,
-  })
-  onTestFinished(() => opened.close())
-  return { opened, asked, latest: () => latestCheckpoint({ shared: inStore, folder }) }
+  const read = (ms: number) =>
+    readSegment({
+      deps: { dataDir, shared, ...places },
+      plan,
+      resource: 'creditnotes',
+      folder,
+      from: undefined,
+      open: () => documents({ ids, get }),
+      ms,
+      cancelled: new AbortController().signal,
+      ...ended,
+    })
+  return { read, asked, latest: () => latestCheckpoint({ shared: inStore, folder }) }
 }
 
 test('a read goes on while the store takes what was read, but no further than the next checkpoint', async () => {
   const free = Promise.withResolvers<void>()
-  const { opened, asked, latest } = await openLongRead(async (work) => {
+  const { read, asked, latest } = await openLongRead(async (work) => {
     await free.promise
     await work()
   })
-  const end = opened.readFor(60_000)
+  const end = read(60_000)
   await vi.waitUntil(() => asked.length > 30, { timeout: 20_000 })
   // Long enough to ask for all the others.
   for (let turn = 0; turn < 1_000; turn++) await nextTurn()
   expect(asked.length).toBeLessThan(40)
   expect(await latest()).toBeUndefined()
   free.resolve()
-  expect((await end).outcome).toMatchObject({ verdict: 'proven', records: 50 })
+  expect((await end).read.counts.records).toBe(50)
   expect((await latest())?.parts.length).toBeGreaterThan(2)
 })
 
@@ -144,7 +148,7 @@ test('a store that needs longer than the interval between checkpoints does not m
     isSlow = false
     for (const save of saves) save.resolve()
   }
-  const { opened, asked } = await openLongRead(
+  const { read, asked } = await openLongRead(
     async (work) => {
       const save = Promise.withResolvers<void>()
       saves.push(save)
@@ -159,7 +163,7 @@ test('a store that needs longer than the interval between checkpoints does not m
     release()
     vi.restoreAllMocks()
   })
-  const end = opened.readFor(600_000)
+  const end = read(600_000)
   for (let save = 1; save <= 3; save++) {
     // The read goes on for five documents of a second each, then waits for the store.
     await vi.waitUntil(() => saves.length === save && asked.length >= 5 * (save + 1), { timeout: 10_000 })
@@ -167,17 +171,17 @@ test('a store that needs longer than the interval between checkpoints does not m
     saves.at(-1)!.resolve()
   }
   release()
-  expect((await end).outcome).toMatchObject({ verdict: 'proven', records: 50 })
+  expect((await end).read.counts.records).toBe(50)
   expect(saves.length).toBeLessThanOrEqual(11)
 })
 
 test('a store that fails in the background ends the attempt, and what was read is kept for the next one', async () => {
   let failures = 0
-  const { opened, latest } = await openLongRead(async (work) => {
+  const { read, latest } = await openLongRead(async (work) => {
     if (++failures === 1) throw new Error('away')
     await work()
   })
-  await expect(opened.readFor(60_000)).rejects.toThrow('away')
+  await expect(read(60_000)).rejects.toThrow('away')
   expect((await latest())?.read.counts.records).toBeGreaterThan(16)
 })
 
@@ -214,26 +218,30 @@ test('a read whose folder is removed while the store takes a chunk continues pag
     const next = page * pageSize < all.length ? `?page=${page + 1}` : null
     return { records: shown, count: all.length, next, servedAt: Date.now() }
   }
-  const opened = openSegment({
-    deps: {
-      dataDir,
-      shared: { ...inStore, keep },
-      state: { now: Date.now },
-      concurrency: 1,
-      recordsPerRange: 1_000,
-      readLagMs: 0,
-      hashKey: '',
-    },
-    plan: createPlan({ run: 'r', resources: ['plans'] }),
+  const deps: ReadDeps = {
+    dataDir,
+    shared: { ...inStore, keep },
+    state: { now: Date.now },
+    concurrency: 1,
+    recordsPerRange: 1_000,
+    readLagMs: 0,
+    hashKey: '',
+  }
+  const plan: ExportPlan = createPlan({ run: 'r', resources: ['plans'] })
+  const billing = { list } as unknown as Billing
+  const cancelled = new AbortController().signal
+  const options = toReadOptions({ deps, plan, resource: 'plans', billing, cancelled })
+  const end = await readSegment({
+    deps,
+    plan,
     resource: 'plans',
     folder,
     from: undefined,
-    billing: { list } as unknown as Billing,
-    cancelled: new AbortController().signal,
-    onPage: () => undefined,
+    open: (written) => readList({ ...options, ...written }),
+    ms: 60_000,
+    cancelled,
+    ...ended,
   })
-  onTestFinished(() => opened.close())
-  const end = await opened.readFor(60_000)
   expect(end.outcome).toMatchObject({ verdict: 'unproven', records: 150 })
   await rm(folder, { recursive: true })
   await fetchParts({ dataDir, shared: inStore, parts: end.parts })

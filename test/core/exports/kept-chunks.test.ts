@@ -12,18 +12,20 @@ import {
 } from '../../../core/exports/parts/checkpoint.ts'
 import { openChunks } from '../../../core/exports/parts/chunks.ts'
 import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
-import { toReadOptions } from '../../../core/exports/parts/list-source.ts'
-import { keepRangePlan, loadRangePlan } from '../../../core/exports/parts/ranges/kept-ranges.ts'
-import { findRunFolder, layoutOfRead, openRunFolder } from '../../../core/exports/parts/read-folder.ts'
-import type { ReadDeps } from '../../../core/exports/parts/source.ts'
+import {
+  findReadPlan,
+  knownReadPlan,
+  type ReadDeps,
+  toReadOptions,
+} from '../../../core/exports/parts/read-plan.ts'
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
 import { loadPlan, savePlan } from '../../../core/exports/plan.ts'
-import type { RangePlan } from '../../../core/reading/plan-read.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { planCustomers } from './plan-customers.ts'
 
 async function newFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'chunks-'))
@@ -118,39 +120,33 @@ test('what a worker alone left under the name of a run counts for nothing where 
   const { dataDir, folder } = first
   const alone = cached(dataDir)
   const plan = createPlan({ run: 'r' })
-  const planOf = (most: number) => ({ ranges: [], most }) as unknown as RangePlan
-  const open = async (machine: Pick<Machine, 'dataDir' | 'shared'>) =>
-    await openRunFolder({ ...machine, plan, hashKey: '', resource: 'customers' })
   await savePlan({ dataDir, shared: alone, plan: { ...plan, startedAt: 'before' } })
-  await open({ dataDir, shared: alone })
-  await keepRangePlan({ shared: alone, folder, plan: planOf(1) })
+  await planCustomers({ deps: { dataDir, shared: alone, state: { now: () => 1 } }, plan })
 
+  const find = (deps: Machine) =>
+    findReadPlan({ deps: { ...deps, hashKey: '' }, plan, resource: 'customers' })
   expect(await loadPlan({ ...first, run: 'r' })).toBeUndefined()
-  expect(await loadRangePlan(first)).toBeUndefined()
+  expect(await find(first)).toBeUndefined()
   const other = await newMachine(store)
   await savePlan({ ...other, plan })
   expect(await loadPlan({ ...first, run: 'r' })).toEqual(plan)
-  await keepRangePlan({ ...other, plan: planOf(2) })
-  expect(await loadRangePlan(first)).toEqual(planOf(2))
-  await open(first)
-  expect((await layoutOfRead(other)).tables.length).toBeGreaterThan(0)
+  const planned = await planCustomers({ deps: other, plan })
+  expect(await find(first)).toEqual(planned)
+  expect((await knownReadPlan(other)).tables.length).toBeGreaterThan(0)
+  expect(await knownReadPlan({ shared: alone, folder })).not.toEqual(planned)
 })
 
 test('a worker with other columns or another hash key leaves a read to one like the first', async () => {
   const store = createFolderStore(await newFolder())
   const plan = createPlan({ hash: ['customers.tax_id'] })
   const open = async (hashKey: string) =>
-    openRunFolder({
-      ...(await newMachine(store)),
-      plan,
-      hashKey,
-      resource: 'customers',
-    })
-  await Promise.all([open('key'), open('key')])
-  // `findRunFolder` is how a range of a list begins: to say that the list is gone would end the readers of all its ranges.
+    planCustomers({ deps: { ...(await newMachine(store)), hashKey }, plan })
+  const [one, two] = await Promise.all([open('key'), open('key')])
+  expect(one).toEqual(two)
+  // This is how a range of a list begins: to say that the plan is gone would end the readers of all its ranges.
   const find = async (hashKey: string) =>
-    findRunFolder({ ...(await newMachine(store)), plan, hashKey, resource: 'customers' })
-  expect(await find('key')).toEqual(expect.any(String))
+    findReadPlan({ deps: { ...(await newMachine(store)), hashKey }, plan, resource: 'customers' })
+  expect(await find('key')).toEqual(one)
   for (const begin of [open, find])
     for (const other of ['another', ''])
       await expect(begin(other)).rejects.toMatchObject({ name: 'OtherReadError', retryable: true })

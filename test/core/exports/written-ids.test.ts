@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
-import { partsFolder } from '../../../core/exports/parts/read-folder.ts'
-import { openSegment } from '../../../core/exports/parts/read-into-parts.ts'
+import { partsFolder, toReadOptions } from '../../../core/exports/parts/read-plan.ts'
+import { readSegment } from '../../../core/exports/parts/read-segment.ts'
 import { findRepeatedIds, openIdSet } from '../../../core/exports/parts/written-ids.ts'
+import { readList } from '../../../core/reading/read-list.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toInstant } from '../../../core/billing/instants.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
@@ -98,26 +99,32 @@ test.each([
   const time = '2026-01-01T00:00:00Z'
   const records = Array.from({ length: 3 }, (_, at) => ({ id: `${at}`, created: time, updated: time }))
   const page = { records, count: 3, next: null, servedAt: undefined }
-  const opened = openSegment({
-    deps: {
-      dataDir,
-      shared: cached(dataDir),
-      state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
-      concurrency: 1,
-      recordsPerRange: 1,
-      readLagMs: 0,
-      hashKey: 'key',
-    },
-    plan: createPlan({ run: 'r', since: { customers: 0 }, ...privacy }),
+  const deps = {
+    dataDir,
+    shared: cached(dataDir),
+    state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
+    concurrency: 1,
+    recordsPerRange: 1,
+    readLagMs: 0,
+    hashKey: 'key',
+  }
+  const plan = createPlan({ run: 'r', since: { customers: 0 }, ...privacy })
+  const billing = { list: () => Promise.resolve(page) } as unknown as Billing
+  const cancelled = new AbortController().signal
+  const options = toReadOptions({ deps, plan, resource: 'customers', billing, cancelled })
+  const end = await readSegment({
+    deps,
+    plan,
     resource: 'customers',
     folder,
     from: undefined,
-    billing: { list: () => Promise.resolve(page) } as unknown as Billing,
-    cancelled: new AbortController().signal,
+    open: (written) => readList({ ...options, ...written }),
+    ms: 60_000,
+    cancelled,
+    onProgress: () => undefined,
     onPage: () => undefined,
   })
-  onTestFinished(() => opened.close())
-  expect((await opened.readFor(60_000)).outcome).toMatchObject({ verdict: 'proven', records: 3 })
+  expect(end.outcome).toMatchObject({ verdict: 'proven', records: 3 })
 })
 
 test('ids that several of very many rows have are found without a stop that costs the step its heartbeats', async () => {

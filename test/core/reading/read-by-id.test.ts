@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
-import type { IdOutcome, IdState } from '../../../core/reading/read-by-id.ts'
-import { readById, type IdStep } from '../../../core/reading/read-by-id.ts'
+import { type IdState, type IdStep, readById, toIdOutcome } from '../../../core/reading/read-by-id.ts'
 import type { SourceRecord } from '../../../core/reading/record.ts'
 
 type Answer = SourceRecord | Error | ((time: number) => SourceRecord | Error)
@@ -22,10 +21,7 @@ function openRead(options: {
   const flying = { now: 0, most: 0 }
   const read = readById({
     resource: 'creditnotes',
-    ids: (async function* () {
-      yield* ids.slice(state?.processed ?? 0)
-    })(),
-    asked: ids.length,
+    ids,
     async fetchDocument({ id }) {
       asked.push(id)
       flying.now += 1
@@ -42,19 +38,14 @@ function openRead(options: {
     testMode: false,
     concurrency,
     now: () => 0,
-    notes: [],
-    ...(state && { state }),
+    state,
   })
   return { read, asked, flying }
 }
 
-async function toEnd(read: AsyncGenerator<IdStep, IdOutcome>) {
-  const steps: IdStep[] = []
-  for (;;) {
-    const next = await read.next()
-    if (next.done === true) return { steps, outcome: next.value }
-    steps.push(next.value)
-  }
+async function toEnd(read: AsyncGenerator<IdStep, void>) {
+  const steps = await Array.fromAsync(read)
+  return { steps, outcome: toIdOutcome(steps.at(-1)!.state, { resource: 'creditnotes', notes: [] }) }
 }
 
 const tenIds = Array.from({ length: 10 }, (_, index) => String(501 + index))
@@ -63,7 +54,7 @@ describe('documents by id', () => {
   test('come in the order asked for, with so many in flight and no more', async () => {
     const { read, flying } = openRead({ ids: tenIds })
     const { steps, outcome } = await toEnd(read)
-    expect(steps.map(({ result }) => result.id)).toEqual(tenIds)
+    expect(steps.map(({ records }) => String(records[0]!['id']))).toEqual(tenIds)
     expect(flying.most).toBe(3)
     expect(outcome).toMatchObject({ verdict: 'proven', reasons: [], asked: 10, missing: { rows: 0 } })
   })
@@ -100,7 +91,7 @@ describe('documents by id', () => {
     expect(outcome.reasons[0]).toContain(says)
     expect(outcome.scope).not.toMatch(/^Each of/)
     expect(outcome.scope).toContain('Could not be read: 1.')
-    expect(steps.filter(({ result }) => result.kind === 'record')).toHaveLength(9)
+    expect(steps.flatMap(({ records }) => records)).toHaveLength(9)
   })
 
   test('are looked at once more where one fails while others are answered', async () => {

@@ -1,7 +1,6 @@
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { joinRanges } from '../../../core/reading/join-ranges.ts'
-import { planRanges } from '../../../core/reading/plan-read.ts'
-import { type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
+import { planRead, type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
 import { readRange } from '../../../core/reading/read-list.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import type { ReadOptions } from '../../../core/reading/range-state.ts'
@@ -37,7 +36,7 @@ export async function readInRanges(
     ...changed,
   }
   const { divide, wait = () => 0, mutant = (state) => state } = how
-  const plan = typeof divide === 'function' ? divide(options) : await planRanges({ ...options, ...divide })
+  const plan = typeof divide === 'function' ? divide(options) : await planRead({ ...options, ...divide })
   const reads = await Promise.all(
     plan.ranges.map(async (planned) => {
       for (let turn = wait(); turn > 0; turn--) await Promise.resolve()
@@ -74,12 +73,14 @@ async function readOne(
 ): Promise<{ ids: string[]; state: RangeState; restarts: number }> {
   let kept: string[] = []
   let checkpoint = JSON.stringify(start)
+  let last = start
   for (let restarts = 0; ; restarts++) {
     const ids = [...kept]
     const read = readRange({ ...options, state: JSON.parse(checkpoint) as RangeState })
     for (;;) {
       const step = await read.next()
-      if (step.done === true) return { ids, state: step.value, restarts }
+      if (step.done === true) return { ids, state: last, restarts }
+      last = step.value.state
       for (const { id } of step.value.records) ids.push(String(id))
       if (random() < 0.5) {
         checkpoint = JSON.stringify(step.value.state)
@@ -87,6 +88,6 @@ async function readOne(
       }
       if (restarts < 200 && random() < crash) break
     }
-    await read.return(undefined as never)
+    await read.return()
   }
 }

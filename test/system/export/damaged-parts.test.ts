@@ -17,7 +17,7 @@ test('a part with other bytes of the same length fails the publication with a se
   await expect(unpublished.result()).rejects.toThrow('Workflow execution failed')
   await rm(place)
 
-  const parts = join(world.dataDir, 'parts', unpublished.workflowId, 'customers')
+  const parts = join(world.dataDir, 'parts', unpublished.workflowId, 'customers', 'ranges', '00')
   for (const name of (await readdir(parts)).filter((one) => one.startsWith('customers.'))) {
     const text = await readFile(join(parts, name), 'utf8')
     await writeFile(join(parts, name), text.replace('\n', ' '))

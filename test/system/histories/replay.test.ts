@@ -96,7 +96,7 @@ describe('the recorded histories', () => {
 test('a changed order of commands is noticed', async () => {
   const history = historyOf(`${version}/export-data`)
   const isRead = ({ activityTaskScheduledEventAttributes: scheduled }: Event) =>
-    scheduled?.activityType.name === 'readSegment'
+    scheduled?.activityType.name === 'planRead'
   const [first, second] = history.events.filter(isRead)
   if (first === undefined || second === undefined) throw new Error('it read two lists')
   // The two lists as if they had been read the other way round.

@@ -171,7 +171,8 @@ const crafted: Record<keyof Activities, () => object[]> = {
       { kind: 'retentions', file: 'inbox/rows.csv', mapping: file },
     ]),
   openRecovery: () => [],
-  readSegment: () => resources().map((resource) => ({ resource, seconds: 1 })),
+  planRead: () => resources().map((resource) => ({ resource })),
+  finishRead: () => resources().map((resource) => ({ resource, seconds: 1 })),
   readRange: () => [
     ...resources().map((resource) => ({ resource, range: 0, seconds: 1 })),
     ...[up, '00', 'length', -1, 0.5, null].map((range) => ({ resource: 'plans', range, seconds: 1 })),

@@ -5,6 +5,7 @@ import {
   exportPlan,
   closedExport,
   importPlan,
+  readSteps,
   closedRun,
   recoveryPlan,
   sendStep,
@@ -35,7 +36,7 @@ const jobs: Record<
     breaks: 'async function notifyOfExport(ended) {',
     steps: {
       openExport: () => ({ plan: exportPlan() }),
-      readSegment: () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' }),
+      ...readSteps,
       publishExport: () => publication,
       closeExport: () => closedExport(),
     },

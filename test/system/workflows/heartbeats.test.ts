@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { heartbeatsAt } from '../../../worker/heartbeats.ts'
-import { exportPlan, closedExport, startSteps } from './steps.ts'
+import { closedExport, exportPlan, readSteps, startSteps } from './steps.ts'
 
 test('steps heartbeat as the plan of their own run says', async () => {
   const { client, taskQueue } = await startSteps({
     openExport: (input: { to?: string[] }) => ({
       plan: exportPlan({ heartbeats: input.to?.[0] === 'parquet' ? 'remote' : 'local' }),
     }),
-    readSegment: () => ({ records: 1, requests: 1, verdict: 'proven', checkpoint: 'c' }),
+    ...readSteps,
     publishExport: () => ({ destination: 'csv', verdict: 'proven', reasons: [], warnings: [] }),
     closeExport: () => closedExport(),
   })
@@ -22,8 +22,22 @@ test('steps heartbeat as the plan of their own run says', async () => {
     await client.workflow.execute('exportData', { workflowId, taskQueue, args: [{ to: [to] }] })
     return await timeoutsOf(workflowId)
   }
-  const local = ['openExport 5', 'readSegment 5', 'publishExport 30', 'closeExport 5']
-  const remote = ['openExport 5', 'readSegment 60', 'publishExport 60', 'closeExport 60']
+  const local = [
+    'openExport 5',
+    'planRead 5',
+    'readRange 5',
+    'finishRead 5',
+    'publishExport 30',
+    'closeExport 5',
+  ]
+  const remote = [
+    'openExport 5',
+    'planRead 60',
+    'readRange 60',
+    'finishRead 60',
+    'publishExport 60',
+    'closeExport 60',
+  ]
   expect(await run('near', 'csv')).toEqual(local)
   expect(await run('far', 'parquet')).toEqual(remote)
   expect(await run('near-again', 'csv')).toEqual(local)

@@ -56,6 +56,13 @@ export function gate<T = void>() {
   return { promise, open: resolve, fail: reject }
 }
 
+/** A list that is read at once. */
+export const readSteps = {
+  planRead: () => ({ ranges: 1, left: [{ range: 0, records: 0, requests: 0 }], records: 0, requests: 0 }),
+  readRange: () => ({ ended: 'whole', records: 3, requests: 1 }),
+  finishRead: () => ({ ended: { verdict: 'proven', checkpoint: '1' }, records: 3, requests: 1 }),
+} satisfies Steps
+
 const none = { staged: 0, done: 0, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 }
 export const countsOf = (counts: Partial<typeof none> = {}) => ({ ...none, ...counts })
 

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import type { ExportReport, ResourceResult } from '../../../core/exports/report.ts'
 import { until } from '../export/world.ts'
-import { exportPlan, closedExport, startSteps, type Steps } from './steps.ts'
+import { closedExport, exportPlan, readSteps, startSteps, type Steps } from './steps.ts'
 
 /** An activity that ends only when it is cancelled. */
 function hanging(begun: string[], name: string) {
@@ -31,8 +31,6 @@ const publication = {
 const closeExport = ({ results }: { results: ResourceResult[] }) =>
   closedExport({ verdict: 'stopped', exports: results })
 
-const readSegment = () => ({ verdict: 'proven', records: 3, requests: 1, checkpoint: '1' })
-
 const ways = ['stop', 'Request Cancellation'] as const
 
 async function begin(of: { workflow: string; steps: Steps; input?: object }) {
@@ -48,7 +46,7 @@ test.each(ways)('an export that is publishing ends on %s, and publishes nothing 
   const begun: string[] = []
   const steps = {
     openExport: () => ({ plan: exportPlan({ to: ['csv', 'duckdb'] }) }),
-    readSegment,
+    ...readSteps,
     publishExport: async ({ destination }: { destination: string }) =>
       destination === 'csv' ? publication : hanging(begun, destination)(),
     closeExport,
@@ -68,7 +66,7 @@ test('an export that is paused while it publishes starts publishing again after 
   const begun: string[] = []
   const steps = {
     openExport: () => ({ plan: exportPlan() }),
-    readSegment,
+    ...readSteps,
     publishExport: async () => (begun.length === 0 ? hanging(begun, 'csv')() : publication),
     closeExport,
   }
@@ -154,7 +152,7 @@ test('a stop at any moment around the first step that reads is heard', { tags: [
       signalled.push(new Promise((resolve) => setTimeout(resolve, delay)).then(stop))
       return { plan: exportPlan() }
     },
-    readSegment: hanging(begun, 'read'),
+    planRead: hanging(begun, 'read'),
     closeExport,
   }
   const started = await startSteps(steps)

@@ -1,11 +1,11 @@
 import type { Payload, PayloadCodec } from '@temporalio/common'
 import { expect, test } from 'vitest'
 import { until } from '../export/world.ts'
-import { exportPlan, closedExport, startSteps } from './steps.ts'
+import { closedExport, exportPlan, readSteps, startSteps } from './steps.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-test.each(['openExport', 'readSegment'] as const)(
+test.each(['openExport', 'finishRead'] as const)(
   'a result of %s that cannot be read fails the task and not the run, which ends once it can be read',
   { tags: ['long'] },
   async (step) => {
@@ -22,7 +22,8 @@ test.each(['openExport', 'readSegment'] as const)(
     const { client, taskQueue } = await startSteps(
       {
         openExport: () => ({ plan: exportPlan({ mark: step === 'openExport' ? mark : '' }) }),
-        readSegment: () => ({ records: 1, requests: 1, verdict: 'proven', checkpoint: mark }),
+        ...readSteps,
+        finishRead: () => ({ records: 1, requests: 1, ended: { verdict: 'proven', checkpoint: mark } }),
         publishExport: () => ({ destination: 'csv', verdict: 'proven', reasons: [], warnings: [] }),
         closeExport: () => closedExport(),
       },

@@ -1,0 +1,22 @@
+import type { Billing } from '../../../core/billing/client.ts'
+import { openReadPlan, type ReadDeps, type ReadPlan } from '../../../core/exports/parts/read-plan.ts'
+import type { ExportPlan } from '../../../core/exports/plan.ts'
+import type { SharedFolder } from '../../../core/storage/cached.ts'
+
+/** Plans the read of the customers of a service that counts so many and shows none. */
+export async function planCustomers(of: {
+  deps: Partial<ReadDeps> & { dataDir: string; shared: SharedFolder }
+  plan: ExportPlan
+  count?: number
+}): Promise<ReadPlan> {
+  const page = { records: [], count: of.count ?? 0, next: null, servedAt: undefined }
+  const state = { now: () => Date.parse('2026-11-20T00:00:00Z') }
+  return await openReadPlan({
+    deps: { state, concurrency: 1, recordsPerRange: 1_000, readLagMs: 0, hashKey: '', ...of.deps },
+    plan: of.plan,
+    resource: 'customers',
+    billing: { list: () => Promise.resolve(page) } as unknown as Billing,
+    cancelled: new AbortController().signal,
+    onRequests: () => undefined,
+  })
+}

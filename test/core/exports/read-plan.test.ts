@@ -1,0 +1,62 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { customers } from '../../../core/billing/resources/customers.ts'
+import { fieldOf } from '../../../core/billing/resources/fields.ts'
+import { findReadPlan, knownReadPlan, partsFolder } from '../../../core/exports/parts/read-plan.ts'
+import type { ExportPlan } from '../../../core/exports/plan.ts'
+import { cached } from '../../../core/storage/cached.ts'
+import { toTables } from '../../../core/tables/privacy.ts'
+import { createPlan } from '../../system/export/plan.ts'
+import { planCustomers } from './plan-customers.ts'
+
+async function beginRead(overrides: Partial<ExportPlan> = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'read-plan-'))
+  onTestFinished(() => rm(dataDir, { recursive: true }))
+  const plan = createPlan(overrides)
+  const deps = { dataDir, shared: cached(dataDir), hashKey: 'key' }
+  const begun = await planCustomers({ deps, plan })
+  const folder = partsFolder({ dataDir, run: plan.run, resource: 'customers' })
+  return { deps, plan, begun, folder, shared: deps.shared }
+}
+
+test('a read keeps its first plan, also if another attempt brings one', async () => {
+  const { deps, plan, begun, folder } = await beginRead()
+  const later = { now: () => Date.parse('2026-11-21T00:00:00Z') }
+  expect(await planCustomers({ deps: { ...deps, state: later }, plan, count: 7 })).toEqual(begun)
+  await writeFile(join(folder, 'read.json'), '{"tables"')
+  await expect(planCustomers({ deps, plan })).rejects.toMatchObject({ name: 'PartsDamagedError' })
+})
+
+test('a worker that comes back with another hash key leaves the read alone instead of mixing two kinds of hashes', async () => {
+  const { deps, plan, begun } = await beginRead({ hash: ['customers.tax_id'] })
+  const find = (hashKey: string) => findReadPlan({ deps: { ...deps, hashKey }, plan, resource: 'customers' })
+  const open = (hashKey: string) => planCustomers({ deps: { ...deps, hashKey }, plan })
+  for (const begin of [find, open]) {
+    await expect(begin('another')).rejects.toMatchObject({ name: 'OtherReadError' })
+    expect(await begin('key')).toEqual(begun)
+  }
+})
+
+test('a version that says in other words what a column means continues the read', async () => {
+  const { deps, plan, begun } = await beginRead()
+  const field = fieldOf(customers.schema, 'id')
+  if (field === undefined) throw new Error('customers have an id')
+  const { note } = field
+  onTestFinished(() => void Object.assign(field, { note }))
+  field.note = 'said in other words'
+  expect(toTables(customers)[0]?.columns).toContainEqual(expect.objectContaining({ note: field.note }))
+  expect(await planCustomers({ deps, plan })).toEqual(begun)
+})
+
+test('parts are of the tables that the version which read them laid out; one with other columns leaves them alone', async () => {
+  const { deps, plan, begun, folder, shared } = await beginRead()
+  const older = begun.tables.slice(0, 1)
+  await writeFile(
+    join(folder, 'read.json'),
+    JSON.stringify({ ...begun, fingerprint: 'of another version', tables: older }),
+  )
+  expect((await knownReadPlan({ shared, folder })).tables).toEqual(older)
+  await expect(planCustomers({ deps, plan })).rejects.toMatchObject({ name: 'OtherReadError' })
+})
