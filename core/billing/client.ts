@@ -11,7 +11,7 @@ import {
   toListPage,
   toRecord,
 } from './reply.ts'
-import type { ListResource } from './resources/resource.ts'
+import type { ListResource } from './resources/filters.ts'
 import type { TroubleWatch } from './trouble-watch.ts'
 import { createTransport } from './transport.ts'
 

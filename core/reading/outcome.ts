@@ -1,5 +1,5 @@
 import { toTimestamp } from '../billing/instants.ts'
-import type { ListResource } from '../billing/resources/resource.ts'
+import type { ListResource } from '../billing/resources/filters.ts'
 import type { StatusCheck, SweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'
 

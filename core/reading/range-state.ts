@@ -1,5 +1,5 @@
 import type { ListPage } from '../billing/reply.ts'
-import type { ListResource } from '../billing/resources/resource.ts'
+import type { ListResource } from '../billing/resources/filters.ts'
 import type { Sizes } from './find-window.ts'
 import type { Instant } from '../billing/instants.ts'
 import type { SourceRecord } from './record.ts'

@@ -1,6 +1,6 @@
 import type { Billing } from '../../core/billing/client.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
-import type { ListResource } from '../../core/billing/resources/resource.ts'
+import type { ListResource } from '../../core/billing/resources/filters.ts'
 import { isInOrder, isSortedByUpdated } from '../../core/reading/order.ts'
 import { toUnmovedSentence } from '../../core/reading/outcome.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'

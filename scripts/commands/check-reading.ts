@@ -1,5 +1,5 @@
 import { checkFilters } from '../../core/billing/resources/filters.ts'
-import type { ListResource } from '../../core/billing/resources/resource.ts'
+import type { ListResource } from '../../core/billing/resources/filters.ts'
 import { allowedRoot } from '../../core/destinations/allowed-root.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'

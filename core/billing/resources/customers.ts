@@ -1,7 +1,32 @@
 import { z } from 'zod'
-import { contact } from './contacts.ts'
-import { boolean, decimal, integer, json, list, object, text, timestamp } from './fields.ts'
-import type { ListResource } from './resource.ts'
+import { boolean, decimal, freeText, integer, json, list, object, text, timestamp } from './fields.ts'
+import type { ListResource } from './filters.ts'
+
+/** Interface section 2.3. */
+export const contact = z.looseObject({
+  id: text({ write: 'readOnly' }),
+  name: freeText({ write: 'required', maxLength: 64 }),
+  email: text({ write: 'required', format: 'email' }),
+  customer: text({ write: 'optional', nullable: true, note: 'customer the contact belongs to' }),
+  orgunit: text({
+    write: 'optional',
+    nullable: true,
+    note: 'organisation unit, a sub-grouping inside a customer',
+  }),
+  phone: text({ write: 'optional', nullable: true, maxLength: 12 }),
+  invoicing: boolean({
+    write: 'optional',
+    default: 'true',
+    note: 'whether the contact receives invoice emails',
+  }),
+  collections: boolean({
+    write: 'optional',
+    default: 'true',
+    note: 'whether the contact receives collection reminders',
+  }),
+  created: timestamp({ write: 'readOnly' }),
+  updated: timestamp({ write: 'readOnly' }),
+})
 
 const country = z.looseObject({
   id: text(),

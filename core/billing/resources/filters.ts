@@ -1,7 +1,40 @@
 /** What is known of each filter of a list: which values it takes, and how a record shows that the service honoured it. */
+import type { z } from 'zod'
 import { isDate, isTimestamp, toInstant } from '../instants.ts'
 import { isRecord, numberText, toDecimal } from '../lossless-json.ts'
-import type { FilterCheck, ListResource } from './resource.ts'
+
+/** How to check a filter of a list against the records returned. */
+export type FilterCheck =
+  /** The field of the record equals the value, compared by its kind. */
+  | { kind: 'text' | 'integer' | 'decimal' | 'date' | 'timestamp'; field: string }
+  /** One of a closed set; any other value is an error. */
+  | { kind: 'choice'; field: string; values: readonly string[] }
+  /** The record's text contains the value, ignoring case. */
+  | { kind: 'contains'; field: string }
+  /** An object in a list of the record has the value in this field. */
+  | { kind: 'listItem'; list: string; field: string }
+  /** `created__gte`, `created__lte`: compared as instants. */
+  | { kind: 'from' | 'to'; field: string }
+  /** Records do not show it; the scope of the read names the filter. */
+  | { kind: 'uncheckable' }
+
+/** A list of the API: name, path, schema of its records and filters. */
+export interface ListResource<Name extends string = string> {
+  name: Name
+  path: `/${string}/`
+  /** One record; only the id is required. */
+  schema: z.ZodObject
+  filters: Readonly<Record<string, FilterCheck>>
+  /** The values of its `status` filter, if it has one: used to find records that are hidden by default. */
+  statuses?: readonly string[]
+  /** What changes without moving `updated` of the record, so that an incremental read does not see it. */
+  unmoved?: {
+    fields: readonly string[]
+    /** The kinds of our own changes to them. */ byKinds: readonly string[]
+  }
+  /** Whether records say if they are live or test data (plans do not). */
+  carriesTestMode: boolean
+}
 
 /** A filter that the list does not have, or an invalid value. */
 export class FilterError extends Error {

@@ -1,13 +1,11 @@
 import type { z } from 'zod'
 import type { Billing, ReadOptions } from '../client.ts'
 import type { FetchedDocument } from '../reply.ts'
-import { cancellation } from './cancellations.ts'
-import { creditNote } from './credit-notes.ts'
 import { customers } from './customers.ts'
-import { plans } from './plans.ts'
-import type { ListResource } from './resource.ts'
-import { retentions } from './retentions.ts'
+import { plans } from './catalog.ts'
+import type { ListResource } from './filters.ts'
 import { subscriptions } from './subscriptions.ts'
+import { cancellation, creditNote, retentions } from './tax-documents.ts'
 
 /** The lists (operations 4, 6, 10 and 11 of the interface). All lists of their names derive from this table. */
 const lists = { customers, subscriptions, plans, retentions }

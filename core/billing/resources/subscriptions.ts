@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { boolean, choice, date, decimal, freeText, integer, list, text, timestamp } from './fields.ts'
-import type { ListResource } from './resource.ts'
+import type { ListResource } from './filters.ts'
 
 const statuses = ['active', 'paused', 'cancelled', 'finalized', 'needs_attention'] as const
 /** Why a subscription needs attention. */

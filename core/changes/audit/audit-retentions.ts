@@ -1,7 +1,7 @@
 import type { AuditOptions, RetentionAudit } from './finding.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { ListPage } from '../../billing/reply.ts'
-import { retentions } from '../../billing/resources/retentions.ts'
+import { retentions } from '../../billing/resources/tax-documents.ts'
 import { type Instant, toInstant } from '../../billing/instants.ts'
 import { readList } from '../../reading/read-list.ts'
 import { type SourceRecord, isRecord } from '../../reading/record.ts'

@@ -1,4 +1,4 @@
-import { retention } from '../../billing/resources/retentions.ts'
+import { retention } from '../../billing/resources/tax-documents.ts'
 import { type Instant, toInstant } from '../../billing/instants.ts'
 import type { SourceRecord } from '../../reading/record.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'

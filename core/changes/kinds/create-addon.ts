@@ -1,4 +1,4 @@
-import { addon } from '../../billing/resources/addons.ts'
+import { addon } from '../../billing/resources/catalog.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { textOf } from '../compare-fields.ts'
 import { rowHash } from '../row-hash.ts'

@@ -1,4 +1,4 @@
-import { product } from '../../billing/resources/products.ts'
+import { product } from '../../billing/resources/catalog.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { textOf } from '../compare-fields.ts'
 import { rowHash } from '../row-hash.ts'

@@ -1,5 +1,5 @@
 import type { Body } from '../../billing/client.ts'
-import { retention, retentions } from '../../billing/resources/retentions.ts'
+import { retention, retentions } from '../../billing/resources/tax-documents.ts'
 import type { ChangeKind, LookupContext, LookupRequest, LookupResult, Traits } from '../change-kind.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
 import { compareDecimals } from '../decimals.ts'

@@ -1,4 +1,4 @@
-import { contact } from '../../billing/resources/contacts.ts'
+import { contact } from '../../billing/resources/customers.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { targetOf } from '../target.ts'
 

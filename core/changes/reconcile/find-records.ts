@@ -1,6 +1,6 @@
 import { isRecord } from '../../billing/lossless-json.ts'
 import type { Billing } from '../../billing/client.ts'
-import type { ListResource } from '../../billing/resources/resource.ts'
+import type { ListResource } from '../../billing/resources/filters.ts'
 
 export interface FoundRecords {
   records: Record<string, unknown>[]

@@ -1,7 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import { customers } from '../../billing/resources/customers.ts'
-import type { ListResource } from '../../billing/resources/resource.ts'
-import { retentions } from '../../billing/resources/retentions.ts'
+import type { ListResource } from '../../billing/resources/filters.ts'
+import { retentions } from '../../billing/resources/tax-documents.ts'
 import { subscriptions } from '../../billing/resources/subscriptions.ts'
 import { ModeNotShownError } from '../errors.ts'
 

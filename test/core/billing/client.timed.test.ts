@@ -6,7 +6,7 @@ import type { Billing, WriteOptions } from '../../../core/billing/client.ts'
 import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { plans } from '../../../core/billing/resources/plans.ts'
+import { plans } from '../../../core/billing/resources/catalog.ts'
 import {
   cutOff,
   failure,

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
 import { customers } from '../../../core/billing/resources/customers.ts'
-import { retentions } from '../../../core/billing/resources/retentions.ts'
+import { retentions } from '../../../core/billing/resources/tax-documents.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
-import type { ListResource } from '../../../core/billing/resources/resource.ts'
-import { createFilters } from '../../../core/billing/resources/filters.ts'
+import { type ListResource, createFilters } from '../../../core/billing/resources/filters.ts'
 
 const broken = (resource: ListResource, asked: Record<string, string>, record: Record<string, unknown>) =>
   createFilters(resource, asked).broken(record)

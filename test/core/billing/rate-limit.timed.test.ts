@@ -5,7 +5,7 @@ import { createBilling } from '../../../core/billing/client.ts'
 import type { Share } from '../../../core/billing/fleet-rate.ts'
 import { Spacing, RateLimiter } from '../../../core/billing/rate-limit.ts'
 import { createRandom } from '../reading/drifting-list.ts'
-import { plans } from '../../../core/billing/resources/plans.ts'
+import { plans } from '../../../core/billing/resources/catalog.ts'
 
 /** Lets a request through and notes when, as soon as its turn has come. */
 function admitter(limiter: RateLimiter) {

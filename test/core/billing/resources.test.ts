@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { z } from 'zod'
-import { addon } from '../../../core/billing/resources/addons.ts'
-import { cancellation } from '../../../core/billing/resources/cancellations.ts'
-import { contact } from '../../../core/billing/resources/contacts.ts'
-import { creditNote } from '../../../core/billing/resources/credit-notes.ts'
+import { addon, product } from '../../../core/billing/resources/catalog.ts'
+import { cancellation, creditNote, retention } from '../../../core/billing/resources/tax-documents.ts'
+import { contact } from '../../../core/billing/resources/customers.ts'
 import { fieldOf, fieldsOf } from '../../../core/billing/resources/fields.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
-import { product } from '../../../core/billing/resources/products.ts'
-import { retention } from '../../../core/billing/resources/retentions.ts'
 import { subscription } from '../../../core/billing/resources/subscriptions.ts'
 
 const rules = (schema: z.ZodObject) => fieldsOf(schema).map(([name, meta]) => ({ name, ...meta }))

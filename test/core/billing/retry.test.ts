@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { plans } from '../../../core/billing/resources/plans.ts'
+import { plans } from '../../../core/billing/resources/catalog.ts'
 import { fullJitter } from '../../../core/billing/calls.ts'
 import { html, json, page, quickBilling, startTinyService } from './tiny-service.ts'
 

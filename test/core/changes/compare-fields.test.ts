@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { retention } from '../../../core/billing/resources/retentions.ts'
+import { retention } from '../../../core/billing/resources/tax-documents.ts'
 import { differencesOf } from '../../../core/changes/compare-fields.ts'
 import { canonicalDecimal, compareDecimals, sameDecimal } from '../../../core/changes/decimals.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'

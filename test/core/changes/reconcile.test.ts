@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
 import { canaryResult } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { retentions } from '../../../core/billing/resources/retentions.ts'
+import { retentions } from '../../../core/billing/resources/tax-documents.ts'
 import { findRecords } from '../../../core/changes/reconcile/find-records.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import {

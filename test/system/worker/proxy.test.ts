@@ -11,7 +11,7 @@ import { createWorld, startCommand } from '../export/world.ts'
 
 const client = `
 import { createBilling } from './core/billing/client.ts'
-import { plans } from './core/billing/resources/plans.ts'
+import { plans } from './core/billing/resources/catalog.ts'
 const billing = createBilling({
   baseUrl: process.env.BASE_URL, workspace: 'acc_1', testMode: false, token: async () => 'secret-token', readWaitMs: () => 0,
   rate: { requestsPerSecond: Infinity },

@@ -1,6 +1,6 @@
 /** One of several processes that send requests as fast as their shared rate allows, until it is killed. */
 import { createBilling } from '../../../../core/billing/client.ts'
-import { plans } from '../../../../core/billing/resources/plans.ts'
+import { plans } from '../../../../core/billing/resources/catalog.ts'
 import { FleetRate } from '../../../../core/billing/fleet-rate.ts'
 import { openState } from '../../../../core/state/open.ts'
 import type { RateWorkerOptions } from '../rate.ts'

@@ -1,0 +1,78 @@
+/** What is sold: plans, which are a list, and products and addons, which are only created. */
+import { z } from 'zod'
+import { boolean, choice, decimal, freeText, integer, list, text, timestamp } from './fields.ts'
+import type { ListResource } from './filters.ts'
+
+const statuses = ['active', 'archived'] as const
+
+const tier = z.looseObject({
+  amount: decimal(),
+  quantity_from: decimal(),
+  quantity_to: decimal(),
+  amount_scheme: text({ note: 'the value `flat` appears; the full set is not shown' }),
+  unit_scheme: text({ note: 'the value `all_units` appears; the full set is not shown' }),
+})
+
+/** Interface section 2.5. */
+export const plan = z.looseObject({
+  id: text(),
+  product: text({ note: 'product id' }),
+  name: text(),
+  description: text(),
+  frequency: text(),
+  currency: text(),
+  amount: decimal(),
+  sku: text(),
+  exempt: boolean({ default: 'false' }),
+  usage_scheme: text({ note: 'the value `licensed` appears; the full set is not shown' }),
+  usage_aggregation: text({ note: 'the value `last_record` appears; the full set is not shown' }),
+  tiers_mode: text({ note: 'the value `package` appears; the full set is not shown' }),
+  tiers: list(tier),
+  unit_label: text(),
+  status: choice(statuses),
+  archived: timestamp({ write: 'readOnly', nullable: true }),
+  created: timestamp(),
+  updated: timestamp(),
+})
+
+export const plans: ListResource<'plans'> = {
+  name: 'plans',
+  path: '/plans/',
+  schema: plan,
+  filters: {
+    product: { kind: 'text', field: 'product' },
+    status: { kind: 'choice', field: 'status', values: statuses },
+  },
+  statuses,
+  carriesTestMode: false,
+}
+
+/** Interface section 2.4. */
+export const product = z.looseObject({
+  id: text({ write: 'readOnly' }),
+  name: freeText({ write: 'required', maxLength: 80 }),
+  unit_label: freeText({ write: 'required', maxLength: 12 }),
+  status: choice(['active', 'archived'], { write: 'optional', default: 'active' }),
+  archived: timestamp({ write: 'readOnly', nullable: true }),
+  plans: list(plan, { write: 'readOnly' }),
+  test_mode: boolean({ write: 'readOnly' }),
+  created: timestamp({ write: 'readOnly' }),
+  updated: timestamp({ write: 'readOnly' }),
+})
+
+/** Interface section 2.6. */
+export const addon = z.looseObject({
+  id: text({ write: 'readOnly' }),
+  name: freeText({ write: 'required', maxLength: 56 }),
+  description: freeText({ write: 'required', maxLength: 256 }),
+  currency: text({ write: 'required' }),
+  amount: decimal({ write: 'required' }),
+  sku: text({ write: 'optional', nullable: true, maxLength: 32 }),
+  apply_scheme: choice(['one_time', 'recurring'], { write: 'optional', default: 'one_time' }),
+  duration_times: integer({ write: 'optional', nullable: true }),
+  unit_label: freeText({ write: 'optional', nullable: true, maxLength: 4 }),
+  status: choice(['active', 'archived'], { write: 'optional', default: 'active' }),
+  archived: timestamp({ write: 'readOnly', nullable: true }),
+  created: timestamp({ write: 'readOnly' }),
+  updated: timestamp({ write: 'readOnly' }),
+})
