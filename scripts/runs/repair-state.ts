@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type RepairedRun, repairLedger } from '../../core/changes/repair-ledger.ts'
@@ -7,6 +6,7 @@ import { sameCommand } from '../../core/imports/view.ts'
 import { runFiles } from '../../core/imports/input.ts'
 import { readPlan, readRunNotes } from '../../core/imports/run-files.ts'
 import { recoveryFiles } from '../../core/recoveries/plan.ts'
+import { readNote } from '../../core/runs/run-files.ts'
 import { createStepFolder } from '../../core/runs/step-folder.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
@@ -52,10 +52,15 @@ export async function repairState(options: {
   }
 }
 
-/** The folders of the runs that had staged all of their changes; until then, a run has sent nothing. */
+/** The folders of the runs that had staged all of their changes; until then, a run has sent nothing. A dry run stages none. */
 async function stagedRuns(room: string, note: string): Promise<string[]> {
-  const names = (await orMissing(readdir(room))) ?? []
-  return names.map((name) => join(room, name)).filter((folder) => existsSync(join(folder, note)))
+  const folders: string[] = []
+  for (const name of (await orMissing(readdir(room))) ?? []) {
+    const folder = join(room, name)
+    const { staged = 0 } = (await readNote<{ staged?: number }>(join(folder, note))) ?? {}
+    if (staged > 0) folders.push(folder)
+  }
+  return folders
 }
 
 /** Lets the same command resume the imports that had ended and that have rows in doubt, also those of an interrupted repair. */

@@ -1,7 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { recoveryFiles } from '../../core/recoveries/plan.ts'
+import { openState } from '../../core/state/open.ts'
+import { repairState } from '../../scripts/runs/repair-state.ts'
 import { callCommand } from '../system/command-line/call-command.ts'
 
 test('`state` says that a data folder which no worker has used has no watermarks', async () => {
@@ -20,4 +23,14 @@ test('`state` says that a data folder which no worker has used has no watermarks
       stdout: expect.stringMatching(/^No watermarks: every incremental export reads the whole list\.$/m),
     })
   }
+})
+
+test('`state repair` passes over a dry run of a recovery, which has staged nothing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'state-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await (await openState({ folder })).close()
+  const dryRun = join(folder, 'recoveries', 'dry')
+  await mkdir(dryRun, { recursive: true })
+  await writeFile(join(dryRun, recoveryFiles.snapshot), JSON.stringify({ staged: 0 }))
+  expect(await repairState({ place: { folder } })).toEqual([])
 })
