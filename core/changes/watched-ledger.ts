@@ -52,7 +52,7 @@ export async function watchLedger({
   told,
 }: {
   ledger: Ledger
-  /** Of several workers; a worker alone has looked when it opened its state. */
+  /** Of a state on PostgreSQL; `state.db` was compared when it was opened. */
   mark: ClaimsMark | undefined
   run: string
   told: Told
@@ -80,6 +80,6 @@ export async function watchLedger({
         return rows
       },
     },
-    end: async () => await mark?.raise(await ledger.claimed()),
+    end: async () => await mark?.raise(Math.max(before + own, await ledger.claimed())),
   }
 }

@@ -39,7 +39,7 @@ export async function repairState(options: {
     }
     await using runs = createStepFolder({ dataDir, store: files })
     await runs.fetchRuns()
-    const { ledger, mark = sharedMark({ shared: cached(dataDir, files), dataDir }) } = state
+    const { ledger, mark = sharedMark({ state, shared: cached(dataDir, files), dataDir }) } = state
     await state.leases.forgetAll()
     const imports = await stagedRuns(join(runs.dataDir, 'imports'), runFiles.staged)
     const recoveries = await stagedRuns(join(runs.dataDir, 'recoveries'), recoveryFiles.snapshot)
