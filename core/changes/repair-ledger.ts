@@ -38,7 +38,7 @@ export async function repairLedger({
   const bounded = { kinds, sends: Math.max(1, forgotten) }
   const unknownSince = ledger.now()
   const restaged = new Map<string, number>()
-  for (const { run, kind, folder } of await inOrder(folders)) {
+  for (const { run, kind, folder } of await latestFirst(folders)) {
     const restored = { sends: kinds.includes(kind) ? bounded.sends : 1, unknownSince }
     const onHeld = leaveTaken({ ledger, run })
     restaged.set(run, await stageKeptChanges({ ledger, folder, onHeld, restored }))
@@ -52,10 +52,10 @@ export async function repairLedger({
   })
 }
 
-/** By their start, so that rows taken over several times end up with the last run. */
-async function inOrder(folders: readonly string[]) {
+/** The latest first, so that rows taken over several times, and values changed several times, end up with the last run. */
+async function latestFirst(folders: readonly string[]) {
   const runs = await Promise.all(folders.map(async (folder) => ({ ...(await readBegin(folder)), folder })))
-  return runs.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at))
+  return runs.toSorted((one, other) => Date.parse(other.at) - Date.parse(one.at))
 }
 
 /**

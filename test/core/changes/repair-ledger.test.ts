@@ -397,6 +397,24 @@ test('a segment under which the ledger is replaced by an older one leaves a mark
   expect(await mark.read()).toBe(1)
 })
 
+test('of several updates of a contact that a backup lacks, the last one is sent again and no earlier one', async () => {
+  const kind = changeKinds['update-contact']
+  const folder = await temporaryFolder()
+  await (await openState({ folder })).close()
+  const folders: string[] = []
+  for (const run of ['run-1', 'run-2']) {
+    const changes = [{ row: 1, body: { id: 'con_1', name: run } }]
+    folders.push(await keep({ kind, changes, run }))
+    // Runs that stage one contact do not begin in the same millisecond.
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  await repairFolder(folder, folders)
+  const state = await openState({ folder })
+  onTestFinished(() => state.close())
+  const rows = await Promise.all(['run-1', 'run-2'].map((run) => state.ledger.row({ run, row: 1 })))
+  expect(rows.map((row) => row?.state)).toEqual(['dropped', 'unknown'])
+})
+
 test.each([1, 2, 3])(
   'no subscription is resumed more often than its attempts, although its ledger was put back to before %i of 3 resumes',
   async (lost) => {
