@@ -1,7 +1,9 @@
 import { rm } from 'node:fs/promises'
 import type { Insertable, Kysely, Selectable } from 'kysely'
 import { replaceFile } from '../storage/durable.ts'
+import { createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { UnstorableRowError } from './errors.ts'
+import { createRunReads } from './ledger/run-queries.ts'
 import { StateInUseError } from './place-errors.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
 import { type FilesId, takeFolderId } from './postgres/folder-id.ts'
@@ -24,6 +26,7 @@ export interface MovedState {
  * Copies the state of a data folder to PostgreSQL, with its id, and leaves `moved.json`, so that nothing starts with the
  * old one. The caller holds the folder's lock. Repeating it after an interruption completes it.
  *
+ * @throws {OldLedgerError} the folder's state was restored from a backup
  * @throws {StateInUseError} the schema has another state, which is not empty
  * @throws {SecondWorkerError} a worker with another data folder uses the schema
  * @throws {UnstorableRowError} a key or body contains the character NUL
@@ -47,6 +50,7 @@ async function copyState(options: { folder: string; to: Store; files: FilesId })
   await using closing = new AsyncDisposableStack()
   const from = closing.adopt(openSqliteStore({ folder, readOnly: false }), (store) => store.close())
   const { id } = await from.db.selectFrom('store').select('id').executeTakeFirstOrThrow()
+  await refuseOlderThanMark({ ledger: createRunReads(from), mark: createFolderMark(folder) })
   // Before the commit: from then on nothing may start with the old state, however this process ends.
   const note: MovedNote = { to: to.place, store: id, at: new Date().toISOString() }
   await replaceFile(movedNoteOf(folder), `${JSON.stringify(note)}\n`)

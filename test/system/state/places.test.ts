@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, readFile } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -130,6 +130,13 @@ async function openAndClose(folder: string, database?: ReturnType<typeof newData
   const state = await openState({ folder, database })
   await state.close()
 }
+
+test('a state that was restored from a backup is not moved before it is repaired', async () => {
+  const { folder } = await embedded()
+  await writeFile(join(folder, 'state.claims'), '2\n')
+  await expect(moveState({ folder, database: newDatabase() })).rejects.toThrow('it lacks 1 of 2 claims')
+  expect(existsSync(join(folder, 'moved.json'))).toBe(false)
+})
 
 test('a state is not moved into another one', async () => {
   const database = newDatabase()
