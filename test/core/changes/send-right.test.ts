@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { endSending } from '../../../activities/changes/end-sending.ts'
+import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
@@ -8,7 +9,7 @@ import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { SupersededError } from '../../../core/state/errors.ts'
 import { addonRows, startEngine, startSandbox } from './engine.ts'
-import { leaseOf } from '../state/sender-of.ts'
+import { leaseOf, senderOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-addon']
 
@@ -45,6 +46,17 @@ test('an attempt that still has the right finds what it left behind itself', asy
   await ledger.claim({ sender: await right.hold(), id: row?.id ?? 0, sends: 0, at: 1 })
   await right.hold()
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', outcome: 'interrupted' }])
+})
+
+test('what another machine may still send is looked up two seconds later', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { ledger, run } = engine
+  await engine.stage(addonRows(1))
+  const [row] = await engine.rows()
+  await ledger.claim({ sender: await senderOf(ledger, run), id: row!.id, sends: 0, at: 1 })
+  const shared = { ...ledger, isShared: true }
+  await createSendRight({ ledger: shared, run, lease: leaseOf(run), now: () => 5 }).hold()
+  expect(await engine.rows()).toMatchObject([{ state: 'unknown', unknownSince: 5 + sendWithinMs }])
 })
 
 test('what ends the sending of a run takes the right from an attempt on another machine', async () => {
