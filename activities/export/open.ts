@@ -9,7 +9,6 @@ import { type ExportPlan, leasesOf, mostParallel, refuseMissing, savePlan } from
 import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
 import { startPlan } from '../../core/exports/start-plan.ts'
 import { toSeenClaims, toSince } from '../../core/exports/watermark.ts'
-import { toNonRetryable } from '../../core/imports/errors.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
@@ -87,7 +86,7 @@ export function createOpenFetch(deps: ActivityDeps) {
     if (asked.file !== undefined) await folder.fetchFile(asked.file)
     const source = await openIds({ dataDir: folder.dataDir, asked })
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
-    const ids = await keepAskedIds({ ...deps, run: plan.run, source }).catch(refuse)
+    const ids = await keepAskedIds({ ...deps, run: plan.run, source })
     plan.ids = ids
     await takeLeases(leasesOf(plan))
     const [id] = await readAskedIds({ ...deps, run: plan.run, asked: ids })
@@ -105,7 +104,7 @@ async function openIds(options: { dataDir: string; asked: z.output<typeof fetchI
     throw new InvalidInput('A fetch takes either ids or a file: {"ids": ["501"]} or {"file": "ids.csv"}.')
   if (file !== undefined) {
     const path = await insideFolder({ dataDir, path: file, command: 'fetch' })
-    return await openIdColumn({ path, column }).catch(refuse)
+    return await openIdColumn({ path, column })
   }
   if (column !== undefined) throw new InvalidInput('idColumn: only a file has columns.')
   const texts = (ids ?? []).map((id) => String(id).trim())
@@ -113,10 +112,6 @@ async function openIds(options: { dataDir: string; asked: z.output<typeof fetchI
   const wrong = texts.filter((text) => !isId(text)).map((text) => JSON.stringify(text))
   if (wrong.length > 0) throw new InvalidInput(`ids: ${wrong.slice(0, 10).join(', ')}: not valid; ${idRule}.`)
   return { ids: () => texts, empty: 0 }
-}
-
-function refuse(error: unknown): never {
-  throw toNonRetryable(error)
 }
 
 /** Treats "no such document" as an answer: it shows that token and workspace are right. */

@@ -2,7 +2,6 @@ import { ApplicationFailure } from '@temporalio/common'
 import { join } from 'node:path'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
-import { toNonRetryable } from '../../core/imports/errors.ts'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
 import { type ChangeRun, type Decision, noteResolution, recordDecisions } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -61,10 +60,9 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
         if (confirmation !== undefined) return `not confirmed: ${confirmation.reason}`
       }
     } catch (error) {
-      const reason = toNonRetryable(error)
-      if (!isFinal(reason)) throw reason
+      if (!isFinal(error)) throw error
       const partly: PartlyResolved = { resolved: decisions.flatMap(({ row = [] }) => row) }
-      throw ApplicationFailure.nonRetryable(outwardMessage(reason), reason.name, partly)
+      throw ApplicationFailure.nonRetryable(outwardMessage(error), error.name, partly)
     } finally {
       await recordDecisions(path, decisions)
     }

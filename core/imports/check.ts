@@ -46,8 +46,8 @@ export interface CheckOptions extends ImportFile, Partial<Expectations> {
 
 /**
  * Checks a whole file before anything is sent: every cell, duplicates, control totals.
- * @throws {UnreadableFileError}
- * @throws {MappingError}
+ * @throws {InvalidFile}
+ * @throws {InvalidMapping}
  */
 export async function checkFile(options: CheckOptions): Promise<FileCheck> {
   const { onProblem, changes, sendAgain = [], mapping = {} } = options

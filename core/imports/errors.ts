@@ -1,7 +1,3 @@
-import { NotInDoubtError, NotParkedError, WrongIdError } from '../changes/errors.ts'
-import { InvalidInput } from '../runs/errors.ts'
-import { outwardMessage } from '../runs/outward-message.ts'
-
 /** A message with the values of a file, and the same without them. */
 interface Message {
   message: string
@@ -27,7 +23,10 @@ export function say(texts: TemplateStringsArray, ...parts: (string | number | Qu
   return { message: fill(({ text }) => text), withoutValues: fill(({ instead }) => instead) }
 }
 
-class OutwardError extends Error {
+/** A file, or how it is to be read, is refused. Nothing was sent. */
+export class FileRefusal extends Error {
+  readonly retryable = false
+  /** For Temporal, notifications and logs. */
   readonly withoutValues: string
   /** A plain text has no values. */
   constructor(message: string | Message, options?: ErrorOptions) {
@@ -36,25 +35,14 @@ class OutwardError extends Error {
   }
 }
 
-/** The file's bytes are not a table. Nothing was sent. */
-export class UnreadableFileError extends OutwardError {
-  override readonly name = 'UnreadableFileError'
+/** The file's bytes are not a table, or its rows have problems. */
+export class InvalidFile extends FileRefusal {
+  override readonly name = 'InvalidFile'
 }
 
 /** The options for the columns of a file (a mapping, a lookup, a locale) cannot be used. */
-export class MappingError extends OutwardError {
-  override readonly name = 'MappingError'
-}
-
-/** The file has problems. Nothing was sent. */
-export class InvalidFileError extends OutwardError {
-  override readonly name = 'InvalidFileError'
-}
-
-/** The file has problems, as reported by a run. Nothing was sent. */
-export class InvalidFile extends Error {
-  override readonly name = 'InvalidFile'
-  readonly retryable = false
+export class InvalidMapping extends FileRefusal {
+  override readonly name = 'InvalidMapping'
 }
 
 /** Another run did rows of the file, or the service already has them. Nothing was sent. */
@@ -71,15 +59,4 @@ export class ReservedWorker extends Error {
       `The run ${run} is waiting: this worker belongs to another command. To resume it, run its own command again, or \`connector up\`.`,
     )
   }
-}
-
-const isRefusal = (error: unknown): error is Error =>
-  [MappingError, NotInDoubtError, NotParkedError, WrongIdError].some((refusal) => error instanceof refusal)
-
-/** Converts an error about a file or its mapping into a non-retryable one whose message has no values. */
-export function toNonRetryable(error: unknown): unknown {
-  if (error instanceof InvalidFileError || error instanceof UnreadableFileError)
-    return new InvalidFile(outwardMessage(error), { cause: error })
-  if (isRefusal(error)) return new InvalidInput(outwardMessage(error), { cause: error })
-  return error
 }

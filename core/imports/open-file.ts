@@ -3,7 +3,7 @@ import { comparableName, readableName } from './cells/invisible.ts'
 import type { DecimalMark } from './cells/notation.ts'
 import type { SourceRow } from './csv/rows.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'
-import { MappingError } from './errors.ts'
+import { InvalidMapping } from './errors.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { type ColumnMapping, type ColumnMappingOptions, countMapped, mapColumns } from './mapping/columns.ts'
 import { type Lookup, readLookup } from './mapping/lookup.ts'
@@ -48,8 +48,8 @@ export interface OpenFile {
 
 /**
  * Reads the header of a file and prepares to stream its rows in constant memory.
- * @throws {UnreadableFileError} it is not a table with a header and a row
- * @throws {MappingError} a locale is unknown or a lookup file cannot be used
+ * @throws {InvalidFile} it is not a table with a header and a row
+ * @throws {InvalidMapping} a locale is unknown or a lookup file cannot be used
  */
 export async function openFile(file: ImportFile): Promise<OpenFile> {
   const { path, mapping = {}, columns: selected } = file
@@ -119,7 +119,7 @@ export async function openFile(file: ImportFile): Promise<OpenFile> {
 /** Rows in which to search for a header below a title. */
 const mostTitleRows = 20
 
-/** @throws {MappingError} if a later row has the names of the columns */
+/** @throws {InvalidMapping} if a later row has the names of the columns */
 async function refuseTitle(path: string, table: Table, options: ColumnMappingOptions): Promise<void> {
   let best = { row: table.headerRow, names: Math.max(1, countMapped(options, table.header)) }
   for await (const { row, cells } of readTable(path, table)) {
@@ -128,7 +128,7 @@ async function refuseTitle(path: string, table: Table, options: ColumnMappingOpt
     if (names > best.names) best = { row, names }
   }
   if (best.row === table.headerRow) return
-  throw new MappingError(
+  throw new InvalidMapping(
     `${shownName(path)}: row ${table.headerRow} is not the header. The header seems to be in row ${best.row}; use --header-row ${best.row}.`,
   )
 }

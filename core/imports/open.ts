@@ -6,7 +6,6 @@ import { insideFolder } from '../runs/inside-folder.ts'
 import { type Execution, namesIn } from '../runs/name.ts'
 import { readDecisions } from '../runs/run-files.ts'
 import { replaceFile } from '../storage/durable.ts'
-import { toNonRetryable } from './errors.ts'
 import { prepareInput, hashIn } from './stored-input.ts'
 import {
   type ImportPlan,
@@ -38,9 +37,7 @@ export async function openImport(options: {
   const { deps, input, execution, takeLeases } = options
   const { dataDir, identity } = deps
   const { dryRun } = input
-  const { hash, ...stored } = await storeInput({ dataDir, input }).catch((error: unknown) => {
-    throw toNonRetryable(error)
-  })
+  const { hash, ...stored } = await storeInput({ dataDir, input })
   const fingerprint = fingerprintOf({ ...input, ...identity, hash })
   const named = await nameImport({ dataDir, workflowId: execution.workflowId, fingerprint, dryRun })
   await takeLeases([leaseOf(named.run)])

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
-import { UnreadableFileError } from './errors.ts'
+import { InvalidFile } from './errors.ts'
 
 /** The suffix of a workbook's rows, which an import keeps as CSV. */
 export const workbookRows = '.rows.csv'
@@ -35,7 +35,7 @@ export const sizeLimits = {
 
 /**
  * Rejects a file that exceeds the limit of its sort, before it is copied or read.
- * @throws {UnreadableFileError}
+ * @throws {InvalidFile}
  */
 export async function refuseLarge(path: string, sort: keyof typeof sizeLimits = 'table'): Promise<void> {
   const { megabytes, advice } = sizeLimits[sort]
@@ -43,7 +43,7 @@ export async function refuseLarge(path: string, sort: keyof typeof sizeLimits = 
   if (size <= megabytes * megabyte) return
   const shown = (value: number, digits = 0) =>
     value < 1_024 ? `${value.toFixed(digits)} MB` : `${(value / 1_024).toFixed(digits)} GB`
-  throw new UnreadableFileError(
+  throw new InvalidFile(
     `${shownName(path)} is ${shown(size / megabyte, 1)}; the limit is ${shown(megabytes)}. ${advice}`,
   )
 }

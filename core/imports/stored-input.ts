@@ -6,7 +6,7 @@ import type { FieldMeta } from '../billing/resources/fields.ts'
 import { syncPath } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 import { comparableName } from './cells/invisible.ts'
-import { UnreadableFileError } from './errors.ts'
+import { InvalidFile } from './errors.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { countMapped, mapColumns } from './mapping/columns.ts'
 import { conventionsIn, type Mapping, type SheetChoice } from './mapping/mapping.ts'
@@ -50,8 +50,8 @@ const dayMs = 86_400_000
  * Copies the files of an import durably to where nobody changes them; of a workbook, the rows of its sheet. Each file
  * keeps its name, which messages show, in a folder of its own: no outside name decides where anything is written.
  *
- * @throws {UnreadableFileError} a file is too large, or a damaged workbook
- * @throws {MappingError} a workbook has no such sheet
+ * @throws {InvalidFile} a file is too large, or a damaged workbook
+ * @throws {InvalidMapping} a workbook has no such sheet
  */
 export async function prepareInput(options: { files: InputFiles; dataDir: string }): Promise<PreparedInput> {
   const { files, dataDir } = options
@@ -197,10 +197,10 @@ async function isIntact(input: StoredInput & { dataDir: string }): Promise<boole
   }
 }
 
-/** @throws {UnreadableFileError} the input no longer has the content that its name says */
+/** @throws {InvalidFile} the input no longer has the content that its name says */
 export async function refuseDamaged(input: StoredInput & { dataDir: string }): Promise<void> {
   if (await isIntact(input)) return
-  throw new UnreadableFileError(
+  throw new InvalidFile(
     `The stored copy of the file, ${join(input.dataDir, input.file)}, is damaged: it was truncated or changed after the ` +
       'run started. Nothing was sent. Start the same import again with the original file.',
   )

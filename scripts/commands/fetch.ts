@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { type FetchInput, fetchInput } from '../../core/exports/input.ts'
 import { documentResources } from '../../core/billing/resources/lists.ts'
-import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
+import { FileRefusal } from '../../core/imports/errors.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { uploadIds } from '../runs/upload-ids.ts'
 import { processSettings } from '../session/settings.ts'
@@ -79,10 +79,6 @@ async function checkFile({ path, column }: IdFile): Promise<void> {
     // Only the errors that it throws matter.
     for await (const _ of ids());
   } catch (error) {
-    const isOfFile =
-      error instanceof UnreadableFileError ||
-      error instanceof MappingError ||
-      error instanceof InvalidFileError
-    throw isOfFile ? new RefusedError(error.message, { cause: error }) : error
+    throw error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
   }
 }

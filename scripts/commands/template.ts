@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { MappingError } from '../../core/imports/errors.ts'
+import { InvalidMapping } from '../../core/imports/errors.ts'
 import { importKindNames } from '../../core/imports/kinds.ts'
 import { template } from '../../core/imports/mapping/template.ts'
 import { UsageError } from '../terminal/failures.ts'
@@ -25,6 +25,6 @@ function toText(make: () => string): string {
   try {
     return make()
   } catch (error) {
-    throw error instanceof MappingError ? new UsageError(error.message, { cause: error }) : error
+    throw error instanceof InvalidMapping ? new UsageError(error.message, { cause: error }) : error
   }
 }

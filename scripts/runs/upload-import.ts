@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { InvalidFileError, MappingError, UnreadableFileError } from '../../core/imports/errors.ts'
+import { FileRefusal } from '../../core/imports/errors.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import {
   type PreparedInput,
@@ -76,9 +76,7 @@ export function toRefusal(error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException
   const problem = unreadable[code ?? '']
   if (problem !== undefined) return new RefusedError(`${path} ${problem}`, { cause: error })
-  const isOurs =
-    error instanceof UnreadableFileError || error instanceof MappingError || error instanceof InvalidFileError
-  return isOurs ? new RefusedError(error.message, { cause: error }) : error
+  return error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
 }
 
 async function findRun(options: {

@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
 import { isDate } from '../../billing/instants.ts'
-import { MappingError, quote, say } from '../errors.ts'
+import { InvalidMapping, quote, say } from '../errors.ts'
 
 export type DecimalMark = ',' | '.'
 
@@ -178,11 +178,11 @@ export interface Conventions {
 
 /**
  * The conventions of a locale: `es-CL` uses a decimal comma and puts the day first.
- * @throws {MappingError} the locale is unknown
+ * @throws {InvalidMapping} the locale is unknown
  */
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
-    throw new MappingError(
+    throw new InvalidMapping(
       say`${quote(locale, 'The value of --locale')} is not a known locale. Use one such as es-CL, es-CO, es-MX or en-US, or set --decimal and --dates.`,
     )
   const mark = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })

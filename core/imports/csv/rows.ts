@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
 import { isBlank } from '../cells/invisible.ts'
-import { UnreadableFileError } from '../errors.ts'
+import { InvalidFile } from '../errors.ts'
 import { shownName } from '../source-file.ts'
 import { type Encoding, createDecoder } from './encoding.ts'
 
@@ -148,7 +148,7 @@ export const mostRows = 1_048_575
 /**
  * The rows of a file, header included and blank rows left out, with one chunk in memory at a time. Row
  * numbers are those the spreadsheet shows.
- * @throws {UnreadableFileError} rows cannot be told apart, or there are more than `mostRows`
+ * @throws {InvalidFile} rows cannot be told apart, or there are more than `mostRows`
  */
 export async function* readRows({
   path,
@@ -167,14 +167,13 @@ export async function* readRows({
       const row = dialect.hasSeparatorLine ? found.row - 1 : found.row
       if (row === 0) continue
       if (row > mostRows + 1)
-        throw new UnreadableFileError(
+        throw new InvalidFile(
           `${name} has more than ${mostRows.toLocaleString('en')} rows, the most that a spreadsheet can show. Split it into several files.`,
         )
       const { line, cells } = found
       if (!cells.every(isBlank)) yield { row, line: hasLines ? line : row, cells }
     }
-    if (failed !== undefined)
-      throw new UnreadableFileError(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
+    if (failed !== undefined) throw new InvalidFile(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
   }
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
     yield* take(scanner.push(decode(chunk)))

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { UnreadableFileError, quote, say } from '../errors.ts'
+import { InvalidFile, quote, say } from '../errors.ts'
 import { refuseLarge, shownName } from '../source-file.ts'
 import { type Encoding, type EncodingDoubt, type Reading, createEncodingCheck } from './encoding.ts'
 import {
@@ -20,19 +20,18 @@ const startBytes = 65_536
 /**
  * Detects the format of a file. Reads it to the end once, because a single letter in the last row decides the
  * encoding; keeps only its distinct words in memory. `encoding`: how to read a file that is not UTF-8.
- * @throws {UnreadableFileError} it is empty or not a CSV file, or its encoding is in doubt
+ * @throws {InvalidFile} it is empty or not a CSV file, or its encoding is in doubt
  */
 export async function detectDialect(path: string, encoding?: Encoding): Promise<Dialect> {
   const name = shownName(path)
   const start = await readStart(path)
   const reason = notCsvReason(start)
-  if (reason !== undefined) throw new UnreadableFileError(`${name} ${reason}`)
+  if (reason !== undefined) throw new InvalidFile(`${name} ${reason}`)
   await refuseLarge(path)
   const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf
   // All encodings have the same delimiters and line ends.
   const text = start.subarray(bom ? 3 : 0).toString('latin1')
-  if (text.trim() === '')
-    throw new UnreadableFileError(`${name} is empty. It needs a header and at least one row.`)
+  if (text.trim() === '') throw new InvalidFile(`${name} is empty. It needs a header and at least one row.`)
   const separator = separatorLine.exec(text)?.[1] as Delimiter | undefined
   const dialect: Dialect = {
     delimiter: separator ?? detectDelimiter(text),
@@ -56,16 +55,16 @@ export async function detectDialect(path: string, encoding?: Encoding): Promise<
   return asWindows
 }
 
-function toError(name: string, doubt: EncodingDoubt): UnreadableFileError {
+function toError(name: string, doubt: EncodingDoubt): InvalidFile {
   if ('unclear' in doubt) {
     const advice = 'Set --encoding to the right one, or save the file as "CSV UTF-8".'
     const readings = quote(readingsIn(doubt.unclear), `row ${doubt.unclear.row}`)
-    return new UnreadableFileError(say`The encoding of ${name} is not clear: ${readings}. ${advice}`)
+    return new InvalidFile(say`The encoding of ${name} is not clear: ${readings}. ${advice}`)
   }
   const readings = quote(`: ${doubt.mixed.map(readingsIn).join('; ')}`, '')
   const advice =
     'Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.'
-  return new UnreadableFileError(
+  return new InvalidFile(
     say`${name} has text in UTF-8, but row ${doubt.mixed.at(-1)?.row ?? ''} is not${readings}. ${advice}`,
   )
 }
@@ -81,7 +80,7 @@ async function readStart(path: string): Promise<Buffer> {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(startBytes), 0, startBytes, 0)
     return buffer.subarray(0, bytesRead)
   } catch (cause) {
-    throw new UnreadableFileError(`${path} cannot be read: ${(cause as Error).message}.`, { cause })
+    throw new InvalidFile(`${path} cannot be read: ${(cause as Error).message}.`, { cause })
   }
 }
 
@@ -90,7 +89,7 @@ async function readBytes({ path, name }: { path: string; name: string }) {
   let isUtf8 = true
   let lastByte = 0
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
-    if (chunk.includes(0)) throw new UnreadableFileError(`${name} is binary, not text. Import a CSV file.`)
+    if (chunk.includes(0)) throw new InvalidFile(`${name} is binary, not text. Import a CSV file.`)
     isUtf8 &&= decodes(() => decoder.decode(chunk, { stream: true }))
     lastByte = chunk.at(-1) ?? lastByte
   }
@@ -203,7 +202,7 @@ export interface TableOptions {
 /**
  * Detects how a file is written, and reads its header. A result file has its header in row 1 and no rows to
  * skip, whatever the options for its source file.
- * @throws {UnreadableFileError} it is not a table with a header and at least one row
+ * @throws {InvalidFile} it is not a table with a header and at least one row
  */
 export async function openTable(
   path: string,
@@ -220,7 +219,7 @@ export async function openTable(
       if (!isResult && row.row > (headerRow ?? Infinity)) break
       header = row
       if (header.cells.length > mostColumns)
-        throw new UnreadableFileError(
+        throw new InvalidFile(
           `${name} has ${header.cells.length.toLocaleString('en')} columns; the limit is ${mostColumns.toLocaleString('en')}. Remove the columns that you do not import.`,
         )
       continue
@@ -235,12 +234,10 @@ export async function openTable(
     }
   }
   if (header === undefined && headerRow !== undefined)
-    throw new UnreadableFileError(
+    throw new InvalidFile(
       `${name}: row ${headerRow} is empty, so it cannot be the header. Change --header-row.`,
     )
-  throw new UnreadableFileError(
-    `${name} has a header but no rows. It needs at least one row below the header.`,
-  )
+  throw new InvalidFile(`${name} has a header but no rows. It needs at least one row below the header.`)
 }
 
 /** Whether a header belongs to a result file. */

@@ -2,7 +2,7 @@ import { createNearestName } from '../../tables/nearest-name.ts'
 import { comparableName } from '../cells/invisible.ts'
 import { detectDialect } from '../csv/table.ts'
 import { placeOf, readRows } from '../csv/rows.ts'
-import { MappingError, quote, say } from '../errors.ts'
+import { InvalidMapping, quote, say } from '../errors.ts'
 import { refuseLarge, shownName } from '../source-file.ts'
 import type { Fault } from '../problems.ts'
 import type { Mapping } from './mapping.ts'
@@ -84,8 +84,8 @@ const mostEntries = 100_000
 /**
  * Reads a lookup file with two columns, theirs and ours. A header row is harmless, because no cell matches
  * it.
- * @throws {MappingError} it has other columns or too many rows, or translates one value to two
- * @throws {UnreadableFileError} it is not a CSV file, or too large
+ * @throws {InvalidMapping} it has other columns or too many rows, or translates one value to two
+ * @throws {InvalidFile} it is not a CSV file, or too large
  */
 export async function readLookup(
   path: string,
@@ -99,16 +99,18 @@ export async function readLookup(
     const [theirs = '', ours = '', ...more] = cells.map((cell) => cell.trim())
     const where = `${name}, ${placeOf(place)}`
     if (more.some((cell) => cell !== '') || theirs === '' || ours === '')
-      throw new MappingError(`${where}: a lookup file has two columns, theirs and ours, and no empty cells.`)
+      throw new InvalidMapping(
+        `${where}: a lookup file has two columns, theirs and ours, and no empty cells.`,
+      )
     const key = toComparable(theirs)
     const known = entries.get(key)
     if (known !== undefined && known.ours !== ours)
-      throw new MappingError(
+      throw new InvalidMapping(
         say`${where}: ${quote(theirs, 'the value')} maps to ${quote(ours, 'one value')}, but in an earlier row to ${quote(known.ours, 'another')}.`,
       )
     entries.set(key, { theirs, ours })
     if (entries.size > mostEntries)
-      throw new MappingError(
+      throw new InvalidMapping(
         `${name} has more than ${mostEntries.toLocaleString('en')} rows, which is the limit. Keep only the rows that the file looks up.`,
       )
   }

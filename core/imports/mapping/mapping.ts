@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { encodings } from '../csv/encoding.ts'
 import { type Conventions, conventionsOf, dateOrders } from '../cells/notation.ts'
-import { MappingError, quote, say } from '../errors.ts'
+import { InvalidMapping, quote, say } from '../errors.ts'
 import { toProblems } from '../../runs/parse-input.ts'
 import { refuseLarge } from '../source-file.ts'
 
@@ -89,21 +89,21 @@ const mappingSchema = z.strictObject({
 })
 export type Mapping = z.infer<typeof mappingSchema>
 
-/** @throws {MappingError} with every problem */
+/** @throws {InvalidMapping} with every problem */
 export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   const parsed = mappingSchema.safeParse(value)
   if (parsed.success) return parsed.data
   // Names below the mapping's own fields come from the user's file, as do the names of unknown fields.
   const fields = [...new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? 'it')))].join(', ')
-  throw new MappingError(
+  throw new InvalidMapping(
     say`${name} cannot be used: ${quote(toProblems(parsed.error, 'it'), `${fields} is not as docs/imports.md describes it`)}.`,
   )
 }
 
 /**
  * Reads a `mapping.json`. Paths of its lookup files are relative to its folder.
- * @throws {MappingError}
- * @throws {UnreadableFileError} it is too large
+ * @throws {InvalidMapping}
+ * @throws {InvalidFile} it is too large
  */
 export async function readMapping(path: string): Promise<Mapping> {
   await refuseLarge(path, 'mapping')
@@ -121,7 +121,7 @@ function decode(bytes: Buffer, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
-    throw new MappingError(`${path} is not UTF-8. Save it as UTF-8.`, { cause })
+    throw new InvalidMapping(`${path} is not UTF-8. Save it as UTF-8.`, { cause })
   }
 }
 
@@ -131,7 +131,7 @@ function parseJson(text: string, path: string): unknown {
   } catch (cause) {
     // The parser's message quotes the file.
     const place = / \(line \d+ column \d+\)/.exec(String(cause))?.[0] ?? ''
-    throw new MappingError(`${path} is not valid JSON${place}.`, { cause })
+    throw new InvalidMapping(`${path} is not valid JSON${place}.`, { cause })
   }
 }
 
@@ -139,7 +139,7 @@ function parseJson(text: string, path: string): unknown {
  * A mapping from the options of a command line or the input of an import.
  *
  * @param options the options of reading, which override those of `base`, a stored mapping
- * @throws {MappingError}
+ * @throws {InvalidMapping}
  */
 export function toMapping(
   options: { readonly [name in ReadingName]?: unknown } & {
@@ -171,7 +171,7 @@ function pairs(option: '--map' | '--set' | '--lookup', texts: readonly string[])
     texts.map((text): [string, string] => {
       const at = option === '--map' ? text.lastIndexOf('=') : text.indexOf('=')
       if (at < 1)
-        throw new MappingError(say`${option} ${quote(text)} is not a pair such as ${examples[option]}.`)
+        throw new InvalidMapping(say`${option} ${quote(text)} is not a pair such as ${examples[option]}.`)
       return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
     }),
   )

@@ -6,7 +6,7 @@ import { toTarget } from './columns.ts'
 /**
  * A CSV header of a kind with one example row, in the notation of a locale. With a decimal comma, the
  * delimiter is `;`, as in that locale's spreadsheets, and a byte order mark marks the text as UTF-8.
- * @throws {MappingError} the locale is unknown
+ * @throws {InvalidMapping} the locale is unknown
  */
 export function template({
   kind: name,

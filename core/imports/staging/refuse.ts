@@ -1,18 +1,18 @@
 import type { FileCheck } from '../check.ts'
-import { InvalidFile, InvalidFileError, quote, RowsTaken, say } from '../errors.ts'
+import { InvalidFile, quote, RowsTaken, say } from '../errors.ts'
 import { importKinds } from '../kinds.ts'
 import type { ImportPlan } from '../input.ts'
 import { toOutwardSentence, toSentence } from '../problems.ts'
 import type { Existing } from './existing-in-service.ts'
 import type { LedgerMatches } from './match-ledger.ts'
 
-/** Rejects a file with a problem that concerns all of it or, with `stop`, with any. @throws {InvalidFileError} */
+/** Rejects a file with a problem that concerns all of it or, with `stop`, with any. @throws {InvalidFile} */
 export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): void {
   const [first] = check.problems
   if (first === undefined || (!check.stopped && onInvalid === 'skip')) return
   const many = check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
   const outward = `${toOutwardSentence(first)}. The values are in check.json in the run's folder.`
-  throw new InvalidFileError(
+  throw new InvalidFile(
     say`${check.file} has ${many}, so nothing was sent: ${quote(toSentence(first), outward)}`,
   )
 }

@@ -15,7 +15,7 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import { replaceFile } from '../../storage/durable.ts'
 import { checkFile, closedBy, type FileCheck } from '../check.ts'
 import { importKinds } from '../kinds.ts'
-import { RowsTaken, toNonRetryable } from '../errors.ts'
+import { RowsTaken } from '../errors.ts'
 import { type ImportPlan, canarySize, runFiles } from '../input.ts'
 import { refuseDamaged } from '../stored-input.ts'
 import { fileOf, readRunNotes, type Staged, type StagedNote } from '../run-files.ts'
@@ -47,9 +47,7 @@ export async function stageRun(
     onPhase: (phase: string) => void
   },
 ): Promise<Staged> {
-  return await stage(options).catch((error: unknown) => {
-    throw toNonRetryable(error)
-  })
+  return await stage(options)
 }
 
 async function stage(options: Parameters<typeof stageRun>[0]): Promise<Staged> {

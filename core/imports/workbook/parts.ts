@@ -1,17 +1,16 @@
+import { SaxesParser } from 'saxes'
 import type { Readable } from 'node:stream'
 import { type Entry, openPromise } from 'yauzl'
-import { UnreadableFileError } from '../errors.ts'
-import { SaxesParser } from 'saxes'
+import { InvalidFile } from '../errors.ts'
 
 /** Far more than any workbook has: an entry per sheet, plus its drawings, comments and images. */
 const mostEntries = 10_000
 
 /** The parts of an .xlsx file, which is a zip archive, by path: without a leading slash, in any letter case. */
-export interface Archive {
+export interface Archive extends Disposable {
   has(path: string): boolean
-  /** Inflates a part. Fails if it exceeds `mostBytes`, whatever size the archive claims. */
-  read(path: string, mostBytes: number): AsyncGenerator<Buffer>
-  close(): void
+  /** Inflates a part and parses it. Fails if it exceeds `mostBytes`, whatever size the archive claims. */
+  read(path: string, mostBytes: number): AsyncGenerator<XmlEvent[]>
 }
 
 export const protectedByPassword =
@@ -20,13 +19,14 @@ export const protectedByPassword =
 /** Names of parts have any letter case (ECMA-376, part 2, 6.2.2); some programs write backslashes. */
 const plain = (part: string) => part.replaceAll('\\', '/').replace(/^\/+/, '').toLowerCase()
 
-/** @throws {UnreadableFileError} the archive is damaged, or has a password */
+/** @throws {InvalidFile} the archive is damaged, or has a password */
 export async function openArchive(path: string, name: string): Promise<Archive> {
   const damaged = (cause: unknown) => {
+    if (cause instanceof InvalidFile) return cause
     const { message } = cause as Error
-    if (/encrypt/.test(message)) return new UnreadableFileError(`${name} ${protectedByPassword}`, { cause })
+    if (/encrypt/.test(message)) return new InvalidFile(`${name} ${protectedByPassword}`, { cause })
     const what = /unsupported/.test(message) ? 'cannot be read' : 'is damaged'
-    return new UnreadableFileError(`${name} ${what}: ${message}. Save it again as .xlsx.`, { cause })
+    return new InvalidFile(`${name} ${what}: ${message}. Save it again as .xlsx.`, { cause })
   }
   // Names are only compared, so those that no file may have, as `/xl/workbook.xml`, do no harm.
   const options = { autoClose: false, lazyEntries: true, decodeStrings: false }
@@ -43,45 +43,43 @@ export async function openArchive(path: string, name: string): Promise<Archive> 
     zip.close()
     throw damaged(error)
   }
+  async function* inflate(part: string, mostBytes: number): AsyncGenerator<Buffer> {
+    let chunks: Readable | undefined
+    try {
+      const entry = entries.get(plain(part))
+      if (entry === undefined) throw new Error(`it has no ${part}`)
+      let bytes = 0
+      chunks = await zip.openReadStreamPromise(entry)
+      for await (const chunk of chunks as AsyncIterable<Buffer>) {
+        bytes += chunk.length
+        if (bytes > mostBytes)
+          throw new InvalidFile(
+            `${name} is too large: ${part} has more than ${(mostBytes / 1024 ** 2).toLocaleString('en')} MB. Split the sheet into several files, or save it as "CSV UTF-8".`,
+          )
+        yield chunk
+      }
+    } catch (error) {
+      throw damaged(error)
+    } finally {
+      chunks?.destroy()
+    }
+  }
   return {
     has: (part) => entries.has(plain(part)),
-    async *read(part, mostBytes) {
-      const entry = entries.get(plain(part))
-      if (entry === undefined) throw damaged(new Error(`it has no ${part}`))
-      let bytes = 0
-      const chunks: Readable = await zip.openReadStreamPromise(entry).catch((error: unknown) => {
-        throw damaged(error)
-      })
-      try {
-        for await (const chunk of chunks as AsyncIterable<Buffer>) {
-          bytes += chunk.length
-          if (bytes > mostBytes)
-            throw new UnreadableFileError(
-              `${name} is too large: ${part} has more than ${(mostBytes / 1024 ** 2).toLocaleString('en')} MB. Split the sheet into several files, or save it as "CSV UTF-8".`,
-            )
-          yield chunk
-        }
-      } catch (error) {
-        throw error instanceof UnreadableFileError ? error : damaged(error)
-      } finally {
-        chunks.destroy()
-      }
-    },
-    close: () => zip.close(),
+    read: (part, mostBytes) => readXml(inflate(part, mostBytes), `${name} (${part})`),
+    [Symbol.dispose]: () => zip.close(),
   }
 }
 
 export type Attributes = Readonly<Record<string, string>>
 
 /**
- * Receives the elements of a document, named without the prefix of its root. Elements of an extension keep
- * theirs, so that nothing takes them for the document's own.
+ * The start of an element with its attributes, or its end with all text directly inside it. Elements are named without
+ * the prefix of their root; those of an extension keep theirs, so that nothing takes them for the document's own.
  */
-export interface ElementHandler {
-  open?(element: string, attributes: Attributes): void
-  /** `text`: all text directly inside the element. */
-  close?(element: string, text: string): void
-}
+export type XmlEvent =
+  | { element: string; attributes: Attributes; text?: undefined }
+  | { element: string; attributes?: undefined; text: string }
 
 /**
  * Longest tag or text in characters: no workbook has longer ones, and they would have to be held in memory.
@@ -89,60 +87,49 @@ export interface ElementHandler {
 const longestPiece = 1_000_000
 
 /**
- * Parses XML as it arrives, and yields what the handler emits. Never expands entities of a document type:
- * workbooks have none, and a document type is rejected.
- * @throws {UnreadableFileError}
+ * Parses XML as it arrives, and yields the events of each chunk. Never expands entities of a document type: workbooks
+ * have none, and a document type is rejected.
+ * @throws {InvalidFile}
  */
-export async function* readXml<T>(
-  chunks: AsyncIterable<Buffer>,
-  name: string,
-  createHandler: (emit: (item: T) => void) => ElementHandler,
-): AsyncGenerator<T> {
+async function* readXml(chunks: AsyncIterable<Buffer>, name: string): AsyncGenerator<XmlEvent[]> {
   const refuse = (reason: string): never => {
-    throw new UnreadableFileError(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
+    throw new InvalidFile(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
   }
-  let items: T[] = []
-  const handler = createHandler((item) => items.push(item))
+  let events: XmlEvent[] = []
   const parser = new SaxesParser()
   const texts: string[] = []
   let sinceLastTag = 0
   /** Of the root, with its colon. */
-  let prefix = ''
-  let hasRoot = false
-  const ownName = (tag: string) => (tag.startsWith(prefix) ? tag.slice(prefix.length) : tag)
+  let prefix: string | undefined
+  const toElement = (tag: string) => (tag.startsWith(prefix ?? '') ? tag.slice(prefix?.length) : tag)
+  const addText = (text: string) => {
+    if (texts.length > 0) texts[texts.length - 1] += text
+  }
   parser.on('error', (error) => refuse(error.message))
   parser.on('doctype', () => refuse('it has a document type'))
-  parser.on('text', (text) => {
-    if (texts.length > 0) texts[texts.length - 1] += text
-  })
-  parser.on('cdata', (text) => {
-    if (texts.length > 0) texts[texts.length - 1] += text
-  })
+  parser.on('text', addText)
+  parser.on('cdata', addText)
   parser.on('opentag', ({ name: tag, attributes }) => {
     sinceLastTag = 0
     texts.push('')
-    if (!hasRoot) prefix = tag.slice(0, tag.indexOf(':') + 1)
-    hasRoot = true
-    handler.open?.(ownName(tag), attributes)
+    prefix ??= tag.slice(0, tag.indexOf(':') + 1)
+    events.push({ element: toElement(tag), attributes })
   })
   parser.on('closetag', ({ name: tag }) => {
     sinceLastTag = 0
-    handler.close?.(ownName(tag), texts.pop() ?? '')
+    events.push({ element: toElement(tag), text: texts.pop() ?? '' })
   })
-  let decoder = new TextDecoder()
-  let isFirst = true
+  let decoder: InstanceType<typeof TextDecoder> | undefined
   for await (const chunk of chunks) {
-    if (isFirst) decoder = new TextDecoder(encodingOf(chunk))
-    isFirst = false
+    decoder ??= new TextDecoder(encodingOf(chunk))
     sinceLastTag += chunk.length
     if (sinceLastTag > longestPiece) refuse('a part of it is longer than a million characters')
     parser.write(decoder.decode(chunk, { stream: true }))
-    const ready = items
-    items = []
-    yield* ready
+    yield events
+    events = []
   }
-  parser.write(decoder.decode()).close()
-  yield* items
+  parser.write(decoder?.decode() ?? '').close()
+  yield events
 }
 
 /** Parts are UTF-8 or UTF-16 (ECMA-376, part 2, 6.4.2), which begins with a byte order mark. */

@@ -1,9 +1,9 @@
-import { UnreadableFileError } from '../errors.ts'
-import { type CellFormat, parseFormat } from './number-format.ts'
-import { serialOf } from './render.ts'
 import { unreadText } from '../cells/placeholders.ts'
+import { InvalidFile } from '../errors.ts'
+import { type CellFormat, parseFormat } from './number-format.ts'
+import type { Attributes, XmlEvent } from './parts.ts'
+import { serialOf } from './render.ts'
 import { isTrue, unescapeText, type Workbook } from './workbook.ts'
-import { type Attributes, type ElementHandler, readXml } from './parts.ts'
 
 /** A cell as stored. `zero`: a formula with the result 0 or nothing, in a workbook that may not be calculated. */
 export type SheetCell = (
@@ -20,16 +20,13 @@ export interface SheetRow {
   cells: (SheetCell | undefined)[]
 }
 
-/** A range of merged cells, such as `A5:A6`. */
-export interface Merge {
-  merged: string
-}
-
-/** What the whole sheet does not show. It comes before the rows. */
-export interface HiddenColumns {
+/** What is known of a whole sheet: before its rows, what it does not show; after them, its merged cells. */
+export interface SheetFacts {
   /** By the index of the column. */
   isHidden: (column: number) => boolean
   hidesZeros: boolean
+  /** Ranges such as `A5:A6`. */
+  merges: string[]
 }
 
 const mostRows = 1_048_576
@@ -39,20 +36,6 @@ const mostColumns = 2_000
 
 /** Of a row in points, or of a column in characters: less shows nothing. */
 const leastSize = { row: 2, column: 0.5 }
-
-/**
- * The rows of a sheet, followed by its merged ranges. Formulas are read as their stored results.
- * @throws {UnreadableFileError}
- */
-export function readSheetRows(
-  chunks: AsyncIterable<Buffer>,
-  name: string,
-  workbook: SheetContext,
-): AsyncGenerator<SheetRow | Merge | HiddenColumns> {
-  return readXml<SheetRow | Merge | HiddenColumns>(chunks, name, (emit) =>
-    createRowHandler(emit, name, workbook),
-  )
-}
 
 type SheetContext = Pick<Workbook, 'strings' | 'formats' | 'calculation' | 'is1904'>
 
@@ -65,11 +48,14 @@ interface OpenCell {
   inline: string
 }
 
-function createRowHandler(
-  emit: (item: SheetRow | Merge | HiddenColumns) => void,
-  name: string,
-  workbook: SheetContext,
-): ElementHandler {
+/**
+ * The rows of a sheet, whose `facts` are filled in as they are met. Formulas are read as their stored results.
+ * @throws {InvalidFile}
+ */
+export async function* readSheetRows(
+  parts: AsyncIterable<XmlEvent[]>,
+  { name, workbook, facts }: { name: string; workbook: SheetContext; facts: SheetFacts },
+): AsyncGenerator<SheetRow> {
   let last = 0
   let row: SheetRow = { row: 0, isHidden: false, cells: [] }
   let hasNumber = true
@@ -77,92 +63,85 @@ function createRowHandler(
   let isPhonetic = false
   const hidden: [first: number, last: number, isHidden: boolean][] = []
   let isHiddenByDefault = { row: false, column: false }
-  let hidesZeros = false
+  facts.isHidden = (column) =>
+    hidden.find(([from, to]) => column >= from && column <= to)?.[2] ?? isHiddenByDefault.column
   /** By column: the last row of an array formula, whose other cells have only results. */
   const arrayEnds: number[] = []
   const damaged = (reason: string): never => {
-    throw new UnreadableFileError(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
+    throw new InvalidFile(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
   }
-  const damagedRow = (reason: string) => damaged(`row ${row.row} ${reason}`)
   const startRow = (number: number) => {
     if (!Number.isInteger(number) || number <= last || number > mostRows)
       damaged(`row ${number} follows row ${last}`)
     last = number
     row.row = number
   }
-  return {
-    open(element, attributes) {
-      if (element === 'c') {
-        const { r: reference } = attributes
-        const place = reference === undefined ? undefined : placeOf(reference)
-        if (place !== undefined && !hasNumber) startRow(place.row)
-        hasNumber = true
-        if (place !== undefined && place.row !== row.row) damaged(`cell ${reference} is in row ${row.row}`)
-        const at = place?.column ?? (cell === undefined ? 0 : cell.at + 1)
-        cell = {
-          at,
-          type: attributes['t'] ?? 'n',
-          style: Number(attributes['s'] ?? 0),
-          hasFormula: (arrayEnds[at] ?? 0) >= row.row,
-          value: undefined,
-          inline: '',
+
+  function openRow(attributes: Attributes) {
+    const { hidden: isMarked, ht, r: number } = attributes
+    const isHidden = isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing('row', ht))
+    row = { row: last + 1, isHidden, cells: [] }
+    hasNumber = number !== undefined
+    if (hasNumber) startRow(Number(number))
+  }
+
+  function openCell({ r: reference, t: type = 'n', s: style = '0' }: Attributes): OpenCell {
+    const place = placeOf(reference)
+    if (place !== undefined && !hasNumber) startRow(place.row)
+    hasNumber = true
+    if (place !== undefined && place.row !== row.row) damaged(`cell ${reference} is in row ${row.row}`)
+    const at = place?.column ?? (cell === undefined ? 0 : cell.at + 1)
+    const hasFormula = (arrayEnds[at] ?? 0) >= row.row
+    return { at, type, style: Number(style), hasFormula, value: undefined, inline: '' }
+  }
+
+  function openFormula({ at }: OpenCell, { t: type, ref }: Attributes) {
+    if (type !== 'array' && type !== 'dataTable') return
+    const { column = 0, row: end = 0 } = placeOf(ref?.split(':')[1]) ?? {}
+    for (let index = at; index <= Math.min(column, mostColumns); index++)
+      arrayEnds[index] = Math.max(arrayEnds[index] ?? 0, end)
+  }
+
+  function closeCell(closed: OpenCell) {
+    const content = contentOf(closed, workbook, (reason) => damaged(`row ${row.row} ${reason}`))
+    if (content === undefined) return
+    if (closed.at >= mostColumns)
+      throw new InvalidFile(
+        `${name} has more than ${mostColumns.toLocaleString('en')} columns, which is the limit (row ${row.row}). Remove the columns that you do not import.`,
+      )
+    if (row.cells[closed.at] !== undefined) damaged(`row ${row.row} has the same cell twice`)
+    row.cells[closed.at] = content
+  }
+
+  for await (const events of parts)
+    for (const { element, attributes, text = '' } of events)
+      if (attributes === undefined) {
+        if (element === 'v' && cell !== undefined) cell.value = text
+        else if (element === 't' && cell !== undefined && !isPhonetic) cell.inline += text
+        else if (element === 'rPh') isPhonetic = false
+        else if (element === 'c' && cell !== undefined) closeCell(cell)
+        else if (element === 'row') {
+          if (!hasNumber) startRow(last + 1)
+          cell = undefined
+          yield row
         }
-      } else if (element === 'row') {
-        row = { row: last + 1, isHidden: isHiddenRow(attributes), cells: [] }
-        hasNumber = attributes['r'] !== undefined
-        if (hasNumber) startRow(Number(attributes['r']))
-      } else if (element === 'f' && cell !== undefined) {
+      } else if (element === 'c') cell = openCell(attributes)
+      else if (element === 'row') openRow(attributes)
+      else if (element === 'f' && cell !== undefined) {
         cell.hasFormula = true
-        const { column = 0, row: end = 0 } = placeOf(attributes['ref']?.split(':')[1]) ?? {}
-        if (attributes['t'] === 'array' || attributes['t'] === 'dataTable')
-          for (let at = cell.at; at <= Math.min(column, mostColumns); at++)
-            arrayEnds[at] = Math.max(arrayEnds[at] ?? 0, end)
+        openFormula(cell, attributes)
       } else if (element === 'rPh') isPhonetic = true
-      else if (element === 'mergeCell') emit({ merged: attributes['ref'] ?? '' })
-      else if (element === 'sheetView') hidesZeros ||= !isTrue(attributes['showZeros'] ?? '1')
+      else if (element === 'mergeCell') facts.merges.push(attributes['ref'] ?? '')
+      else if (element === 'sheetView') facts.hidesZeros ||= !isTrue(attributes['showZeros'] ?? '1')
       else if (element === 'sheetFormatPr')
         isHiddenByDefault = {
           row: isTrue(attributes['customHeight']) && isNothing('row', attributes['defaultRowHeight']),
           column: isNothing('column', attributes['defaultColWidth']),
         }
       else if (element === 'col') {
-        const { min, max, width } = attributes
-        hidden.push([
-          Number(min) - 1,
-          Number(max) - 1,
-          isTrue(attributes['hidden']) || isNothing('column', width),
-        ])
-      } else if (element === 'sheetData')
-        emit({
-          hidesZeros,
-          isHidden: (column) =>
-            hidden.find(([from, to]) => column >= from && column <= to)?.[2] ?? isHiddenByDefault.column,
-        })
-    },
-    close(element, text) {
-      if (element === 'v' && cell !== undefined) cell.value = text
-      else if (element === 't' && cell !== undefined && !isPhonetic) cell.inline += text
-      else if (element === 'rPh') isPhonetic = false
-      else if (element === 'c' && cell !== undefined) {
-        const content = contentOf(cell, workbook, damagedRow)
-        if (content === undefined) return
-        if (cell.at >= mostColumns)
-          throw new UnreadableFileError(
-            `${name} has more than ${mostColumns.toLocaleString('en')} columns, which is the limit (row ${row.row}). Remove the columns that you do not import.`,
-          )
-        if (row.cells[cell.at] !== undefined) damaged(`row ${row.row} has the same cell twice`)
-        row.cells[cell.at] = content
-      } else if (element === 'row') {
-        if (!hasNumber) startRow(last + 1)
-        cell = undefined
-        emit(row)
+        const { min, max, width, hidden: isMarked } = attributes
+        hidden.push([Number(min) - 1, Number(max) - 1, isTrue(isMarked) || isNothing('column', width)])
       }
-    },
-  }
-
-  function isHiddenRow({ hidden: isMarked, ht }: Attributes): boolean {
-    return isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing('row', ht))
-  }
 }
 
 const isNothing = (of: keyof typeof leastSize, size: string | undefined) =>
@@ -172,11 +151,9 @@ const general = parseFormat('General')
 /** Of a date in ISO 8601, which few programs write. */
 const isoFormat = parseFormat('yyyy-mm-dd hh:mm:ss')
 
-function contentOf(
-  cell: OpenCell,
-  workbook: SheetContext,
-  damaged: (reason: string) => never,
-): SheetCell | undefined {
+type Damaged = (reason: string) => never
+
+function contentOf(cell: OpenCell, workbook: SheetContext, damaged: Damaged): SheetCell | undefined {
   const { type, value = '', hasFormula } = cell
   if (!hasFormula || type === 'inlineStr') return resultOf(cell, workbook, damaged)
   // Libraries store 0 for every formula, as a number or as a text.
@@ -192,7 +169,7 @@ function contentOf(
 function resultOf(
   { type, value = '', style, inline }: OpenCell,
   { strings, formats, is1904 }: SheetContext,
-  damaged: (reason: string) => never,
+  damaged: Damaged,
 ): SheetCell | undefined {
   const format = formats[style]
   const toText = (text: string) => (text === '' ? undefined : { text, format })
@@ -217,8 +194,8 @@ function resultOf(
 }
 
 /** The index of the column, from 0, and the row of a cell such as `AB12`. */
-function placeOf(reference: string | undefined): { column: number; row: number } | undefined {
-  const [, letters = '', row] = /^([A-Z]{1,3})(\d+)$/i.exec(reference ?? '') ?? []
+function placeOf(reference = ''): { column: number; row: number } | undefined {
+  const [, letters = '', row] = /^([A-Z]{1,3})(\d+)$/i.exec(reference) ?? []
   if (row === undefined) return undefined
   let place = 0
   for (const letter of letters.toUpperCase()) place = place * 26 + letter.charCodeAt(0) - 64

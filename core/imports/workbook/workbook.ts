@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
-import { UnreadableFileError } from '../errors.ts'
-import { type Archive, type Attributes, type ElementHandler, readXml } from './parts.ts'
+import { InvalidFile } from '../errors.ts'
 import { type CellFormat, formatOf } from './number-format.ts'
+import type { Archive, Attributes, XmlEvent } from './parts.ts'
 
 /** What the cells of a sheet refer to. */
 export interface Workbook {
@@ -37,43 +37,26 @@ const mostStringLetters = 64 * 1_000_000
 /** The most characters that a spreadsheet allows in a cell. */
 export const longestCell = 32_767
 
-/** @throws {UnreadableFileError} the archive is not an .xlsx workbook */
+/** @throws {InvalidFile} the archive is not an .xlsx workbook */
 export async function readWorkbook(archive: Archive, name: string): Promise<Workbook> {
-  const read: Read = (path, handler, most = mostPartBytes) =>
-    readXml(archive.read(path, most), `${name} (${path})`, handler)
-  const root = await readRelationships('', { archive, read })
+  const root = await readRelationships('', archive)
   const main = root.find(({ type }) => type === 'officeDocument')?.path ?? 'xl/workbook.xml'
   if (!archive.has(main) || !main.toLowerCase().endsWith('.xml'))
-    throw new UnreadableFileError(
+    throw new InvalidFile(
       `${name} is a zip archive, but not an .xlsx workbook. Save the sheet as .xlsx or as "CSV UTF-8".`,
     )
-  const related = await readRelationships(main, { archive, read })
-  const partOf = (type: string) => {
+  const related = await readRelationships(main, archive)
+  const read = (type: string, mostBytes: number): AsyncIterable<XmlEvent[]> | [] => {
     const path =
       related.find((part) => part.type === type)?.path ?? posix.join(posix.dirname(main), `${type}.xml`)
-    return archive.has(path) ? path : undefined
+    return archive.has(path) ? archive.read(path, mostBytes) : []
   }
-  const styles = partOf('styles')
-  const strings = partOf('sharedStrings')
   return {
-    ...(await readMain(read(main, toElements), related)),
-    formats: styles === undefined ? [] : await readFormats(read, styles),
-    strings:
-      strings === undefined
-        ? []
-        : await readStrings(read(strings, collectTexts('si'), mostStringBytes), name),
+    ...(await readMain(archive.read(main, mostPartBytes), related)),
+    formats: await readFormats(read('styles', mostPartBytes)),
+    strings: await readStrings(read('sharedStrings', mostStringBytes), name),
   }
 }
-
-type Read = <T>(
-  path: string,
-  handler: (emit: (item: T) => void) => ElementHandler,
-  most?: number,
-) => AsyncGenerator<T>
-
-const toElements = (emit: (item: [string, Attributes]) => void): ElementHandler => ({
-  open: (element, attributes) => emit([element, attributes]),
-})
 
 /** A part that another one names. `type`: the end of its URI, which is the same in the strict namespace. */
 interface Relationship {
@@ -83,19 +66,19 @@ interface Relationship {
 }
 
 /** The parts that one part names; '' is the package. */
-async function readRelationships(
-  part: string,
-  { archive, read }: { archive: Archive; read: Read },
-): Promise<Relationship[]> {
+async function readRelationships(part: string, archive: Archive): Promise<Relationship[]> {
   const { dir, base } = posix.parse(part)
   const path = posix.join(dir, '_rels', `${base}.rels`)
-  if (!archive.has(path)) return []
   const found: Relationship[] = []
-  for await (const [element, { Id = '', Type = '', Target = '', TargetMode }] of read(path, toElements)) {
-    if (element !== 'Relationship' || TargetMode === 'External') continue
-    const named = posix.resolve('/', dir, Target.replaceAll('\\', '/')).slice(1)
-    found.push({ id: Id, type: posix.basename(Type), path: archive.has(named) ? named : decodePath(named) })
-  }
+  if (!archive.has(path)) return found
+  for await (const events of archive.read(path, mostPartBytes))
+    for (const { element, attributes } of events) {
+      if (element !== 'Relationship' || attributes === undefined) continue
+      const { Id = '', Type = '', Target = '', TargetMode } = attributes
+      if (TargetMode === 'External') continue
+      const named = posix.resolve('/', dir, Target.replaceAll('\\', '/')).slice(1)
+      found.push({ id: Id, type: posix.basename(Type), path: archive.has(named) ? named : decodePath(named) })
+    }
   return found
 }
 
@@ -108,14 +91,14 @@ function decodePath(path: string): string {
 }
 
 async function readMain(
-  elements: AsyncIterable<[string, Attributes]>,
+  parts: AsyncIterable<XmlEvent[]>,
   related: readonly Relationship[],
 ): Promise<Pick<Workbook, 'sheets' | 'is1904' | 'calculation'>> {
   const sheets: Sheet[] = []
   const prefixes: string[] = ['r']
   let is1904 = false
   let calculation: Workbook['calculation'] = 'unknown'
-  for await (const [element, attributes] of elements) {
+  const open = (element: string, attributes: Attributes) => {
     for (const [name, value] of Object.entries(attributes))
       if (name.startsWith('xmlns:') && /\/officeDocument\/(\d+\/)?relationships$/.test(value))
         prefixes.unshift(name.slice(6))
@@ -126,73 +109,65 @@ async function readMain(
       const isAsked = isTrue(fullCalcOnLoad) || !isTrue(calcCompleted) || calcId === '0'
       calculation = isAsked ? 'asked' : 'done'
     }
-    if (element !== 'sheet') continue
+    if (element !== 'sheet') return
     const id = prefixes.map((prefix) => attributes[`${prefix}:id`]).find((value) => value !== undefined)
     const part = related.find((one) => one.id === id)
     const isHidden = (attributes['state'] ?? 'visible') !== 'visible'
     sheets.push({ name: attributes['name'] ?? '', isHidden, type: part?.type ?? '', path: part?.path })
   }
+  for await (const events of parts)
+    for (const { element, attributes } of events) if (attributes !== undefined) open(element, attributes)
   return { sheets, is1904, calculation }
 }
 
-async function readFormats(read: Read, path: string): Promise<CellFormat[]> {
+async function readFormats(parts: AsyncIterable<XmlEvent[]> | []): Promise<CellFormat[]> {
   const own = new Map<number, string>()
+  const known = new Map<number, CellFormat>()
   const formats: CellFormat[] = []
   // Tables and conditional formats have formats with ids of their own, in a list of their own.
   let list = ''
-  const styles = read<number>(path, (emit) => ({
-    open(element, { numFmtId, formatCode }) {
+  for await (const events of parts)
+    for (const { element, attributes } of events) {
+      if (attributes === undefined) {
+        if (element === list) list = ''
+        continue
+      }
       if (element === 'numFmts' || element === 'cellXfs' || element === 'dxfs') list = element
-      if (element === 'numFmt' && list === 'numFmts') own.set(Number(numFmtId), formatCode ?? '')
-      if (element === 'xf' && list === 'cellXfs') emit(Number(numFmtId ?? 0))
-    },
-    close(element) {
-      if (element === list) list = ''
-    },
-  }))
-  const known = new Map<number, CellFormat>()
-  for await (const id of styles) {
-    const format = known.get(id) ?? formatOf(id, own)
-    known.set(id, format)
-    formats.push(format)
-  }
+      const id = Number(attributes['numFmtId'] ?? 0)
+      if (element === 'numFmt' && list === 'numFmts') own.set(id, attributes['formatCode'] ?? '')
+      if (element !== 'xf' || list !== 'cellXfs') continue
+      const format = known.get(id) ?? formatOf(id, own)
+      known.set(id, format)
+      formats.push(format)
+    }
   return formats
 }
 
-async function readStrings(texts: AsyncIterable<string>, name: string): Promise<string[]> {
+/** The texts of cells: all runs of each, without phonetic text. */
+async function readStrings(parts: AsyncIterable<XmlEvent[]> | [], name: string): Promise<string[]> {
   const strings: string[] = []
   let letters = 0
-  for await (const text of texts) {
-    letters += text.length
-    if (letters > mostStringLetters)
-      throw new UnreadableFileError(
-        `${name} is too large: its texts have more than 64 million letters. Save the sheet as "CSV UTF-8" and import that file.`,
-      )
-    strings.push(text)
-  }
+  let text = ''
+  let isPhonetic = false
+  for await (const events of parts)
+    for (const { element, text: own } of events) {
+      if (element === 'rPh') isPhonetic = own === undefined
+      else if (element === 't' && !isPhonetic) text += own ?? ''
+      else if (element === 'si' && own === undefined) text = ''
+      else if (element === 'si') {
+        const shown = unescapeText(text)
+        letters += shown.length
+        if (letters > mostStringLetters)
+          throw new InvalidFile(
+            `${name} is too large: its texts have more than 64 million letters. Save the sheet as "CSV UTF-8" and import that file.`,
+          )
+        strings.push(shown)
+      }
+    }
   return strings
 }
 
 export const isTrue = (text: string | undefined): boolean => text === '1' || text === 'true'
-
-/** Emits the text of each `parent`: all its runs, without phonetic text. */
-function collectTexts(parent: string): (emit: (text: string) => void) => ElementHandler {
-  return (emit) => {
-    let text = ''
-    let isPhonetic = false
-    return {
-      open(element) {
-        if (element === parent) text = ''
-        if (element === 'rPh') isPhonetic = true
-      },
-      close(element, own) {
-        if (element === 't' && !isPhonetic) text += own
-        if (element === 'rPh') isPhonetic = false
-        if (element === parent) emit(unescapeText(text))
-      },
-    }
-  }
-}
 
 /** Decodes characters that XML does not allow, written as `_x000D_`. */
 export const unescapeText = (text: string): string =>

@@ -168,7 +168,7 @@ describe('what is no CSV file is answered with what to do', () => {
   ])('%s', async (_what, content, sentence) => {
     await expect(problemsOf({ kind: 'products', path: await fileOf(content) })).rejects.toThrow(sentence)
     await expect(problemsOf({ kind: 'products', path: await fileOf(content) })).rejects.toMatchObject({
-      name: 'UnreadableFileError',
+      name: 'InvalidFile',
     })
   })
 

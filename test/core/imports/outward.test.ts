@@ -6,7 +6,6 @@ import { checkFile } from '../../../core/imports/check.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { readMapping, type Mapping } from '../../../core/imports/mapping/mapping.ts'
 import { openIdColumn } from '../../../core/imports/read-ids.ts'
-import { toNonRetryable } from '../../../core/imports/errors.ts'
 import { outwardMessage } from '../../../core/runs/outward-message.ts'
 import { fileOf, problemsOf, stage } from './csv-file.ts'
 
@@ -54,7 +53,7 @@ async function refusalOf(work: () => Promise<unknown>) {
     () => expect.fail('was not refused'),
     (error: Error) => error,
   )
-  return { inside: error.message, outside: (toNonRetryable(error) as Error).message }
+  return { inside: error.message, outside: outwardMessage(error) }
 }
 
 test.each(cases)(

@@ -36,7 +36,7 @@ describe('a title above the header', () => {
   test('is answered with the row of the header', async () => {
     const path = await fileOf(text)
     await expect(checkFile({ ...products, path, mapping })).rejects.toMatchObject({
-      name: 'MappingError',
+      name: 'InvalidMapping',
       message: 'file.csv: row 1 is not the header. The header seems to be in row 3; use --header-row 3.',
     })
     const withoutCells = await fileOf(text.replace('Productos 2026;;', 'Productos 2026'))

@@ -219,7 +219,7 @@ describe('a file with problems', () => {
 
   test('gives nothing away', async () => {
     await expect(stage({ kind: 'products', path: await fileOf(text) })).rejects.toMatchObject({
-      name: 'InvalidFileError',
+      name: 'InvalidFile',
       message:
         'file.csv has 1 problem, so nothing was sent: row 2, status: activ is not one of active, archived; did you mean active?',
     })

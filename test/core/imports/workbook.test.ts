@@ -269,7 +269,7 @@ describe('a workbook that is hostile or damaged', () => {
   ])('with %s is refused with a sentence', async (_, parts, sentence) => {
     const bytes = parts instanceof Uint8Array ? parts : xlsxOf([{ rows: [header, row()] }], { parts })
     await expect(copied(bytes, { kind: 'retentions' })).rejects.toMatchObject({
-      name: 'UnreadableFileError',
+      name: 'InvalidFile',
       message: expect.stringMatching(sentence) as string,
     })
   })
