@@ -7,8 +7,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Activities } from '../activities/index.ts'
-import type { RecoveryInput } from '../core/recoveries/input.ts'
-import type { RecoveryPlan } from '../core/recoveries/plan.ts'
+import type { RecoveryInput, RecoveryPlan } from '../core/recoveries/input.ts'
 import type { RecoveryReport } from '../core/recoveries/view.ts'
 import { canaryFailed } from '../core/runs/view/counts.ts'
 import { shell } from '../core/runs/view/shell.ts'

@@ -1,5 +1,5 @@
 import type { RecoveryLimits } from '../core/recoveries/input.ts'
-import type { Snapshot } from '../core/recoveries/run-files.ts'
+import type { Snapshot } from '../core/recoveries/open.ts'
 import { sentence, strong } from '../core/runs/view/sentence.ts'
 import type { StagedChanges, WriteProgress } from './write-run/progress.ts'
 import type { ViewText } from './write-run/view.ts'

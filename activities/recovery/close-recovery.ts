@@ -1,5 +1,5 @@
 import { closeRecovery } from '../../core/recoveries/close.ts'
-import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
+import { type RecoveryPlan, leaseOf } from '../../core/recoveries/input.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
 import type { View } from '../../core/runs/view/view.ts'

@@ -1,5 +1,5 @@
 import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
-import { leaseOf, type RecoveryPlan } from '../../core/recoveries/plan.ts'
+import { leaseOf, type RecoveryPlan } from '../../core/recoveries/input.ts'
 import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'

@@ -4,9 +4,9 @@ import type { EndedNote, RunEnd } from '../runs/run-files.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
-import { type RecoveryPlan, recoveryFiles } from './plan.ts'
+import { type RecoveryPlan, recoveryFiles } from './input.ts'
 import { writeRecoveryReport } from './report.ts'
-import { readSavedPlan } from './run-files.ts'
+import { readSavedPlan } from './open.ts'
 import type { RecoveryReport } from './view.ts'
 
 /** Closes the subscriptions of a recovery that remain, and writes its report and its files. */

@@ -9,8 +9,8 @@ import { placeOf } from '../changes/report.ts'
 import { outcomeLabel } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
-import { type Candidate, fromBody } from './candidates/candidate.ts'
-import type { Selection } from './candidates/select.ts'
+import { type Candidate, fromBody } from './candidates.ts'
+import type { Selection } from './select.ts'
 
 /** The outcome of one subscription; in a dry run, the outcome it would have. */
 export interface RecoveryRow {

@@ -1,4 +1,4 @@
-import { isDate } from '../billing/instants.ts'
+import { isDate, toInstant } from '../billing/instants.ts'
 import { z } from 'zod'
 import { identityInput } from '../runs/identity-input.ts'
 import { nearestName } from '../tables/nearest-name.ts'
@@ -14,8 +14,17 @@ import {
   rateInput,
   verifyAfterInput,
 } from '../runs/shared-inputs.ts'
-import { hasPassed } from './next-billing.ts'
-import { reasonNames, triedReasons } from './reasons.ts'
+import { type Reason, reasonNames, triedReasons } from './reasons.ts'
+import { type ChangeRun, changeRunFiles } from '../runs/run-files.ts'
+import { toMs } from '../runs/duration.ts'
+import type { Execution } from '../runs/name.ts'
+
+/** Half a day: a date that is today anywhere on Earth has not passed. */
+export const dayMarginMs = 12 * 3_600_000
+
+/** Whether a date has passed in every time zone. Checked when a run begins and again before each resume. */
+export const hasPassed = (date: string, now: number): boolean =>
+  date < new Date(now - dayMarginMs).toISOString().slice(0, 10)
 
 const reason = z.enum(reasonNames, {
   error: ({ input }) => {
@@ -152,3 +161,53 @@ export const parseRecoveryInput = (input: unknown): ParsedRecovery =>
 
 const kindOf = (input: unknown) =>
   Array.isArray(input) ? 'a list' : input === null ? 'null' : `a ${typeof input}`
+
+/**
+ * The plan of a recovery, fixed at its start. Holds only names, counts and times, because it is part of the
+ * workflow's history; lists of customers stay in the run's folder. What the input decides has the same names here.
+ */
+export interface RecoveryPlan extends ChangeRun, z.output<typeof recoverySettings> {
+  /** The execution that made the plan: the workflow id, and the first run id of its chain. */
+  execution: Execution
+  startedAt: string
+  /** The reasons to resume. Other reasons are only reported, or omitted if the input named the reasons. */
+  reasons: Reason[]
+  /** Whether the input named the reasons. */
+  named: boolean
+  attended: boolean
+  verifyAfter: number
+  /** How long a request without an answer may still take effect. */
+  settleMs: number
+  limits: RecoveryLimits
+}
+
+/** The files in a recovery's folder. */
+export const recoveryFiles = {
+  ...changeRunFiles,
+  /** A mark for each request for the list, of all attempts. */
+  requests: 'requests.log',
+  /** What a read of the list found. */
+  candidates: 'candidates.json',
+  /** The counts of the finished snapshot. */
+  snapshot: 'snapshot.json',
+  /** Of a dry run: the rows of recovery.csv, as its snapshot decided them. */
+  decided: 'decided.json',
+  results: 'recovery.csv',
+} as const
+
+/** Whether a subscription that has needed attention since `since` meets the plan's `olderThan`. */
+export function isLongEnough(since: string, { startedAt, olderThan }: RecoveryPlan): boolean {
+  if (olderThan === undefined) return true
+  const microseconds = toInstant(since)
+  return microseconds !== undefined && microseconds / 1000 <= Date.parse(startedAt) - toMs(olderThan)
+}
+
+/** The waits after the first, second, ... attempt, in ms. */
+export const waitsOf = ({ attempts, firstWait, longestWait }: RecoveryPlan): number[] =>
+  Array.from({ length: attempts }, (_, index) => toMs(Math.min(firstWait * 2 ** index, longestWait)))
+
+/** The lease that allows only one recovery at a time in a workspace and mode, however it was started. */
+export const leaseOf = ({ identity: { workspace, mode } }: RecoveryPlan) => `recovery of ${workspace} ${mode}`
+
+/** The leases that a recovery takes. A dry run resumes nothing and takes none. */
+export const leasesOf = (plan: RecoveryPlan): string[] => (plan.dryRun ? [] : [leaseOf(plan)])

@@ -5,7 +5,7 @@ import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { createSendRight } from '../changes/send/send-right.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
-import { type RecoveryPlan, leaseOf, waitsOf } from './plan.ts'
+import { type RecoveryPlan, leaseOf, waitsOf } from './input.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 
 /** A safe timer: Node fires timers of more than 24.8 days immediately. */

@@ -1,7 +1,7 @@
 import type { AttentionReason } from '../changes/kinds/resume-subscription.ts'
-import { hasPassed } from './next-billing.ts'
+import { type RecoveryPlan, hasPassed, isLongEnough } from './input.ts'
 import { becauseOf, isReason } from './reasons.ts'
-import { isLongEnough, type RecoveryPlan } from './plan.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
 
 /**
  * Explains why a run no longer resumes a subscription that it had selected: its reason, or the time since when it
@@ -31,4 +31,19 @@ export function refusalOf({
 export function endOf({ nextBilling }: RecoveryPlan, now: number): string | undefined {
   if (nextBilling === undefined || !hasPassed(nextBilling, now)) return undefined
   return `nextBilling ${nextBilling} has passed; start again with a later one`
+}
+
+type Row = Pick<LedgerRow, 'state' | 'outcome' | 'sends' | 'attemptsBefore' | 'breakerKey'>
+
+/**
+ * Whether a run only reports a subscription and never set out to resume it: the run does not resume its reason, or
+ * earlier runs used up its attempts. Such rows are closed when staged and never sent. All other rows were meant to
+ * be resumed and count for the verdict, even if a reason changed on the way or a person asked for another attempt.
+ */
+export function isReportedOnly(row: Row, plan: Pick<RecoveryPlan, 'reasons' | 'attempts'>): boolean {
+  const { state, outcome, sends, attemptsBefore, breakerKey: reason } = row
+  if (sends > 0) return false
+  if (state !== 'parked') return false
+  if (!isReason(reason) || !plan.reasons.includes(reason)) return true
+  return outcome === 'attemptsUsedUp' && attemptsBefore >= plan.attempts
 }

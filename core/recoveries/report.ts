@@ -1,34 +1,34 @@
 import { join } from 'node:path'
 import { explain } from '../changes/decisions.ts'
-import { placeOf, summarize } from '../changes/report.ts'
+import { createRowTally, placeOf, type ReportSummary, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
 import { readNote } from '../runs/run-files.ts'
-import { canaryFailed, type ReportCounts } from '../runs/view/counts.ts'
+import { canaryFailed, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
+import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
-import { toFetch } from '../runs/view/to-fetch.ts'
-import { recoveryNextSteps } from './next-steps.ts'
-import { type RecoveryPlan, recoveryFiles } from './plan.ts'
+import { type RecoveryPlan, recoveryFiles } from './input.ts'
+import { readRecoveryNotes, type RecoveryNotes, type SavedPlan, type SnapshotNote } from './open.ts'
 import { becauseOf } from './reasons.ts'
-import { isReportedOnly, withoutReported } from './reported-only.ts'
-import { type RecoveryNotes, readRecoveryNotes, type SavedPlan, type SnapshotNote } from './run-files.ts'
-import { toSummary } from './summary.ts'
-import { type FullReport, type RecoveryReport, toRecoveryView } from './view.ts'
+import { endOf, isReportedOnly } from './refusal.ts'
+import {
+  type FullReport,
+  type NamedRow,
+  type RecoveryReport,
+  recoveryNextSteps,
+  toRecoveryView,
+} from './view.ts'
 
-const mostRows = 500
-
-interface ReportOptions {
+/** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
+export async function writeRecoveryReport(options: {
   ledger: Ledger
   saved: SavedPlan
   dataDir: string
   /** Whether people find the files on another machine: paths are then relative to its data folder. */
   isShared?: boolean
-}
-
-/** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
-export async function writeRecoveryReport(options: ReportOptions): Promise<{
+}): Promise<{
   result: RecoveryReport
   report: FullReport
   view: View
@@ -36,75 +36,123 @@ export async function writeRecoveryReport(options: ReportOptions): Promise<{
   outward: View
 }> {
   const { ledger, saved, dataDir, isShared = false } = options
-  const { startedAt, identity } = saved.plan
-  const folder = join(dataDir, saved.plan.folder)
-  const shownFolder = join(isShared ? '' : dataDir, saved.plan.folder)
+  const { plan } = saved
+  const { run, startedAt, identity } = plan
+  const folder = join(dataDir, plan.folder)
+  const shownFolder = join(isShared ? '' : dataDir, plan.folder)
   const notes = await readRecoveryNotes(folder)
-  const isEnded = notes.ended !== undefined
-  const { first, coolingDown, ...found } = await readRows({ ledger, plan: saved.plan, isEnded })
-  const { rows } = found
-  const names = notes.snapshot === undefined ? (['report'] as const) : (['results', 'report'] as const)
-  const paths = names.map((name) => [name, join(shownFolder, recoveryFiles[name])])
-  const result: RecoveryReport = {
-    ...(await toReport({ ...options, notes, ...found })),
-    files: Object.fromEntries(paths) as RecoveryReport['files'],
-    rows,
+  const { snapshot } = notes
+  const tally = createTally(plan, notes)
+  const sheets = snapshot === undefined ? [] : (['results'] as const)
+  const paths = [...sheets, 'report' as const].map((name) => [name, join(shownFolder, recoveryFiles[name])])
+  async function* readRows(): AsyncGenerator<RecoveryRow> {
+    for await (const row of ledger.rows({ run })) {
+      tally.add(row)
+      yield toRecoveryRow(row)
+    }
+    // A dry run has no rows in the ledger; its snapshot has decided them.
+    if (plan.dryRun) yield* (await readNote<RecoveryRow[]>(join(folder, recoveryFiles.decided))) ?? []
   }
-  const report: FullReport = {
-    ...result,
-    startedAt,
-    identity,
-    next: [...(isShared ? [toFetch(saved.plan.run)] : []), ...recoveryNextSteps(result, saved.input)],
-    decisions: notes.decisions,
-    first,
-    coolingDown,
-    folder: shownFolder,
-  }
-  const view = toRecoveryView(report)
-  const outward = toRecoveryView({ ...report, first: [], coolingDown: [] })
-  // What the service said may repeat personal data. Where a canary failed, nobody should have to look for it.
-  const kept = report.failedCanaries.length > 0 ? report : { ...report, first: [] }
+  let written: { result: RecoveryReport; report: FullReport } | undefined
   await writeReport({
     folder,
-    sheets: notes.snapshot === undefined ? [] : [recoveryFiles.results],
+    sheets: sheets.map((name) => recoveryFiles[name]),
     async write(fresh) {
-      const rows = rowsOf({ ...options, folder })
-      if (notes.snapshot !== undefined)
-        await writeRecoveryCsv({ rows, to: join(fresh, recoveryFiles.results) })
+      const rows = readRows()
+      if (sheets.length === 0) for await (const _ of rows);
+      else await writeRecoveryCsv({ rows, to: join(fresh, recoveryFiles.results) })
+      const result: RecoveryReport = {
+        ...toReport(saved, notes, tally, await summarize({ ledger, run, staged: snapshot?.staged ?? 0 })),
+        files: Object.fromEntries(paths) as RecoveryReport['files'],
+        rows: tally.rows,
+      }
+      const report: FullReport = {
+        ...result,
+        startedAt,
+        identity,
+        next: [...(isShared ? [toFetch(run)] : []), ...recoveryNextSteps(result, saved.input)],
+        decisions: notes.decisions,
+        first: tally.first(),
+        coolingDown: tally.coolingDown,
+        folder: shownFolder,
+      }
+      written = { result, report }
+      // What the service said may repeat personal data. Where a canary failed, nobody should have to look for it.
+      const kept = report.failedCanaries.length > 0 ? report : { ...report, first: [] }
       return { report: kept, view: toRecoveryView(kept) }
     },
   })
-  return { result, report, view, outward }
+  const { result, report } = written!
+  const outward = toRecoveryView({ ...report, first: [], coolingDown: [] })
+  return { result, report, view: toRecoveryView(report), outward }
 }
 
-async function toReport({
-  ledger,
-  saved,
-  notes,
-  byReason,
-  reported,
-  failedCanaries,
-}: ReportOptions & {
-  notes: RecoveryNotes
-  failedCanaries: RecoveryReport['failedCanaries']
-  byReason: RecoveryReport['byReason']
-  reported: number
-}): Promise<Omit<RecoveryReport, 'files' | 'rows'>> {
+type Row = Parameters<typeof toRecoveryRow>[0]
+type Tally = ReturnType<typeof createTally>
+
+/** Enough of those in their cool-down; recovery.csv has all of them. */
+const mostCooling = 5
+
+/** What the report has of the rows, collected while recovery.csv is written. */
+function createTally(plan: RecoveryPlan, { ended }: RecoveryNotes) {
+  const named = createRowTally<NamedRow>()
+  const coolingDown: FullReport['coolingDown'] = []
+  const byReason: RecoveryReport['byReason'] = {}
+  const skipped = new Map<string, number>()
+  let reported = 0
+  return {
+    rows: named.rows,
+    coolingDown,
+    byReason,
+    reported: () => reported,
+    failedCanaries: () => Array.from(skipped, ([reason, notTried]) => ({ reason, notTried })),
+    first: () =>
+      places.flatMap((state) =>
+        (named.first[state] ?? []).map(({ named: row, message }) => ({ ...row, state, message })),
+      ),
+    add(row: Row): void {
+      const isOnlyReported = isReportedOnly(row, plan)
+      if (isOnlyReported) reported += 1
+      const place = placeOf(row)
+      const message = explain(row) ?? ''
+      const needsAttention =
+        place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
+      const { key: subscription, breakerKey: reason } = row
+      named.add(place, { row: row.row, subscription }, needsAttention ? message : undefined)
+      if (row.outcome === 'coolingDown' && coolingDown.length < mostCooling)
+        coolingDown.push({ subscription, message })
+      if (row.error === canaryFailed) skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
+      const outcome = ended !== undefined || place !== 'staged' ? outcomeOf(row) : 'notResumedYet'
+      const outcomes = (byReason[reason] ??= {})
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
+    },
+  }
+}
+
+function toReport(
+  saved: SavedPlan,
+  { snapshot, ended }: RecoveryNotes,
+  tally: Tally,
+  summary: ReportSummary,
+): Omit<RecoveryReport, 'files' | 'rows'> {
   const { plan } = saved
-  const { snapshot, ended } = notes
-  const summary = await summarize({ ledger, run: plan.run, staged: snapshot?.staged ?? 0 })
+  const { counts, outcomes } = summary
+  const { byReason } = tally
+  const reported = tally.reported()
+  const failedCanaries = tally.failedCanaries()
   const proof = verdictOf({
     kind: 'resume-subscription',
-    summary: withoutReported(summary, reported),
+    summary: { ...summary, counts: { ...counts, parked: counts.parked - reported } },
     ...(snapshot && { listProven: snapshot.proven }),
   })
   // A dry run changes nothing: only the list can be incomplete.
   const reasons = [...(plan.dryRun ? [] : proof.reasons), ...(snapshot?.reasons ?? [])]
-  const { counts, outcomes } = summary
+  const continueWith = toContinueWith(saved, snapshot, counts, failedCanaries)
   return {
     run: plan.run,
-    summary: toSummary({ plan, counts, outcomes, reasons, reported, snapshot, ended }),
-    ...(plan.dryRun ? { verdict: 'dryRun', reasons } : { verdict: proof.verdict, reasons }),
+    summary: toSummary(plan, summary, { reasons, reported, snapshot, ended }),
+    verdict: plan.dryRun ? 'dryRun' : proof.verdict,
+    reasons,
     by: proof.by,
     ...(ended && { ended }),
     counts,
@@ -112,54 +160,56 @@ async function toReport({
     reported,
     byReason,
     failedCanaries,
-    needsPerson: toNeeds({ byReason, snapshot, plan, isEnded: ended !== undefined }),
+    needsPerson: toNeeds(plan, byReason, snapshot, ended !== undefined),
     snapshot: snapshot ?? null,
     preview: snapshot?.preview ?? null,
-    ...toContinueWith({ saved, snapshot, counts, failedCanaries }),
+    ...(continueWith && { continueWith }),
     audit: null,
   }
 }
 
-/** The rows from the ledger. A dry run has none there; its snapshot has decided them. */
-async function* rowsOf({
-  ledger,
-  saved: { plan },
-  folder,
-}: ReportOptions & { folder: string }): AsyncGenerator<RecoveryRow> {
-  if (plan.dryRun) yield* (await readNote<RecoveryRow[]>(join(folder, recoveryFiles.decided))) ?? []
-  else for await (const row of ledger.rows({ run: plan.run })) yield toRecoveryRow(row)
-}
-
-/** Enough to see what is wrong; recovery.csv has all of them. */
-const mostFirst = 5
-
-async function readRows(of: { ledger: Ledger; plan: RecoveryPlan; isEnded: boolean }) {
-  const { ledger, plan, isEnded } = of
-  const first: FullReport['first'] = []
-  const coolingDown: FullReport['coolingDown'] = []
-  const skipped = new Map<string, number>()
-  const rows: RecoveryReport['rows'] = {}
-  const byReason: RecoveryReport['byReason'] = {}
-  let reported = 0
-  for await (const row of ledger.rows({ run: plan.run })) {
-    const isOnlyReported = isReportedOnly(row, plan)
-    if (isOnlyReported) reported += 1
-    const place = placeOf(row)
-    const shown = { row: row.row, subscription: row.key, message: explain(row) ?? '' }
-    const isProblem = place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
-    if (isProblem && first.filter((one) => one.state === place).length < mostFirst)
-      first.push({ ...shown, state: place })
-    if (row.outcome === 'coolingDown' && coolingDown.length < mostFirst) coolingDown.push(shown)
-    if (row.error === canaryFailed) skipped.set(row.breakerKey, (skipped.get(row.breakerKey) ?? 0) + 1)
-    if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostRows)
-      (rows[place] ??= []).push({ row: row.row, subscription: row.key })
-    const ofReason = (byReason[row.breakerKey] ??= {})
-    const outcome = isEnded || place !== 'staged' ? outcomeOf(row) : 'notResumedYet'
-    ofReason[outcome] = (ofReason[outcome] ?? 0) + 1
+/** The report of a recovery in one sentence: `15 of 15 recovered; proven; 305 others need a person`. */
+function toSummary(
+  plan: RecoveryPlan,
+  { counts, outcomes }: ReportSummary,
+  of: Pick<RecoveryNotes, 'snapshot' | 'ended'> & { reasons: readonly string[]; reported: number },
+): string {
+  const { reasons, reported, snapshot, ended } = of
+  const why = ended?.why === undefined ? [] : [ended.why]
+  if (snapshot === undefined) return ['nothing was resumed: the list was not read', ...why].join('; ')
+  if (plan.dryRun) {
+    const { notResumed, toResume } = snapshot.preview
+    const others = Object.entries(notResumed).map(([outcome, number]) => `${number} ${wouldBe(outcome)}`)
+    return [`dry run: ${toResume} would be resumed`, ...others, ...reasons.slice(0, 1)].join('; ')
   }
-  const failedCanaries = [...skipped].map(([reason, notTried]) => ({ reason, notTried }))
-  return { rows, byReason, reported, failedCanaries, first, coolingDown }
+  const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
+  const { alreadyFine = 0, gone = 0, coolingDown = 0, dropped = 0 } = outcomes
+  const toResume = sumOf(counts) - reported - coolingDown
+  const count = (number: number, label: string) => (number === 0 ? [] : [`${number} ${label}`])
+  return [
+    toResume === 0 ? 'nothing to resume' : `${counts.done - alreadyFine} of ${toResume} recovered`,
+    ...count(alreadyFine, 'already fine'),
+    ...count(counts.rejected, 'refused'),
+    ...count(gone, 'cancelled or finalized meanwhile'),
+    ...count(dropped, 'dropped by a person'),
+    // The reasons already include the counts of parked, unknown and untried rows.
+    reasons.length === 0
+      ? 'proven'
+      : `${ended === undefined ? 'not ended' : 'unproven'}: ${reasons.join('; ')}`,
+    ...count(coolingDown, 'resumed recently and left alone'),
+    ...count(reported, reported === 1 ? 'other needs a person' : 'others need a person'),
+    ...(passed === undefined ? [] : [passed]),
+    ...why,
+  ].join('; ')
 }
+
+const wouldBe = (outcome: string): string =>
+  ({
+    needsPerson: 'need a person',
+    attemptsUsedUp: 'have used up their attempts',
+    coolingDown: 'were resumed recently',
+    notTried: 'are beyond maxChanges',
+  })[outcome] ?? outcomeLabel(outcome)
 
 const forPerson: Readonly<Record<string, string>> = {
   refused: 'were refused by the service; its messages are in recovery.csv',
@@ -175,67 +225,53 @@ const forPersonAtEnd: Readonly<Record<string, string>> = {
   unknown: 'were resumed and their outcome was not seen: the next recovery looks them up first',
 }
 
-function toNeeds({
-  byReason,
-  snapshot,
-  plan,
-  isEnded,
-}: {
-  byReason: RecoveryReport['byReason']
-  snapshot: SnapshotNote | undefined
-  plan: RecoveryPlan
-  isEnded: boolean
-}): string[] {
-  const needs = plan.dryRun
-    ? Object.entries(snapshot?.preview.needsPerson ?? {})
-    : Object.entries(byReason).flatMap(([reason, outcomes]) =>
-        outcomes['needsPerson'] === undefined ? [] : [[reason, outcomes['needsPerson']] as const],
-      )
+function toNeeds(
+  { dryRun, attempts }: RecoveryPlan,
+  byReason: RecoveryReport['byReason'],
+  snapshot: SnapshotNote | undefined,
+  isEnded: boolean,
+): string[] {
   const totals = new Map<string, number>()
-  for (const outcomes of Object.values(byReason))
+  const needs: Record<string, number> = dryRun ? { ...snapshot?.preview.needsPerson } : {}
+  for (const [reason, { needsPerson, ...outcomes }] of Object.entries(byReason)) {
+    if (needsPerson !== undefined && !dryRun) needs[reason] = needsPerson
     for (const [outcome, number] of Object.entries(outcomes))
       totals.set(outcome, (totals.get(outcome) ?? 0) + number)
-  const usedUp = totals.get('attemptsUsedUp')
+  }
+  const count = ([outcome, text]: [string, string]) => {
+    const number = totals.get(outcome)
+    return number === undefined ? [] : [`${number} ${text}`]
+  }
+  const usedUp = `fell back after every resume and used up their attempts (${attempts} across all runs): find the cause in the service; only a higher --attempts resumes them again`
   return [
-    ...(usedUp === undefined ? [] : [`${usedUp} ${whyUsedUp(plan)}`]),
-    ...needs.map(([reason, number]) => `${number} ${reason || 'without a reason'}: ${becauseOf(reason)}`),
-    ...Object.entries(isEnded ? { ...forPerson, ...forPersonAtEnd } : forPerson).flatMap(
-      ([outcome, text]) => {
-        const number = totals.get(outcome)
-        return number === undefined ? [] : [`${number} ${text}`]
-      },
+    ...count(['attemptsUsedUp', usedUp]),
+    ...Object.entries(needs).map(
+      ([reason, number]) => `${number} ${reason || 'without a reason'}: ${becauseOf(reason)}`,
     ),
+    ...Object.entries({ ...forPerson, ...(isEnded && forPersonAtEnd) }).flatMap(count),
   ]
 }
 
-const whyUsedUp = ({ attempts }: RecoveryPlan) =>
-  `fell back after every resume and used up their attempts (${attempts} across all runs): find the cause in the service; only a higher --attempts resumes them again`
-
 /**
- * The input for a run that continues this one: each run takes its own snapshot, so the same input continues, with
- * more pages if the list was not read completely.
+ * The input for a run that continues this one, if something is left: each run takes its own snapshot, so the same input
+ * continues, with more pages if the list was not read completely.
  */
-function toContinueWith({
-  saved,
-  snapshot,
-  counts,
-  failedCanaries,
-}: {
-  saved: SavedPlan
-  snapshot: SnapshotNote | undefined
-  counts: ReportCounts
-  failedCanaries: RecoveryReport['failedCanaries']
-}): Pick<RecoveryReport, 'continueWith'> {
+function toContinueWith(
+  { plan, input: asked }: SavedPlan,
+  snapshot: SnapshotNote | undefined,
+  counts: RecoveryReport['counts'],
+  failedCanaries: RecoveryReport['failedCanaries'],
+): RecoveryReport['continueWith'] {
   const failed = failedCanaries.map(({ reason }) => reason)
-  const reasons = saved.plan.reasons.filter((reason) => !failed.includes(reason))
-  if (reasons.length === 0) return {}
-  const input = failed.length === 0 ? saved.input : { ...saved.input, reasons }
+  const reasons = plan.reasons.filter((reason) => !failed.includes(reason))
+  if (reasons.length === 0) return undefined
+  const input = failed.length === 0 ? asked : { ...asked, reasons }
+  if (snapshot?.capped === true) {
+    const pages = Math.ceil(((snapshot.count ?? 0) / 100) * 1.5) + 5
+    return { ...input, maxPages: Math.max(pages, 2 * plan.maxPages) }
+  }
   const beyondCanaries = failedCanaries.reduce((sum, { notTried }) => sum + notTried, 0)
   const isLeft =
     counts.notTried + counts.staged > beyondCanaries || (snapshot?.preview.notResumed['notTried'] ?? 0) > 0
-  if (snapshot?.capped === true) {
-    const pages = Math.ceil(((snapshot.count ?? 0) / 100) * 1.5) + 5
-    return { continueWith: { ...input, maxPages: Math.max(pages, 2 * saved.plan.maxPages) } }
-  }
-  return isLeft ? { continueWith: input } : {}
+  return isLeft ? input : undefined
 }

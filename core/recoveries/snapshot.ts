@@ -10,14 +10,12 @@ import type { StepFolder } from '../runs/step-folder.ts'
 import type { KeyHistory } from '../state/ledger/key-queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { replaceFile } from '../storage/durable.ts'
-import type { Candidate } from './candidates/candidate.ts'
-import { readCandidates } from './candidates/read.ts'
-import { selectCandidates, type Selection } from './candidates/select.ts'
+import { type Candidate, readCandidates } from './candidates.ts'
+import { selectCandidates, type Selection, toPreview } from './select.ts'
 import { toDryRows } from './csv.ts'
-import { type RecoveryPlan, recoveryFiles } from './plan.ts'
-import { toPreview } from './preview.ts'
+import { type RecoveryPlan, recoveryFiles } from './input.ts'
 import { reconcileOrphans } from './reconcile-orphans.ts'
-import { readSavedPlan, type Snapshot, type SnapshotNote } from './run-files.ts'
+import { readSavedPlan, type Snapshot, type SnapshotNote } from './open.ts'
 
 interface Work {
   deps: {
@@ -40,8 +38,8 @@ interface Work {
 const batchRows = 1_000
 
 /**
- * Reads what needs attention, decides on each subscription and stages it; resumes nothing. A retry resumes from
- * where the previous attempt ended. A dry run stages nothing.
+ * Reads what needs attention, decides on each subscription and stages it; resumes nothing. A retry stages
+ * the same ones. A dry run stages nothing.
  */
 export async function takeSnapshot(
   options: Work & {
@@ -64,7 +62,7 @@ export async function takeSnapshot(
   }
   const settledBefore = plan.dryRun ? 0 : await reconcileOrphans({ deps, plan, billing, signal })
   const read = await readCandidates({
-    journal: join(folder, recoveryFiles.journal),
+    folder,
     billing,
     testMode: plan.identity.mode === 'test',
     readLagMs: deps.readLagMs,

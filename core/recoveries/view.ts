@@ -1,101 +1,96 @@
-import { join } from 'node:path'
-import type { ChangesVerdict } from '../changes/verdict.ts'
-import { type Decided, toDecisions } from '../changes/decisions.ts'
-import type { EndedNote } from '../runs/run-files.ts'
+import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
+import { inputCommand } from '../runs/input-fields.ts'
 import { countLabels, outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { type NextStep, pageName, type Problem, type Table, toCounts, type View } from '../runs/view/view.ts'
-import { recoveryFiles, type RecoveryPlan } from './plan.ts'
-import type { Preview } from './preview.ts'
-import type { SnapshotNote } from './run-files.ts'
+import { shell } from '../runs/view/shell.ts'
+import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
+import { recoveryFiles, recoveryInput } from './input.ts'
+import type { SnapshotNote } from './open.ts'
+import type { Preview } from './select.ts'
 
-/** The view of a recovery, for its HTML page, the Temporal UI and the terminal: counts only, no customers. */
+/** The report of a recovery. */
+export interface RecoveryReport extends ChangesReport {
+  /**
+   * The number of subscriptions that the run only reports and never set out to resume. They do not affect the
+   * verdict.
+   */
+  reported: number
+  /** The number of each outcome, by reason. */
+  byReason: Record<string, Record<string, number>>
+  /** Reasons of which all that went first failed, and how many others were not tried. */
+  failedCanaries: { reason: string; notTried: number }[]
+  /** What only a person can do, one sentence each. */
+  needsPerson: string[]
+  snapshot: SnapshotNote | null
+  preview: Preview | null
+  /** The input of a run that continues with what a limit left over; absent if nothing was left over. */
+  continueWith?: Readonly<Record<string, unknown>>
+  files: Partial<Record<'results' | 'report', string>>
+  audit: null
+  /** Unfinished rows, the first few of each state; recovery.csv has all of them. */
+  rows: Partial<Record<keyof ReportCounts, NamedRow[]>>
+}
+
+export interface NamedRow {
+  row: number
+  subscription: string
+}
+
+/** The complete report on disk, including decisions. */
+export interface FullReport extends RecoveryReport, FullChangesReport {
+  /** The first subscriptions of each state that needs attention, with what the service said of them. */
+  first: (NamedRow & { state: keyof ReportCounts; message: string })[]
+  /** The first subscriptions in their cool-down, and until when. */
+  coolingDown: { subscription: string; message: string }[]
+}
+
+/** The view of a recovery; see `toChangesView`. No customers. */
 export function toRecoveryView(report: FullReport): View {
-  const { run, identity, ended, files, preview, verdict, folder } = report
-  const { mode, workspace, baseUrl } = identity
-  return {
-    title: 'Recovery of subscriptions',
-    run,
-    identity: { mode, workspace, baseUrl },
-    verdict: toVerdict(report),
-    summary: report.summary,
-    problems: toProblems(report),
-    next: report.next,
-    controls:
-      report.next.length === 0
-        ? []
-        : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
-    counts: toCounts(report.counts),
-    unit: 'subscriptions',
-    tables: [
-      toReasons(report.byReason),
-      ...toFirst(report),
-      ...(verdict === 'dryRun' && preview !== null ? toPreviewTables(preview) : []),
-      ...toDecisions(report),
-    ],
-    facts: [
-      { name: 'started', value: { time: report.startedAt } },
-      ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
-    ],
-    files: [
-      ...(files.results === undefined
-        ? []
-        : [{ name: recoveryFiles.results, about: 'every subscription with its outcome' }]),
-      { name: recoveryFiles.report, about: 'this report for programs' },
-    ],
-    folder,
-    page: join(folder, pageName),
-  }
-}
-
-function toVerdict({ verdict, ended }: FullReport): NonNullable<View['verdict']> {
-  if (verdict === 'dryRun')
-    return {
-      word: 'dry run',
-      tone: 'neutral',
-      meaning: 'The list was read. Nothing was resumed, and nothing is proven.',
-    }
-  if (ended === undefined)
-    return { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
-  if (verdict === 'unproven') {
-    const meaning = 'Some subscriptions were not resumed, or their outcome was not seen.'
-    return { word: 'unproven', tone: 'doubtful', meaning }
-  }
-  const meaning = 'The result of each subscription to be resumed was seen, and the list was read completely.'
-  return { word: 'proven', tone: 'good', meaning }
-}
-
-/** The first subscriptions that were not recovered, with what the service said of them. */
-function toFirst({ first }: FullReport): Table[] {
-  const rows = first.map(({ row, subscription, state, message }) => [
+  const { files, preview, verdict, next, byReason, first } = report
+  const firstRows = first.map(({ row, subscription, state, message }) => [
     String(row),
     subscription,
     countLabels[state],
     message,
   ])
-  return rows.length === 0 ? [] : [{ title: 'Why', head: ['row', 'subscription', 'state', 'reason'], rows }]
+  return toChangesView(report, {
+    title: 'Recovery of subscriptions',
+    unit: 'subscriptions',
+    meanings: {
+      dryRun: 'The list was read. Nothing was resumed, and nothing is proven.',
+      proven: 'The result of each subscription to be resumed was seen, and the list was read completely.',
+      unproven: 'Some subscriptions were not resumed, or their outcome was not seen.',
+    },
+    problems: toProblems(report),
+    controls:
+      next.length === 0
+        ? []
+        : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
+    tables: [
+      toReasons(byReason),
+      ...(first.length === 0
+        ? []
+        : [{ title: 'Why', head: ['row', 'subscription', 'state', 'reason'], rows: firstRows }]),
+      ...(verdict === 'dryRun' && preview !== null ? toPreviewTables(preview) : []),
+    ],
+    files:
+      files.results === undefined
+        ? []
+        : [{ name: recoveryFiles.results, about: 'every subscription with its outcome' }],
+  })
 }
 
-function toProblems(report: FullReport): Problem[] {
-  const { ended, reasons, needsPerson, outcomes, failedCanaries, coolingDown: named } = report
+function toProblems({ needsPerson, outcomes, failedCanaries, coolingDown: named }: FullReport): Problem[] {
   const { coolingDown = 0 } = outcomes
+  const details = named.map(({ subscription, message }) => `${subscription}: ${message}`)
   return [
-    ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
     ...failedCanaries.map(({ reason, notTried }) => ({
       text: `The canary failed: all that went first for ${reason} failed, so ${notTried} others were not tried.`,
-    })),
-    ...reasons.map((reason) => ({
-      text: `${ended === undefined ? 'Not proven yet' : 'Not proven'}: ${reason}.`,
     })),
     ...needsPerson.map((text) => ({ text: `Needs a person: ${text}.` })),
     ...(coolingDown === 0
       ? []
-      : [
-          {
-            text: `${coolingDown} resumed recently and left alone; recovery.csv says until when.`,
-            details: named.map(({ subscription, message }) => `${subscription}: ${message}`),
-          },
-        ]),
+      : [{ text: `${coolingDown} resumed recently and left alone; recovery.csv says until when.`, details }]),
   ]
 }
 
@@ -133,50 +128,46 @@ export function toPreviewTables(preview: Preview): Table[] {
   ].filter(({ rows }) => rows.length > 0)
 }
 
-/** The complete report on disk, including decisions. */
-export interface FullReport extends RecoveryReport, Decided {
-  startedAt: string
-  identity: RecoveryPlan['identity']
-  /** What a person can do next. */
-  next: NextStep[]
-  /** The first subscriptions of each state that needs attention, with what the service said of them. */
-  first: { row: number; subscription: string; state: keyof ReportCounts; message: string }[]
-  /** The first subscriptions in their cool-down, and until when. */
-  coolingDown: { subscription: string; message: string }[]
-  /** The folder of report and recovery.csv. */
-  folder: string
+type Input = Readonly<Record<string, unknown>>
+
+/** What a person can do after a recovery, or while it is active, with complete commands. */
+export function recoveryNextSteps(
+  report: Pick<
+    RecoveryReport,
+    'run' | 'verdict' | 'ended' | 'counts' | 'continueWith' | 'snapshot' | 'failedCanaries'
+  >,
+  asked: Input,
+): NextStep[] {
+  const { run, verdict, ended, counts, continueWith, snapshot, failedCanaries } = report
+  if (verdict === 'dryRun')
+    return [{ text: 'to resume them', command: recoverCommand({ ...asked, dryRun: false }) }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  // The same command would resume the same ones first, and they would fail again.
+  const causes = failedCanaries.map(({ reason, notTried }) => ({
+    text: `find out in the service why all that went first for ${reason} failed, then recover the other ${notTried}`,
+  }))
+  const beyond =
+    counts.notTried + counts.staged - failedCanaries.reduce((sum, { notTried }) => sum + notTried, 0)
+  if (continueWith !== undefined)
+    return [
+      ...causes,
+      {
+        text: `${reasonOf(beyond, snapshot?.capped === true)}; to continue`,
+        command: recoverCommand(continueWith),
+      },
+    ]
+  if (causes.length > 0) return causes
+  if (verdict !== 'unproven') return []
+  const command = recoverCommand(asked)
+  if (counts.unknown > 0)
+    return [{ text: `another recovery looks up the ${counts.unknown} unknown first`, command }]
+  // What is parked needs a person: the report says what to do, and another recovery would not resume it.
+  return snapshot?.proven === false || ended.how === 'failed' ? [{ text: 'to try again', command }] : []
 }
 
-/** The report of a recovery. For a run that is active or has died, it shows the progress so far. */
-export interface RecoveryReport {
-  run: string
-  /** One sentence; the first thing the Temporal UI shows of a result. */
-  summary: string
-  verdict: ChangesVerdict['verdict'] | 'dryRun'
-  /** Why the run is not proven; empty if it is. */
-  reasons: string[]
-  by: ChangesVerdict['by']
-  /** Absent while the run is active and after it died. */
-  ended?: EndedNote
-  counts: ReportCounts
-  outcomes: Record<string, number>
-  /**
-   * The number of subscriptions that the run only reports and never set out to resume. They do not affect the
-   * verdict.
-   */
-  reported: number
-  /** The number of each outcome, by reason. */
-  byReason: Record<string, Record<string, number>>
-  /** Reasons of which all that went first failed, and how many others were not tried. */
-  failedCanaries: { reason: string; notTried: number }[]
-  /** What only a person can do, one sentence each. */
-  needsPerson: string[]
-  snapshot: SnapshotNote | null
-  preview: Preview | null
-  /** The input of a run that continues with what a limit left over; absent if nothing was left over. */
-  continueWith?: Readonly<Record<string, unknown>>
-  files: Partial<Record<'results' | 'report', string>>
-  audit: null
-  /** Unfinished rows, the first few of each state; recovery.csv has all of them. */
-  rows: Partial<Record<keyof ReportCounts, { row: number; subscription: string }[]>>
+function reasonOf(left: number, capped: boolean): string {
+  if (capped) return 'the list has more pages than were read'
+  return left === 0 ? 'some were not tried' : `${left} were not tried`
 }
+
+const recoverCommand = (input: Input): string => inputCommand(['recover'], recoveryInput, input)

@@ -1,6 +1,6 @@
 import type { ImportPlan } from '../../core/imports/input.ts'
 import { readPlan } from '../../core/imports/run-files.ts'
-import { readSavedPlan, type SavedPlan } from '../../core/recoveries/run-files.ts'
+import { type SavedPlan, readSavedPlan } from '../../core/recoveries/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fetchRun } from './fetch-run.ts'
 import { importFolder, recoveryFolder } from './run-folders.ts'

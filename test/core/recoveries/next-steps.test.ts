@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { recoveryNextSteps } from '../../../core/recoveries/next-steps.ts'
-import type { RecoveryReport } from '../../../core/recoveries/view.ts'
+import { type RecoveryReport, recoveryNextSteps } from '../../../core/recoveries/view.ts'
 
 const report = (fields: Partial<RecoveryReport>) =>
   ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toPreview } from '../../../core/recoveries/preview.ts'
+import { toPreview } from '../../../core/recoveries/select.ts'
 
 const dates = ['2026-11-24', '2026-11-25', '2026-11-26']
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { isReportedOnly, withoutReported } from '../../../core/recoveries/reported-only.ts'
+import { isReportedOnly } from '../../../core/recoveries/refusal.ts'
 import { triedReasons } from '../../../core/recoveries/reasons.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 
@@ -46,7 +46,7 @@ test('a reported subscription never hides one that was to be resumed and was not
   const verdict = (reported: number) =>
     verdictOf({
       kind: 'resume-subscription',
-      summary: withoutReported(summary, reported),
+      summary: { ...summary, counts: { ...counts, parked: counts.parked - reported } },
       listProven: true,
     })
   expect(verdict(3)).toMatchObject({ verdict: 'proven', reasons: [] })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Candidate } from '../../../core/recoveries/candidates/candidate.ts'
-import type { RecoveryPlan } from '../../../core/recoveries/plan.ts'
+import type { Candidate } from '../../../core/recoveries/candidates.ts'
+import type { RecoveryPlan } from '../../../core/recoveries/input.ts'
 import { triedReasons } from '../../../core/recoveries/reasons.ts'
-import { selectCandidates } from '../../../core/recoveries/candidates/select.ts'
+import { selectCandidates } from '../../../core/recoveries/select.ts'
 import type { KeyHistory } from '../../../core/state/ledger/key-queries.ts'
 
 const hourMs = 3_600_000

@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readCandidates } from '../../../core/recoveries/candidates/read.ts'
+import { readCandidates } from '../../../core/recoveries/candidates.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { clientOf, startSandbox } from '../../core/changes/engine.ts'
-import type { BillingSettings } from '../../../core/billing/client.ts'
+import type { Billing, BillingSettings } from '../../../core/billing/client.ts'
 
 const maxPages = 20
 const counts = { subscriptions: 400, customers: 20, plans: 3 }
@@ -15,18 +15,17 @@ async function openSnapshot(faults: SandboxOptions['faults'], settings: Partial<
   const folder = await mkdtemp(join(tmpdir(), 'connector-snapshot-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const sandbox = await startSandbox({ counts, needsAttention: 1, ...(faults && { faults }) })
-  const journal = join(folder, 'snapshot.jsonl')
   const billing = clientOf(sandbox, settings)
-  const read = (pages = maxPages) =>
+  const read = (pages = maxPages, by: Billing = billing) =>
     readCandidates({
-      journal,
-      billing,
+      folder,
+      billing: by,
       testMode: false,
       readLagMs: 60_000,
       maxPages: pages,
       signal: new AbortController().signal,
     })
-  return { sandbox, journal, read, asked: () => sandbox.control.requests().length }
+  return { sandbox, folder, billing, read, asked: () => sandbox.control.requests().length }
 }
 
 test('maxPages bounds the requests of all tries of a snapshot together, and the report says that failures used it up', async () => {
@@ -68,18 +67,28 @@ test('a request that failed counts as failed before it would be sent again', asy
 })
 
 test('a request counts against maxPages before it leaves, so that a kill forgets none', async () => {
-  const { journal, read, asked } = await openSnapshot([broken])
-  await expect(read()).rejects.toThrow('503')
-  // A kill keeps what was written, and cuts the last line short.
-  await writeFile(journal, `${await readFile(journal, 'utf8')}{"requests":`)
-  await expect(read()).rejects.toThrow('503')
-  expect(await read()).toMatchObject({ capped: true, requests: 20 })
-  expect(asked()).toBe(20)
+  const { read, billing } = await openSnapshot([])
+  const killed: Billing = {
+    ...billing,
+    async list({ beforeSend }) {
+      await beforeSend?.()
+      throw new Error('killed')
+    },
+  }
+  await expect(read(3, killed)).rejects.toThrow('killed')
+  await expect(read(3, killed)).rejects.toThrow('killed')
+  expect(await read(3)).toMatchObject({
+    capped: true,
+    requests: 3,
+    reasons: [
+      'maxPages (3) was used up before the end of the list: 2 of these requests were lost when the read was interrupted',
+    ],
+  })
 })
 
 test('the requests of a process that was killed are lost, and their number says nothing about the list', async () => {
-  const { journal, read } = await openSnapshot([])
-  await writeFile(journal, ['{"requests":1,"answered":0}', '{"requests":4,"answered":1}', ''].join('\n'))
+  const { folder, read } = await openSnapshot([])
+  await writeFile(join(folder, 'requests.log'), '+++')
   expect((await read(5)).reasons).toEqual([
     'maxPages (5) was used up before the end of the list: 3 of these requests were lost when the read was interrupted',
   ])
