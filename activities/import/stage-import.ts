@@ -1,7 +1,7 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import type { ImportPlan } from '../../core/imports/input.ts'
 import type { Staged } from '../../core/imports/run-files.ts'
-import { stageRun } from '../../core/imports/staging/stage-run.ts'
+import { stageRun } from '../../core/imports/staging.ts'
 import { toReceiptTables } from '../../core/imports/totals.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'

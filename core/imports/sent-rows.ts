@@ -80,7 +80,7 @@ export async function describeSentRows(of: {
     return [
       `Row ${change.row}: ${countLabels[placeOf(change)]}${change.error === null ? '' : `, ${change.error}`}`,
       ...lines.map(([mark, name, text]) => `${mark} ${name.padEnd(width)}  ${text}`),
-      ...(more > 0 ? [`  and ${more} more fields of the service; --show json has them`] : []),
+      ...(more > 0 ? [`  and ${more} more fields of the service`] : []),
     ].join('\n')
   }
 

@@ -7,7 +7,7 @@ import { type CheckOptions, checkFile, closedBy } from '../../../core/imports/ch
 import { type InputFiles, prepareInput } from '../../../core/imports/stored-input.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
-import { refuseInvalid } from '../../../core/imports/staging/refuse.ts'
+import { refuseInvalid } from '../../../core/imports/staging.ts'
 import type { NewChange } from '../../../core/state/ledger/stage.ts'
 
 /** A fresh folder that is gone after the test. */

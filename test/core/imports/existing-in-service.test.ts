@@ -3,7 +3,7 @@ import type { Billing, ListQuery } from '../../../core/billing/client.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { newestPage } from '../../../core/changes/audit/audit-retentions.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
-import { findExisting } from '../../../core/imports/staging/existing-in-service.ts'
+import { findExisting } from '../../../core/imports/existing-in-service.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { clientOf, startSandbox, withoutEnd } from '../changes/engine.ts'
 

@@ -1,14 +1,9 @@
-import type { Billing } from '../../billing/client.ts'
-import type { ListPage } from '../../billing/reply.ts'
-import { readDown } from '../../changes/audit/audit-retentions.ts'
-import { textOf } from '../../changes/compare-fields.ts'
-import {
-  findUnderRetentionKey,
-  isFound,
-  looseKey,
-  retentionKey,
-} from '../../changes/kinds/create-retention.ts'
-import { isRecord, type SourceRecord } from '../../reading/record.ts'
+import type { Billing } from '../billing/client.ts'
+import type { ListPage } from '../billing/reply.ts'
+import { readDown } from '../changes/audit/audit-retentions.ts'
+import { textOf } from '../changes/compare-fields.ts'
+import { findUnderRetentionKey, isFound, looseKey, retentionKey } from '../changes/kinds/create-retention.ts'
+import { isRecord, type SourceRecord } from '../reading/record.ts'
 
 export interface Existing {
   /** Ids in the service, by retention key. */

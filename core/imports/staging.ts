@@ -1,0 +1,362 @@
+import { join } from 'node:path'
+import type { Billing } from '../billing/client.ts'
+import { newestCreated, newestPage } from '../changes/audit/audit-retentions.ts'
+import { parseBody } from '../changes/body.ts'
+import { differencesOf } from '../changes/compare-fields.ts'
+import { idsKnownTo } from '../changes/kinds/create-retention.ts'
+import type { Outcome } from '../changes/outcomes.ts'
+import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
+import { takeOver } from '../changes/send/release-rows.ts'
+import type { ChangeToStage } from '../changes/stage-changes.ts'
+import {
+  type ChangesFile,
+  createChangesFile,
+  type Decided,
+  stageKeptChanges,
+} from '../changes/staged-changes.ts'
+import { refuseOlderThanTold } from '../changes/watched-ledger.ts'
+import { takeLease } from '../runs/lease.ts'
+import type { LeaseOwner } from '../state/leases.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import { mayRepeat, type NewChange } from '../state/ledger/stage.ts'
+import type { State } from '../state/open.ts'
+import { replaceFile } from '../storage/durable.ts'
+import { checkFile, closedBy, type FileCheck } from './check.ts'
+import { InvalidFile, quote, RowsTaken, say } from './errors.ts'
+import { type Existing, findExisting } from './existing-in-service.ts'
+import { canarySize, type ImportPlan, leaseOf, runFiles } from './input.ts'
+import { importKinds } from './kinds.ts'
+import { toOutwardSentence, toSentence } from './problems.ts'
+import { fileOf, readRunNotes, type Staged, type StagedNote } from './run-files.ts'
+import { refuseDamaged } from './stored-input.ts'
+
+interface StageOptions {
+  deps: {
+    state: Pick<State, 'ledger' | 'leases'>
+    dataDir: string
+    owner: LeaseOwner
+    /** Whether another run has ended, from the point of view of this one. */
+    isClosed: (owner: LeaseOwner) => Promise<boolean>
+    /** How long a record may stay invisible after its `created`. */
+    readLagMs: number
+  }
+  plan: ImportPlan
+  billing: Billing
+  signal: AbortSignal
+}
+
+/**
+ * Checks a run's whole file and stages its changes, or rejects all of them. A run that was already staged
+ * stays unchanged. A dry run stages nothing.
+ *
+ * @throws {InvalidFile}
+ * @throws {RowsTaken} another run has some of its rows, or the service does
+ */
+export async function stageRun(
+  options: StageOptions & { onPhase: (phase: string) => void },
+): Promise<Staged> {
+  const { deps, plan, billing, signal, onPhase } = options
+  const { run, dryRun } = plan
+  const { dataDir } = deps
+  const { ledger } = deps.state
+  const folder = join(dataDir, plan.folder)
+  onPhase('checking the file')
+  const { staged } = await readRunNotes(folder)
+  if (staged !== undefined && !dryRun) {
+    await refuseOlderThanTold({ ledger, run, told: { rows: staged.staged, claims: 0 } })
+    return await withOpen(ledger, plan, staged)
+  }
+  await refuseDamaged({ dataDir, ...plan })
+  const kind = importKinds[plan.kind].change.name
+  await using changes = await createChangesFile(folder, { ...plan.identity, run, kind })
+  const { expectRows, expectTotals, sendAgain } = plan
+  const file = await fileOf({ plan, dataDir })
+  const check = await checkFile({ ...file, expectRows, expectTotals, sendAgain, changes })
+  await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
+  if (dryRun && check.stopped) return { ...noteOf(check), open: 0, canary: [] }
+  refuseInvalid(check, dryRun ? 'skip' : plan.onInvalid)
+  onPhase('looking for rows of earlier runs')
+  const matches = await matchLedger(ledger, plan, check, changes)
+  refuseMissing(plan, matches, check)
+  await keepActiveRuns(deps, matches)
+  onPhase('looking for rows that the service already has')
+  // Before the search: of what is created meanwhile, the audit finds what the search does not.
+  const newest = plan.listed ? await newestPage({ billing, signal }) : undefined
+  const { lookups } = matches
+  const found: Existing =
+    newest === undefined
+      ? { ids: new Map(), reasons: [] }
+      : await findExisting({
+          billing,
+          lookups,
+          newest,
+          testMode: plan.identity.mode === 'test',
+          readLagMs: deps.readLagMs,
+          signal,
+        })
+  const existing = withoutKnown(found, matches.known)
+  refuseTaken(plan, matches, existing)
+  refuseUnseen(plan, existing)
+  const counts = noteOf(check, matches, existing)
+  if (dryRun) return { ...counts, open: 0, canary: [] }
+  onPhase('staging')
+  await takeOverRows(deps, plan, matches)
+  const rows = await changes.keep(await decide(plan, check, matches, existing, changes))
+  await stageKeptChanges({
+    ledger,
+    folder,
+    signal,
+    onHeld: async ([first]) => {
+      // Another run took the row after `matchLedger`.
+      throw new RowsTaken(`The run ${first?.by.run} has just taken row ${first?.row}. Let it end first.`)
+    },
+  })
+  const newestBefore = newest && newestCreated(newest)
+  const note = { ...counts, staged: rows, ...(newestBefore !== undefined && { newestBefore }) }
+  await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
+  return await withOpen(ledger, plan, note)
+}
+
+async function withOpen(ledger: Ledger, plan: ImportPlan, staged: StagedNote): Promise<Staged> {
+  const { run } = plan
+  await markCanary({ ledger, run, kind: importKinds[plan.kind].change, ...canarySize(plan) })
+  return { ...staged, open: await countOpen({ ledger, run }), canary: await openCanary({ ledger, run }) }
+}
+
+/** The counts of a checked file, before any of it is staged. */
+function noteOf(check: FileCheck, matches?: LedgerMatches, existing?: Existing): StagedNote {
+  const doneEarlier = [...(matches?.doneEarlier.values() ?? [])]
+  return {
+    rows: check.totals.rows,
+    changes: check.totals.changes,
+    staged: 0,
+    invalid: check.invalid,
+    problems: check.problemCount,
+    doneEarlier: doneEarlier.length,
+    doubtfulEarlier: doneEarlier.filter(({ isDoubtful }) => isDoubtful).length,
+    existed: existing?.ids.size ?? 0,
+    totals: check.totals,
+    existingReasons: existing?.reasons ?? [],
+  }
+}
+
+/** How the rows of a file relate to the ledger's rows of earlier and other runs. */
+interface LedgerMatches {
+  /** The keys of changes that the service may already have. */
+  lookups: Set<string>
+  /** Ids of these in the service that are those of earlier runs, or that were accepted there. */
+  known: Set<string>
+  /** Rows whose keys another run holds, by that run. */
+  held: Map<string, HeldRows>
+  /** Rows that an earlier run did, and that run's row. */
+  doneEarlier: Map<number, EarlierRow>
+  /** Changes without a problem. */
+  valid: number
+}
+
+interface EarlierRow extends Pick<LedgerRow, 'run' | 'answerId'> {
+  /** It is done, but in doubt. */
+  isDoubtful: boolean
+  /** The fields that this file has with other values. */
+  differences: string[]
+}
+
+interface HeldRows {
+  /** How many of them the run has done. */
+  done: number
+  /** Changes the run has not sent. */
+  unsent: { row: number; change: Pick<LedgerRow, 'id' | 'claims'> }[]
+  /** All others: in flight, unknown or parked. */
+  active: number[]
+}
+
+/** Looks up each change of a file in the ledger, before staging any. */
+async function matchLedger(
+  ledger: Ledger,
+  plan: ImportPlan,
+  check: FileCheck,
+  changes: ChangesFile,
+): Promise<LedgerMatches> {
+  const { workspace, mode } = plan.identity
+  const { change: kind, schema } = importKinds[plan.kind]
+  const { repeats } = kind
+  const held = new Map<string, HeldRows>()
+  const matches: LedgerMatches = {
+    lookups: new Set(),
+    known: new Set(),
+    held,
+    doneEarlier: new Map(),
+    valid: 0,
+  }
+  const addHeld = (holder: LedgerRow, { row, body }: NewChange) => {
+    const rows = held.get(holder.run) ?? { done: 0, unsent: [], active: [] }
+    held.set(holder.run, rows)
+    const { run, id, claims, answerId, outcome } = holder
+    if (holder.state === 'staged') rows.unsent.push({ row, change: { id, claims } })
+    else if (holder.state !== 'done') rows.active.push(row)
+    else {
+      rows.done += 1
+      const differences = differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) }).map(
+        ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
+      )
+      matches.doneEarlier.set(row, { run, answerId, isDoubtful: doubtful.includes(outcome), differences })
+    }
+  }
+  for await (const batch of changes.batches()) {
+    const open = batch.filter((change) => closedBy(check, change) === undefined)
+    matches.valid += open.length
+    const keys = open.map(({ key }) => key)
+    const holders = await ledger.holders({ workspace, mode, kind: kind.name, keys })
+    const byKey = Map.groupBy(holders, ({ key }) => key)
+    for (const change of open) {
+      const rows = byKey.get(change.key) ?? []
+      const holder = rows.at(-1)
+      const isHeld =
+        holder !== undefined && holder.run !== plan.run && !mayRepeat({ by: holder, change, repeats })
+      if (isHeld) addHeld(holder, change)
+      // Also what is sent again, and what a lost attempt of this run has staged: somebody may have created it since.
+      if (holder === undefined || holder.state === 'staged' || !(isHeld || holder.run === plan.run)) {
+        matches.lookups.add(change.key)
+        for (const id of idsKnownTo(rows.filter(({ run }) => run !== plan.run))) matches.known.add(id)
+      }
+    }
+  }
+  return matches
+}
+
+/** Outcomes of rows that are done, but that make their run unproven. */
+const doubtful: readonly (string | null)[] = [
+  'resolved',
+  'doubled',
+  'storedDifferently',
+  'wrongMode',
+] satisfies Outcome[]
+
+function withoutKnown({ ids, reasons }: Existing, known: ReadonlySet<string>): Existing {
+  const foreign = Array.from(ids, ([key, all]): [string, string[]] => [
+    key,
+    all.filter((id) => !known.has(id)),
+  ])
+  return { ids: new Map(foreign.filter(([, all]) => all.length > 0)), reasons }
+}
+
+/**
+ * Unsent rows of an active run stay with it. Those of an ended run may be sent by another one: this is how a
+ * fixed file replaces one that was stopped.
+ */
+async function keepActiveRuns(
+  { state: { leases }, owner, isClosed }: StageOptions['deps'],
+  { held }: LedgerMatches,
+): Promise<void> {
+  for (const [run, rows] of held) {
+    if (rows.unsent.length === 0) continue
+    const lease = { name: leaseOf(run), owner }
+    const { taken } = await leases.take({ ...lease, isClosed })
+    if (taken) {
+      await leases.release(lease)
+      continue
+    }
+    rows.active.push(...rows.unsent.map(({ row }) => row))
+    rows.unsent = []
+  }
+}
+
+/** Takes over other runs' unsent rows. The lease keeps such a run from starting again meanwhile. */
+async function takeOverRows(
+  { state: { ledger, leases }, owner, isClosed }: StageOptions['deps'],
+  plan: ImportPlan,
+  { held }: LedgerMatches,
+): Promise<void> {
+  for (const [run, { unsent }] of held) {
+    if (unsent.length === 0) continue
+    await takeLease({ leases, name: leaseOf(run), owner, isClosed })
+    await takeOver({ ledger, rows: unsent.map(({ change }) => change), by: plan.run })
+    await leases.release({ name: leaseOf(run), owner })
+  }
+}
+
+/** What only the whole file, the ledger and the service decide on its rows. */
+async function decide(
+  plan: ImportPlan,
+  check: FileCheck,
+  matches: LedgerMatches,
+  existing: Existing,
+  changes: ChangesFile,
+): Promise<Map<number, Decided>> {
+  const decided = new Map<number, Decided>()
+  const whySkipped = (row: number, ids: readonly string[] | undefined): ChangeToStage['closed'] => {
+    const earlier = matches.doneEarlier.get(row)
+    if (earlier !== undefined) {
+      const { run, answerId, differences } = earlier
+      const by = `the run ${run} did it`
+      return differences.length === 0
+        ? { state: 'dropped', outcome: 'doneEarlier', error: by, answerId }
+        : { state: 'dropped', outcome: 'doneOtherwise', error: `${by}: ${differences.join('; ')}`, answerId }
+    }
+    if (ids === undefined || plan.existing !== 'skip') return undefined
+    const error = `it already exists in the service, as ${ids.join(', ')}`
+    return { state: 'dropped', outcome: 'existed', error }
+  }
+  for await (const batch of changes.batches())
+    for (const change of batch) {
+      const ids = existing.ids.get(change.key)
+      const closed = closedBy(check, change) ?? whySkipped(change.row, ids)
+      if (closed === change.closed && ids === undefined) continue
+      decided.set(change.row, { ...(closed && { closed }), ...(ids && { before: JSON.stringify({ ids }) }) })
+    }
+  return decided
+}
+
+/** Rejects a file with a problem that concerns all of it or, with `stop`, with any. @throws {InvalidFile} */
+export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): void {
+  const [first] = check.problems
+  if (first === undefined || (!check.stopped && onInvalid === 'skip')) return
+  const many = check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
+  const outward = `${toOutwardSentence(first)}. The values are in check.json in the run's folder.`
+  throw new InvalidFile(
+    say`${check.file} has ${many}, so nothing was sent: ${quote(toSentence(first), outward)}`,
+  )
+}
+
+/** Rejects rows to send again that are not in the file. @throws {InvalidFile} */
+function refuseMissing({ sendAgain, kind }: ImportPlan, { valid }: LedgerMatches, check: FileCheck): void {
+  if (sendAgain.length === 0 || valid === sendAgain.length) return
+  throw new InvalidFile(
+    `--send-again ${sendAgain.join(',')}: only ${valid} of these ${sendAgain.length} rows begin a valid ${importKinds[kind].one} in ${check.file}. Name the first row of each.`,
+  )
+}
+
+/**
+ * Rejects rows that another run or the service already has, unless the plan allows them. @throws {RowsTaken}
+ */
+function refuseTaken(plan: ImportPlan, matches: LedgerMatches, { ids }: Existing): void {
+  const all = matches.valid.toLocaleString('en')
+  const left = (matches.valid - matches.doneEarlier.size).toLocaleString('en')
+  for (const [run, { done, active }] of matches.held) {
+    if (active.length > 0)
+      throw new RowsTaken(
+        `${active.length.toLocaleString('en')} of ${all} rows belong to the run ${run}, which has not finished with them (rows ${few(active)}). First let it end, with its own command if it was stopped, or resolve the rows it has parked.`,
+      )
+    if (done > 0 && plan.done === 'refuse')
+      throw new RowsTaken(
+        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}. To send the other ${left}, add --done skip.`,
+      )
+  }
+  if (ids.size === 0 || plan.existing !== 'refuse') return
+  throw new RowsTaken(
+    `${ids.size.toLocaleString('en')} of ${all} rows already exist in the service (as ${few([...ids.values()].flat())}). To skip them, add --existing skip; to create all rows anyway, --existing create.`,
+  )
+}
+
+/** Rejects a file if it is not known which of its rows the service has. @throws {RowsTaken} */
+function refuseUnseen(plan: ImportPlan, { reasons: [reason] }: Existing): void {
+  if (reason === undefined || plan.existing === 'create') return
+  throw new RowsTaken(
+    `It is not known which rows the service already has, so nothing was sent: its list could not be read completely (${reason}), and its filters do not find what the list shows. Import the file again later. To create all rows anyway, add --existing create.`,
+  )
+}
+
+const mostNamed = 10
+const few = (names: readonly (string | number)[]) =>
+  names.length <= mostNamed ? names.join(', ') : `${names.slice(0, mostNamed).join(', ')} ...`
