@@ -1,4 +1,4 @@
-import { closeRecovery } from '../../core/recoveries/close.ts'
+import { closeRecovery } from '../../core/recoveries/report.ts'
 import { type RecoveryPlan, leaseOf } from '../../core/recoveries/input.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'

@@ -71,11 +71,8 @@ export async function closeImport(
   const at = new Date().toISOString()
   const note: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-  const { report, outward: view } = await writeImportReport({ ledger, plan, dataDir, isShared })
-  const { run, summary, verdict, reasons, by, ended, counts, files, outcomes, rows } = report
-  const audit = report.audit === null ? null : withoutFindings(report.audit)
-  const result = { run, summary, verdict, reasons, by, counts, files, audit, outcomes, rows }
-  return { result: { ...result, ...(ended && { ended }) }, view }
+  const { result, outward: view } = await writeImportReport({ ledger, plan, dataDir, isShared })
+  return { result, view }
 }
 
 /** Lets the same command resume an import that ended before its ledger was restored from a backup. */
@@ -84,9 +81,4 @@ export async function reopenImport({ folder, ended }: { folder: string; ended: E
   for (const name of [runFiles.audit, runFiles.shown]) await rm(join(folder, name), { force: true })
   const note: EndedNote = { ...ended, how: 'stopped', why: 'its ledger was restored from a backup' }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-}
-
-function withoutFindings(note: AuditNote) {
-  const { first: _, ...audit } = note
-  return audit
 }

@@ -10,11 +10,12 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import { importKinds } from './kinds.ts'
 import { type RowResult, sheetNames, writeResults } from './result-sheets.ts'
-import { fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
+import { type AuditNote, fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
 import { columnNames, createReceipt } from './totals.ts'
 import {
   type FullReport,
   type ImportReport,
+  type ImportResult,
   importNextSteps,
   isProblem,
   problems,
@@ -34,6 +35,7 @@ export async function writeImportReport(options: {
   /** Whether people find the files on another machine: paths are then relative to its data folder. */
   isShared?: boolean
 }): Promise<{
+  result: ImportResult
   report: FullReport
   view: View
   /** The view for Temporal: without what rows and the person's command contain. */
@@ -68,7 +70,7 @@ export async function writeImportReport(options: {
     ...(isShared ? [toFetch(plan.run)] : []),
     ...importNextSteps({ plan, dataDir: root, ended, counts, parkedRow: rows.parked?.[0], ...own }),
   ]
-  let written: FullReport | undefined
+  let written: { result: ImportReport; report: FullReport } | undefined
   await writeReport({
     folder,
     sheets: sheets.map((sheet) => runFiles[sheet]),
@@ -79,14 +81,14 @@ export async function writeImportReport(options: {
       const first = problems.flatMap((state) =>
         (tally.first[state] ?? []).map(({ named: row, message }) => ({ row, state, message })),
       )
-      const report: FullReport = {
-        ...toReport(
-          plan,
-          notes,
-          await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) }),
-        ),
+      const summary = await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) })
+      const result: ImportReport = {
+        ...toReport(plan, notes, summary),
         files: Object.fromEntries(paths) as ImportReport['files'],
         rows: tally.rows,
+      }
+      const report: FullReport = {
+        ...result,
         kind,
         file,
         ...(check?.sheets && { sheets: check.sheets }),
@@ -101,16 +103,26 @@ export async function writeImportReport(options: {
         next: [],
       }
       report.next = nextSteps(report, { origin, message: first[0]?.message })
-      written = report
+      written = { result, report }
       // What the service said may repeat what was sent. Where it is why a run ended, nobody should have to look for it.
       const kept = report.ended?.canary === true ? report : { ...report, first: [] }
       return { report: kept, view: toImportView(kept) }
     },
   })
-  const report = written!
+  const { result, report } = written!
   const totals = report.totals && { ...report.totals, columns: {} }
   const outward = { ...report, totals, first: [], next: nextSteps(report) }
-  return { report, view: toImportView(report), outward: toImportView(outward) }
+  const audit = result.audit && withoutFindings(result.audit)
+  return {
+    result: { ...result, audit },
+    report,
+    view: toImportView(report),
+    outward: toImportView(outward),
+  }
+}
+
+function withoutFindings({ first: _, ...audit }: AuditNote): ImportResult['audit'] {
+  return audit
 }
 
 function toReport(

@@ -1,16 +1,22 @@
 import { join } from 'node:path'
 import { explain } from '../changes/decisions.ts'
-import { createRowTally, placeOf, type ReportSummary, summarize } from '../changes/report.ts'
+import { type ReportSummary, createRowTally, placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
-import { readNote } from '../runs/run-files.ts'
+import { type EndedNote, type RunEnd, readNote } from '../runs/run-files.ts'
 import { canaryFailed, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { outcomeOf, type RecoveryRow, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
+import { type RecoveryRow, outcomeOf, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './input.ts'
-import { readRecoveryNotes, type RecoveryNotes, type SavedPlan, type SnapshotNote } from './open.ts'
+import {
+  type RecoveryNotes,
+  type SavedPlan,
+  type SnapshotNote,
+  readRecoveryNotes,
+  readSavedPlan,
+} from './open.ts'
 import { becauseOf } from './reasons.ts'
 import { endOf, isReportedOnly } from './refusal.ts'
 import {
@@ -20,6 +26,8 @@ import {
   recoveryNextSteps,
   toRecoveryView,
 } from './view.ts'
+import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
+import { replaceFile } from '../storage/durable.ts'
 
 /** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
 export async function writeRecoveryReport(options: {
@@ -274,4 +282,19 @@ function toContinueWith(
   const isLeft =
     counts.notTried + counts.staged > beyondCanaries || (snapshot?.preview.notResumed['notTried'] ?? 0) > 0
   return isLeft ? input : undefined
+}
+
+/** Closes the subscriptions of a recovery that remain, and writes its report and its files. */
+export async function closeRecovery(
+  options: RunEnd & { ledger: Ledger; dataDir: string; isShared: boolean; plan: RecoveryPlan },
+): Promise<{ result: RecoveryReport; view: View }> {
+  const { ledger, dataDir, isShared, plan, how, why } = options
+  const folder = join(dataDir, plan.folder)
+  const saved = await readSavedPlan(folder)
+  if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
+  await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
+  const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
+  const { result, outward: view } = await writeRecoveryReport({ ledger, saved, dataDir, isShared })
+  return { result, view }
 }
