@@ -121,7 +121,8 @@ export async function writeImportReport(options: {
   }
 }
 
-function withoutFindings({ first: _, ...audit }: AuditNote): ImportResult['audit'] {
+function withoutFindings(note: AuditNote): ImportResult['audit'] {
+  const { first: _, ...audit } = note
   return audit
 }
 
