@@ -85,6 +85,8 @@ test(
     await pauseAt(posts(world) + 10)
     const sent = posts(world)
     await copyFile(`${state}.backup`, state)
+    await expect(openTestWorker(world)).rejects.toThrow('The ledger is older than what was sent')
+    await callCommand(world, ['state', 'repair'])
     worker = await openTestWorker(world)
     onTestFinished(() => worker.stop())
     await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 400 }] })
