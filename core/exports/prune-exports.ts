@@ -1,10 +1,10 @@
-import { lstat, readdir, rm } from 'node:fs/promises'
-import { basename, dirname, join, relative } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { manifestName } from '../destinations/manifest/manifest.ts'
 import { pointedTo } from '../destinations/files/pointers.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { createFolderStore } from '../storage/folder-store.ts'
-import { isAddress, type Publication, type PublishedState } from '../state/publications.ts'
+import type { Publication, PublishedState } from '../state/publications.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { hasUnpublished } from './parts/prune.ts'
 import { findProven, manifestAt } from './proven.ts'
@@ -21,109 +21,81 @@ export interface OldExport {
   bytes: number
 }
 
+/** Where exports are published: the data folder, and the store of a fleet. */
+interface Places {
+  dataDir: string
+  files: FileStore | undefined
+}
+
 /**
  * Finds published folders of the data folder and the store whose read began before `before` (ms since 1970). Keeps
  * folders that `latest` or `latest-proven` point to, the newest proven export of each list, place and filters, folders
  * of runs that still have to be published somewhere, and folders whose manifest is not that of the publication.
  */
-export async function findOldExports(options: {
-  dataDir: string
-  files: FileStore | undefined
-  shared: SharedFolder
-  state: PublishedState
-  before: number
-}): Promise<OldExport[]> {
+export async function findOldExports(
+  options: Places & { shared: SharedFolder; state: PublishedState; before: number },
+): Promise<OldExport[]> {
   const { before, state } = options
   const modes = await Promise.all([true, false].map((testMode) => state.publications.all({ testMode })))
   const old: OldExport[] = []
   for (const published of modes)
     for (const one of published) {
-      const folder = one.manifest === undefined ? undefined : dirname(one.manifest)
-      if (folder === undefined || old.some((known) => known.folder === folder)) continue
-      const place = placeOf({ ...options, folder })
-      if (Date.parse(one.startedAt) >= before || place === undefined) continue
-      if (await isNeeded({ ...options, place, one, published })) continue
-      const { run, resource, startedAt } = one
-      old.push({ run, resource, folder, startedAt, bytes: await place.size() })
+      if (one.manifest === undefined || Date.parse(one.startedAt) >= before) continue
+      const folder = dirname(one.manifest)
+      if (old.some((known) => known.folder === folder)) continue
+      const stored = findStored(options, folder)
+      if (stored === undefined || (await isNeeded({ ...options, ...stored, one, published }))) continue
+      const bytes = (await stored.store.list(stored.path)).reduce((sum, file) => sum + file.bytes, 0)
+      old.push({ run: one.run, resource: one.resource, folder, startedAt: one.startedAt, bytes })
     }
   return old
 }
 
 /** Removes a folder found by `findOldExports`. */
-export async function removeOldExport(options: {
-  dataDir: string
-  files: FileStore | undefined
-  old: OldExport
-}): Promise<void> {
-  const { folder } = options.old
-  await placeOf({ ...options, folder })?.remove()
-}
-
-/** What can be done with a published folder, wherever it is. */
-interface Place {
-  isPointedTo(): Promise<boolean>
-  size(): Promise<number>
-  remove(): Promise<void>
+export async function removeOldExport(options: Places & { old: OldExport }): Promise<void> {
+  const stored = findStored(options, options.old.folder)
+  if (stored === undefined) return
+  const { store, path } = stored
+  const manifest = `${path}/${manifestName}`
+  // The manifest first, so that nobody finds an export without its files; again if someone has just published it.
+  do {
+    await store.remove(manifest)
+    for (const file of await store.list(path)) await store.remove(file.path)
+  } while ((await store.readText(manifest)) !== undefined)
+  // A bucket has no empty folders.
+  if (store.folder !== undefined) await rm(store.locate(path), { recursive: true, force: true })
 }
 
 /** Undefined for a folder outside of the data folder and of this store. */
-function placeOf(options: {
-  dataDir: string
-  files: FileStore | undefined
-  folder: string
-}): Place | undefined {
-  const { dataDir, files, folder } = options
-  const path = files?.pathOf(folder)
-  if (files !== undefined && path !== undefined) return placeInStore(files, path)
-  if (isAddress(folder) || !isInside(dataDir, folder)) return undefined
-  return {
-    isPointedTo: async () => (await pointedTo(createFolderStore(dirname(folder)), '')).has(basename(folder)),
-    size: () => sizeOf(folder),
-    remove: () => rm(folder, { recursive: true }),
+function findStored(
+  { dataDir, files }: Places,
+  folder: string,
+): { store: FileStore; path: string } | undefined {
+  for (const store of [...(files === undefined ? [] : [files]), createFolderStore(dataDir)]) {
+    const path = store.pathOf(folder)
+    if (path !== undefined) return { store, path }
   }
+  return undefined
 }
 
-const placeInStore = (files: FileStore, path: string): Place => ({
-  isPointedTo: async () => (await pointedTo(files, dirname(path))).has(path),
-  size: async () => (await files.list(path)).reduce((sum, { bytes }) => sum + bytes, 0),
-  async remove() {
-    const manifest = `${path}/${manifestName}`
-    // The manifest first, so that nobody finds an export without its files; again if someone has just published it.
-    do {
-      await files.remove(manifest)
-      for (const file of await files.list(path)) await files.remove(file.path)
-    } while ((await files.read(manifest)) !== undefined)
+async function isNeeded(
+  options: Places & {
+    shared: SharedFolder
+    state: PublishedState
+    store: FileStore
+    path: string
+    one: Publication
+    published: readonly Publication[]
   },
-})
-
-async function isNeeded(options: {
-  dataDir: string
-  files: FileStore | undefined
-  shared: SharedFolder
-  state: PublishedState
-  place: Place
-  one: Publication
-  published: readonly Publication[]
-}): Promise<boolean> {
-  const { files, place, one, published } = options
+): Promise<boolean> {
+  const { files, store, path, one, published } = options
   const manifest = one.manifest === undefined ? undefined : await manifestAt(one.manifest, files)
   if (manifest?.run !== one.run || manifest.resource !== one.resource) return true
-  if (await place.isPointedTo()) return true
+  if ((await pointedTo(store, dirname(path))).has(path)) return true
   const { mode } = one
   if (mode !== 'byId') {
     const newest = await findProven({ published, files, wanted: { ...one, mode, when: () => true } })
     if (newest?.manifest === one.manifest) return true
   }
   return await hasUnpublished({ ...options, plan: await loadPlan({ ...options, run: one.run }) })
-}
-
-function isInside(root: string, path: string): boolean {
-  const way = relative(root, path)
-  return way !== '' && !way.startsWith('..')
-}
-
-async function sizeOf(folder: string): Promise<number> {
-  const names = await readdir(folder, { recursive: true })
-  const sizes = await Promise.all(names.map(async (name) => (await lstat(join(folder, name))).size))
-  return sizes.reduce((sum, size) => sum + size, 0)
 }

@@ -1,5 +1,5 @@
 import type { ResourceName } from '../billing/resources/lists.ts'
-import { allowedRoot } from '../destinations/allowed-root.ts'
+import { allowedRoot } from '../storage/inside.ts'
 import type { Destination } from '../destinations/destination.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'

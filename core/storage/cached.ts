@@ -4,8 +4,7 @@ import { dirname, join, relative, sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createFolderStore } from './folder-store.ts'
 import { replaceFile, syncPath, temporaryName } from './durable.ts'
-import type { FileStore } from './file-store.ts'
-import { StoreAwayError } from './store-errors.ts'
+import { type FileStore, StoreAwayError } from './file-store.ts'
 import { orMissing } from './system-errors.ts'
 
 /**

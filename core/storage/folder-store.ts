@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { copyFile, link, mkdir, open, readdir, readFile, readlink, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join, relative, resolve, sep } from 'node:path'
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { replace, replaceFile, replaceLink, syncPath, temporaryName, writeNew } from './durable.ts'
 import type { FileStore, TaggedText } from './file-store.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
@@ -32,7 +32,7 @@ export function createFolderStore(folder: string): FileStore {
     locate,
     pathOf(location) {
       const path = toPath(location)
-      return path.startsWith('..') ? undefined : path
+      return path === '' || path.startsWith('..') || !isAbsolute(location) ? undefined : path
     },
     async put(path, file, { signal } = {}) {
       signal?.throwIfAborted()

@@ -1,3 +1,5 @@
+import { statfs } from 'node:fs/promises'
+
 /** Whether the system rejected an operation (disk, permission, path), and for this reason if a code is given. */
 export const isSystemError = (error: unknown, code?: string): error is NodeJS.ErrnoException =>
   error instanceof Error &&
@@ -28,4 +30,16 @@ export async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
     if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return undefined
     throw error
   }
+}
+
+/**
+ * Below this, in bytes, an export of a few thousand records or a day of Temporal's own database fills the
+ * disk.
+ */
+export const leastFreeBytes = 100e6
+
+/** The bytes this user may still write on the disk of a folder. */
+export async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
 }

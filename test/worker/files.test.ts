@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
+import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
 import { openBucket, openFiles } from '../../worker/files.ts'
 
 const address = { bucket: 'exports', prefix: 'billing' }

@@ -1,7 +1,7 @@
 import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
 import { isLoopback } from '../../core/billing/connections.ts'
-import { parseBucketAddress } from '../../core/storage/bucket-address.ts'
+import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
 import { codePointOf, invisible } from './env-file.ts'
 import type { Given } from './environment.ts'
 

@@ -1,7 +1,7 @@
 import type { WorkerLock } from '../../core/state/data-folder-lock.ts'
 import type { SharedStore } from '../../core/state/open.ts'
 import { findWorkers } from '../../core/state/postgres/membership.ts'
-import { freeBytes, leastFreeBytes } from '../../core/storage/free-space.ts'
+import { freeBytes, leastFreeBytes } from '../../core/storage/system-errors.ts'
 import type { Check } from './readiness.ts'
 
 /** Whether the worker still holds its data folder. */

@@ -1,7 +1,7 @@
 import { stat, utimes } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
-import { freeBytes } from '../../storage/free-space.ts'
+import { freeBytes } from '../../storage/system-errors.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 
 /** Another machine may have more room. */

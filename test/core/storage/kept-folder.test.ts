@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createStepFolder } from '../../../core/runs/step-folder.ts'
-import type { FileStore } from '../../../core/storage/file-store.ts'
+import { type FileStore, StoreAwayError } from '../../../core/storage/file-store.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { checkOut, keptFolders, SupersededFolderError } from '../../../core/storage/kept-folder.ts'
-import { StoreAwayError } from '../../../core/storage/store-errors.ts'
 
 const path = 'imports/run'
 const concurrent = new Set(['log'])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toStoreError } from '../../../core/storage/bucket-errors.ts'
+import { toStoreError } from '../../../core/storage/bucket-store.ts'
 
 const place = { bucket: 'exports', prefix: 'billing' }
 const sdkError = (name: string, status = 0, message = 'hunter2') =>

@@ -2,10 +2,9 @@ import { mkdir, mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { allowedRoot } from '../../../core/destinations/allowed-root.ts'
+import { allowedRoot, resolveInside } from '../../../core/storage/inside.ts'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
-import { resolveInside } from '../../../core/storage/inside.ts'
-import { createWorkplace } from './publication.ts'
+import { createWorkplace } from '../destinations/publication.ts'
 
 let world: string
 let dataDir: string
