@@ -1,6 +1,6 @@
 import type { FileStore } from '../storage/file-store.ts'
 import type { Table } from '../tables/table.ts'
-import type { Manifest, ReadFacts } from './manifest/manifest.ts'
+import type { Manifest, ReadFacts } from './manifest.ts'
 
 /**
  * A closed file with rows of one table, which never changes: CSV as the row encoder writes it, without a header. Its

@@ -1,10 +1,10 @@
 import { dirname } from 'node:path'
-import type { Manifest } from '../destinations/manifest/manifest.ts'
 import {
+  type Manifest,
   MalformedManifestError,
   readManifest,
   readStoredManifest,
-} from '../destinations/manifest/read-manifest.ts'
+} from '../destinations/manifest.ts'
 import { isAddress, type Publication } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { isSystemError } from '../storage/system-errors.ts'

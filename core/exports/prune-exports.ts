@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { manifestName } from '../destinations/manifest/manifest.ts'
+import { manifestName } from '../destinations/manifest.ts'
 import { pointedTo } from '../destinations/files/pointers.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { createFolderStore } from '../storage/folder-store.ts'

@@ -1,4 +1,4 @@
-import type { ReadFacts } from '../destinations/manifest/manifest.ts'
+import type { ReadFacts } from '../destinations/manifest.ts'
 import type { IdOutcome } from '../reading/read-by-id.ts'
 import { type AnyOutcome, type Checkpoint, outcomeOf } from './parts/checkpoint.ts'
 import type { ExportPlan } from './plan.ts'

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import { verifyExport, verifyStoredExport } from '../../core/destinations/files/verify.ts'
 import type { Warehouse } from '../../core/destinations/destination.ts'
-import type { Manifest } from '../../core/destinations/manifest/manifest.ts'
+import type { Manifest } from '../../core/destinations/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
 import { verifyWarehouse, type VerifiedWarehouse } from '../../core/destinations/files/verify.ts'
 import { followPointer } from '../../core/destinations/files/pointers.ts'

@@ -1,7 +1,7 @@
 import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import type { ColumnKind, WarehouseColumn, WarehouseTable } from '../layout.ts'
-import type { ReadFacts } from '../manifest/manifest.ts'
+import type { ReadFacts } from '../manifest.ts'
 import { checkRows, verifyParts } from '../parts/read-parts.ts'
 import { literal, quote } from '../sql.ts'
 import { type DuckDb, longestRow } from './open.ts'

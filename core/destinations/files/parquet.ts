@@ -6,8 +6,8 @@ import { toDuckDbError } from '../duckdb/errors.ts'
 import { type DuckDb, memoryFor, withDuckDb } from '../duckdb/open.ts'
 import { readRows, withDrift } from '../duckdb/rows.ts'
 import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
-import type { PublishedFile } from '../manifest/manifest.ts'
-import { toPublishedTable } from '../manifest/to-manifest.ts'
+import type { PublishedFile, ReadFacts } from '../manifest.ts'
+import { toPublishedTable } from '../to-manifest.ts'
 import { checkTables } from '../parts/read-parts.ts'
 import { literal } from '../sql.ts'
 import { stageNotes } from './csv.ts'
@@ -47,7 +47,7 @@ async function stageParquet(publication: Publication, folder: string): Promise<S
         drift.push(staged.drift)
         tables.push(toPublishedTable(publication, table, { rows: staged.file.rows, files: [staged.file] }))
       }
-      return { tables, ...(await stageNotes(publication, folder)), drift: withDrift(facts, drift).drift }
+      return { tables, ...(await stageNotes(publication, folder)), facts: withDrift(facts, drift) }
     })
   } catch (error) {
     signal?.throwIfAborted()
@@ -67,7 +67,7 @@ const rowGroup = "row_group_size 30000, row_group_size_bytes '16MB'"
 async function stageTable(
   of: { db: DuckDb; publication: Publication; folder: string },
   table: WarehouseTable,
-): Promise<{ file: PublishedFile; drift: StagedFiles['drift'] & object }> {
+): Promise<{ file: PublishedFile; drift: ReadFacts['drift'] }> {
   const { db, publication, folder } = of
   const path = `${table.table.name}.parquet`
   const file = join(folder, path)

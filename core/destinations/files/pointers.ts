@@ -4,8 +4,7 @@ import { z } from 'zod'
 import { type FileStore, StoreAwayError, StoreRefusedError } from '../../storage/file-store.ts'
 import type { Publication } from '../destination.ts'
 import { ForeignWarehouseError } from '../errors.ts'
-import { manifestName, type Manifest } from '../manifest/manifest.ts'
-import { readStoredManifest } from '../manifest/read-manifest.ts'
+import { manifestName, type Manifest, readStoredManifest } from '../manifest.ts'
 
 /**
  * Beside the exports of a resource: `latest` leads to the newest whole list, `latest-proven` to the newest proven one. In a

@@ -10,15 +10,22 @@ import { isSystemError } from '../../storage/system-errors.ts'
 import { refuseLinkOut } from '../../storage/inside.ts'
 import type { Destination, Publication, Published } from '../destination.ts'
 import { PublishedOtherwiseError, refuseIncomplete, UnwritableError } from '../errors.ts'
-import { filesOf, isSameRead, manifestName, type Manifest, type PublishedFile } from '../manifest/manifest.ts'
-import { readStoredManifest } from '../manifest/read-manifest.ts'
-import { toManifest } from '../manifest/to-manifest.ts'
+import {
+  filesOf,
+  isSameRead,
+  manifestName,
+  type Manifest,
+  type PublishedFile,
+  type ReadFacts,
+  readStoredManifest,
+} from '../manifest.ts'
+import { toManifest } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts/read-parts.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
 
 export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'> & {
   /** With the values that only this destination cannot hold. */
-  drift?: Manifest['drift']
+  facts?: ReadFacts
 }
 
 /** What differs between destinations that keep files. */
@@ -147,7 +154,8 @@ async function show(of: Export): Promise<Manifest | undefined> {
   return await withStaged(of, async (staged, arrived) => {
     if (store.folder === undefined) await keep(of, staged, filesOf(arrived))
     onStep?.('staged')
-    const manifest = toManifest({ publication, destination: format.name, arrived })
+    const { facts = publication.facts, ...files } = arrived
+    const manifest = toManifest({ publication, destination: format.name, facts, arrived: files })
     const text = `${JSON.stringify(manifest, null, 2)}\n`
     if (store.folder !== undefined) {
       await writeNew(join(staged, manifestName), text)

@@ -3,8 +3,14 @@ import { posix } from 'node:path'
 import type { FileStore } from '../../storage/file-store.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
 import type { Comparison, Warehouse } from '../destination.ts'
-import { filesOf, manifestName, type Manifest, type PublishedFile } from '../manifest/manifest.ts'
-import { MalformedManifestError, readStoredManifest } from '../manifest/read-manifest.ts'
+import {
+  filesOf,
+  manifestName,
+  type Manifest,
+  type PublishedFile,
+  MalformedManifestError,
+  readStoredManifest,
+} from '../manifest.ts'
 
 export interface Verified {
   /** Undefined if there is no readable manifest. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Publication } from '../destination.ts'
 import { ForeignWarehouseError, OlderReadError } from '../errors.ts'
-import type { Manifest } from '../manifest/manifest.ts'
+import type { Manifest } from '../manifest.ts'
 
 // What a warehouse accepts: publications of its owner, in the form of its values, in the order of their reads.
 

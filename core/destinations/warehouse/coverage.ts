@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isOfAll, readOf } from './deletes.ts'
 import type { Publication } from '../destination.ts'
-import type { Manifest, ReadFacts } from '../manifest/manifest.ts'
+import type { Manifest, ReadFacts } from '../manifest.ts'
 
 /** A list in a warehouse before a publication. */
 export interface Before {

@@ -1,15 +1,14 @@
 import type { Publication } from '../destination.ts'
-import type { Deletes, Manifest } from '../manifest/manifest.ts'
+import type { Deletes, Manifest } from '../manifest.ts'
 import { rowsOf } from '../parts/read-parts.ts'
 import { instant, quote } from '../sql.ts'
 import type { Database } from './tables.ts'
 
 /** The facts of a read that decide whether a record missing from it is gone. */
-export type WholeRead = Pick<Manifest, 'verdict' | 'mode' | 'filters' | 'capped' | 'clock'> & {
-  rejected: { rows: number }
-  hiddenFound?: unknown
-  statusCheck?: unknown
-}
+export type WholeRead = Pick<
+  Manifest,
+  'verdict' | 'mode' | 'filters' | 'capped' | 'clock' | 'hiddenFound' | 'statusCheck'
+> & { rejected: { rows: number } }
 
 /** Whether it was a proven read of the whole list. */
 export const isOfAll = ({ verdict, mode, filters, capped }: WholeRead): boolean =>
@@ -19,7 +18,7 @@ export const isOfAll = ({ verdict, mode, filters, capped }: WholeRead): boolean 
 export function caveatOf({ rejected, hiddenFound, statusCheck, clock }: WholeRead): string | undefined {
   if (rejected.rows > 0)
     return `${rejected.rows} of what came had no id that can be kept (see _rejected), and any of them may be one of these`
-  if (hiddenFound === true)
+  if (hiddenFound)
     return 'the list hides records by their status, and one whose status changed during the read may have been missed'
   if (statusCheck === 'unread')
     return 'a record that changed during the read is shown under its status and was not read, so the list may hide records by their status'

@@ -1,5 +1,5 @@
 import type { Publication } from '../destination.ts'
-import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
+import { manifestSchema, type Manifest } from '../manifest.ts'
 import { checkRows, readLines } from '../parts/read-parts.ts'
 import { instant, literal } from '../sql.ts'
 import { toOwner } from './admission.ts'

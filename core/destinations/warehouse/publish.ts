@@ -1,9 +1,8 @@
 import type { Publication, Published } from '../destination.ts'
 import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
 import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
-import { toDriftWarnings } from '../manifest/drift-warnings.ts'
-import { isSameRead, type Manifest, type ReadFacts } from '../manifest/manifest.ts'
-import { toManifest, toPublishedTable } from '../manifest/to-manifest.ts'
+import { isSameRead, type Manifest, type ReadFacts } from '../manifest.ts'
+import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts/read-parts.ts'
 import { checkOrder, checkOwner, checkPrivacy, type Owner } from './admission.ts'
 import { changedWarnings, factsThere, hasKept, lackingOf, lostAfter } from './coverage.ts'
@@ -143,8 +142,9 @@ async function merge(of: {
     ...judged.warnings,
   ]
   const manifest = toManifest({
-    publication: { ...publication, facts: factsThere({ ...publication, facts: staged.facts }, before) },
+    publication,
     destination: db.name,
+    facts: factsThere({ ...publication, facts: staged.facts }, before),
     arrived: {
       tables: published,
       rejected: { rows: rejected, files: [] },

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach } from 'vitest'
 import type { Publication, Warehouse } from '../../../core/destinations/destination.ts'
-import type { ReadFacts } from '../../../core/destinations/manifest/manifest.ts'
+import type { ReadFacts } from '../../../core/destinations/manifest.ts'
 import type { SeenRow } from './contract.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
 

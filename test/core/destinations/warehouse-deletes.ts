@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Publication } from '../../../core/destinations/destination.ts'
-import type { ReadFacts } from '../../../core/destinations/manifest/manifest.ts'
+import type { ReadFacts } from '../../../core/destinations/manifest.ts'
 import type { Workplace } from './publication.ts'
 import { type Customer, created, day, readOn, useWarehouse, type WarehouseHarness } from './use-warehouse.ts'
 

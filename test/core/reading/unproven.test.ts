@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { toFacts } from '../../../core/exports/read-facts.ts'
-import { toManifest } from '../../../core/destinations/manifest/to-manifest.ts'
+import { toManifest } from '../../../core/destinations/to-manifest.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { startState } from '../../../core/reading/range-state.ts'
@@ -36,6 +36,7 @@ function publish(outcome: ReadOutcome, facts = {}) {
     outcome,
   }
   const plan = createPlan()
+  const published = { ...toFacts({ plan, resource: 'customers', checkpoint }), ...facts }
   const manifest = toManifest({
     publication: {
       run: 'run',
@@ -52,9 +53,10 @@ function publish(outcome: ReadOutcome, facts = {}) {
       versions: {},
       folder: '',
       capped: 'capped' in outcome && outcome.capped,
-      facts: { ...toFacts({ plan, resource: 'customers', checkpoint }), ...facts },
+      facts: published,
     },
     destination: 'csv',
+    facts: published,
     arrived: { tables: [], rejected: { rows: 0, files: [] } },
   })
   return { manifest, claims: manifest.scope.join(' ') }
@@ -82,7 +84,7 @@ describe('a read that is not proven claims nothing about what it did not see', (
   })
 })
 
-test('what an older version kept of an unproven read promises nothing either', async () => {
+test('an unproven read is published without a moment up to which it is complete, whatever its facts say', async () => {
   const { outcome } = await readThrough({ ...options, fetchPage: listOf().fetchPage, maxRequests: 3 })
   const { manifest, claims } = publish(outcome, { completeThrough: '2026-11-21T11:59:00.000000Z' })
   expect(manifest.completeThrough).toBeNull()

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { createWorld, startTestWorker } from './world.ts'

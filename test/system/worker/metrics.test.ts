@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Manifest } from '../../../core/destinations/manifest/manifest.ts'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import {
   connectTemporal,

@@ -1,13 +1,16 @@
+import { posix } from 'node:path'
 import { z } from 'zod'
-import type { Kind } from '../../tables/table.ts'
-import { destinationNames } from '../names.ts'
+import type { FileStore } from '../storage/file-store.ts'
+import { createFolderStore } from '../storage/folder-store.ts'
+import type { Kind } from '../tables/table.ts'
+import { destinationNames } from './names.ts'
 
 const count = z.int().min(0)
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 sum')
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
 
-/** The facts a read reports about itself. Unknown facts are passed on unchanged. */
-const readFactsSchema = z.looseObject({
+/** What a read reports about itself. */
+const readFactsSchema = z.object({
   verdict: z.enum(['proven', 'unproven']),
   /** Why the read is not proven, one sentence each; empty if it is. */
   reasons: z.array(z.string()),
@@ -33,22 +36,31 @@ const readFactsSchema = z.looseObject({
   /** Ids that several records have, which makes the read unproven; a warehouse keeps one of them. */
   repeatedIds: z.array(z.string()).exactOptional(),
   /** The values that did not fit their columns, by path in the record, and what the first looks like. */
-  drift: z.record(
-    z.string(),
-    z.union([
-      z.object({ count, example: z.string() }),
-      // Before 25 November 2026.
-      count.transform((number) => ({ count: number, example: 'not recorded' })),
-    ]),
-  ),
-  /** The fields that the schema lacks, by path, and how many objects have them. Before 25 November 2026 none was counted. */
-  unknownFields: z.record(z.string(), count).default({}),
+  drift: z.record(z.string(), z.object({ count, example: z.string() })),
+  /** The fields that the schema lacks, by path, and how many objects have them. */
+  unknownFields: z.record(z.string(), count),
   /** Those of them that no earlier export had. */
   newFields: z.array(z.string()).exactOptional(),
   /** The fields of the schema that no object has. */
-  absentFields: z.array(z.string()).default([]),
+  absentFields: z.array(z.string()),
   /** Those of them that an earlier export had. */
   vanishedFields: z.array(z.string()).exactOptional(),
+  /** Further observations, one sentence each. */
+  notes: z.array(z.string()).exactOptional(),
+  /** Documents by id: how many were requested. */
+  asked: count.exactOptional(),
+  /** The newest `updated` in the list before the read. */
+  newestUpdated: z.string().exactOptional(),
+  /** Incremental reads: the read covers what changed since then. */
+  changedSince: z.string().exactOptional(),
+  /** The read ended at its lower bound, so the list may go on below it. */
+  sawBound: z.boolean().exactOptional(),
+  /** The list hides some records unless their status is requested. */
+  hiddenFound: z.boolean().exactOptional(),
+  /** Whether a record that changed its status during the read may have been missed. */
+  statusCheck: z.enum(['clear', 'unread', 'unordered', 'unseen']).exactOptional(),
+  testModeCarried: z.boolean().exactOptional(),
+  uncheckableFilters: z.array(z.string()).exactOptional(),
 })
 export type ReadFacts = z.infer<typeof readFactsSchema>
 
@@ -120,60 +132,48 @@ export type Dialect = z.infer<typeof dialectSchema>
  * The manifest of one published export: what was requested, the facts of the read, and every file with its
  * checksum. It holds no secret and no record data. A file that is not listed was not published.
  */
-export const manifestSchema = z.preprocess(
-  withPresentNames,
-  z.looseObject({
-    version: z.literal(1),
-    run: z.string(),
-    resource: z.string(),
-    destination: z.enum(destinationNames),
-    workspace: z.string(),
-    testMode: z.boolean(),
-    mode: z.enum(['full', 'incremental', 'byId']),
-    filters: z.record(z.string(), z.string()),
-    /** Whether a limit ended the read before the list did. */
-    capped: z.boolean(),
-    excluded: z.array(z.string()),
-    hashed: z.array(z.string()),
-    /** Identifies the hash key without revealing it. */
-    hashedWith: z.string().exactOptional(),
-    ...readFactsSchema.shape,
-    rejected: z.object({ rows: count, files: z.array(fileSchema) }),
-    /** Only for documents by id: the ids that do not exist, the first of them by name. */
-    missing: z
-      .object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) })
-      .exactOptional(),
-    tables: z.array(tableSchema),
-    dialect: dialectSchema.exactOptional(),
-    /**
-     * Warehouses only: records that were not there before, and records with a later `updated` than the stored
-     * one.
-     */
-    changes: z.object({ new: count, changed: count }).exactOptional(),
-    /**
-     * Warehouses only: after a proven read of the whole list, or if a later one, already published, lacks
-     * records that this publication brings.
-     */
-    deletes: deletesSchema.exactOptional(),
-    /**
-     * Warehouses only: tables from which somebody has removed rows (or added or marked some) that no export has brought back
-     * yet, each with the run that found so when it was published.
-     */
-    lost: z.record(z.string(), z.string()).exactOptional(),
-    /** What a person should check despite the verdict, one sentence each. */
-    warnings: z.array(z.string()).exactOptional(),
-    publishedAt: z.iso.datetime(),
-    versions: z.record(z.string(), z.string()),
-  }),
-)
+export const manifestSchema = z.object({
+  version: z.literal(1),
+  run: z.string(),
+  resource: z.string(),
+  destination: z.enum(destinationNames),
+  workspace: z.string(),
+  testMode: z.boolean(),
+  mode: z.enum(['full', 'incremental', 'byId']),
+  filters: z.record(z.string(), z.string()),
+  /** Whether a limit ended the read before the list did. */
+  capped: z.boolean(),
+  excluded: z.array(z.string()),
+  hashed: z.array(z.string()),
+  /** Identifies the hash key without revealing it. */
+  hashedWith: z.string().exactOptional(),
+  ...readFactsSchema.shape,
+  rejected: z.object({ rows: count, files: z.array(fileSchema) }),
+  /** Only for documents by id: the ids that do not exist, the first of them by name. */
+  missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
+  tables: z.array(tableSchema),
+  dialect: dialectSchema.exactOptional(),
+  /**
+   * Warehouses only: records that were not there before, and records with a later `updated` than the stored
+   * one.
+   */
+  changes: z.object({ new: count, changed: count }).exactOptional(),
+  /**
+   * Warehouses only: after a proven read of the whole list, or if a later one, already published, lacks
+   * records that this publication brings.
+   */
+  deletes: deletesSchema.exactOptional(),
+  /**
+   * Warehouses only: tables from which somebody has removed rows (or added or marked some) that no export has brought back
+   * yet, each with the run that found so when it was published.
+   */
+  lost: z.record(z.string(), z.string()).exactOptional(),
+  /** What a person should check despite the verdict, one sentence each. */
+  warnings: z.array(z.string()).exactOptional(),
+  publishedAt: z.iso.datetime(),
+  versions: z.record(z.string(), z.string()),
+})
 export type Manifest = z.infer<typeof manifestSchema>
-
-/** Manifests in folders and warehouses from before 22 November 2026 have an older name. */
-function withPresentNames(manifest: unknown): unknown {
-  if (typeof manifest !== 'object' || manifest === null || !('linksMended' in manifest)) return manifest
-  const { linksMended, ...others } = manifest
-  return { linksRepaired: linksMended, ...others }
-}
 
 /** All files of a published export but the manifest itself. */
 export const filesOf = ({ tables, rejected, missing }: Pick<Manifest, 'tables' | 'rejected' | 'missing'>) =>
@@ -187,3 +187,37 @@ export const isSameRead = ({ facts }: { facts: ReadFacts }, { startedAt }: Manif
   Date.parse(startedAt) === Date.parse(facts.startedAt)
 
 export const manifestName = 'manifest.json'
+
+/** The folder has a manifest that cannot be parsed. */
+export class MalformedManifestError extends Error {
+  override readonly name = 'MalformedManifestError'
+  readonly retryable = false
+}
+
+/**
+ * Reads the manifest of an export's folder; undefined if there is none.
+ * @throws {MalformedManifestError}
+ */
+export const readManifest = (folder: string): Promise<Manifest | undefined> =>
+  readStoredManifest(createFolderStore(folder), '')
+
+/**
+ * Reads the manifest of an export in a store; undefined if there is none.
+ * @throws {MalformedManifestError}
+ */
+export async function readStoredManifest(store: FileStore, path: string): Promise<Manifest | undefined> {
+  const file = posix.join(path, manifestName)
+  const text = await store.readText(file)
+  if (text === undefined) return undefined
+  const malformed = (why: string) => new MalformedManifestError(`${store.locate(file)} ${why}.`)
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw malformed('is not JSON')
+  }
+  const { data, error } = manifestSchema.safeParse(json)
+  if (data !== undefined) return data
+  const [issue] = error.issues
+  throw malformed(`is not a manifest of this connector: ${issue?.path.join('.')} ${issue?.message}`)
+}
