@@ -163,11 +163,6 @@ export const manifestSchema = z.object({
    * records that this publication brings.
    */
   deletes: deletesSchema.exactOptional(),
-  /**
-   * Warehouses only: tables from which somebody has removed rows (or added or marked some) that no export has brought back
-   * yet, each with the run that found so when it was published.
-   */
-  lost: z.record(z.string(), z.string()).exactOptional(),
   /** What a person should check despite the verdict, one sentence each. */
   warnings: z.array(z.string()).exactOptional(),
   publishedAt: z.iso.datetime(),

@@ -9,7 +9,8 @@ import { checkTables } from '../parts/read-parts.ts'
 import { quote, stagedName } from '../sql.ts'
 import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
-import { lastExports, lookBack } from '../warehouse/exports.ts'
+import { coverageOf } from '../warehouse/coverage.ts'
+import { lastExports } from '../warehouse/exports.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { type Database, toTables } from '../warehouse/tables.ts'
 import { toDuckDbError } from './errors.ts'
@@ -46,6 +47,7 @@ const toDatabase = (db: DuckDb, where: string): Database => ({
   typeOf,
   createTable: ({ name }, columns) =>
     `create table ${quote(name)} (${columns.map((column) => `${quote(column.name)} ${typeOf(column)}`).join(', ')})`,
+  rowId: 'rowid',
   microseconds: (column) => `epoch_us(${column})`,
 })
 
@@ -101,8 +103,7 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
       publication.onStep?.('visible')
       return { ...published, location: path }
     },
-    coveredThrough: (scope, of) =>
-      read(scope, async (db) => (await lookBack(db, await db.describe(), of)).through),
+    coveredThrough: (scope, of) => read(scope, (db) => coverageOf(db, of)),
     checkBeforeRead: (scope, { reads, now }) =>
       read(scope, async (db) => {
         const published = await lastExports(db, await db.describe())

@@ -2,7 +2,7 @@ import type { Publication } from '../destination.ts'
 import { repeatedRow } from '../errors.ts'
 import type { WarehouseTable } from '../layout.ts'
 import { instant, literal, quote, stagedName as stagedNameOf } from '../sql.ts'
-import { type Merged, type Merging, repeatedWarning } from '../warehouse/publish.ts'
+import type { Merged, Merging } from '../warehouse/publish.ts'
 import type { DuckDb } from './open.ts'
 import { readRows, withDrift } from './rows.ts'
 
@@ -27,16 +27,12 @@ export const toMerging = (db: DuckDb, publication: Publication, where: string): 
       rows.set(table.table.name, read.rows)
       drift.push(read.drift)
     }
-    const publishing = { db, publication, tables }
-    const isRepeated = (publication.facts.repeatedIds ?? []).length > 0
-    if (isRepeated) await leaveOutRepeated(publishing, rows)
-    await refuseRepeated(publishing)
-    const warnings = isRepeated ? [repeatedWarning(publication)] : []
-    return { rows, facts: withDrift(publication.facts, drift), warnings }
+    return { rows, facts: withDrift(publication.facts, drift) }
   },
   lock: async () => void (await db.run('begin')),
   async merge(tables) {
     const publishing = { db, publication, tables }
+    await refuseRepeated(publishing)
     const merged = await keepNewer(publishing)
     await replaceRecords(publishing)
     return merged
@@ -47,38 +43,16 @@ const stagedName = ({ table }: WarehouseTable) => stagedNameOf(table.name)
 const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
 
 /**
- * Leaves out all but one of several records that have one id: the one that was changed last stays, without rows in child
- * tables, because nothing tells whose they are.
+ * Without a key, nothing else would refuse them.
+ * @throws {PartsDamagedError}
  */
-async function leaveOutRepeated({ db, tables }: Publishing, staged: Map<string, number>): Promise<void> {
-  const [main] = tables as [WarehouseTable]
-  const rows = stagedName(main)
-  const id = idOf(main)
-  const newest = ['updated', 'created']
-    .filter((name) => main.columns.some((column) => column.name === name))
-    .map((name) => `${name} desc nulls last`)
-  await db.run(`create temporary table _repeated as
-    select ${id} as id from ${rows} group by 1 having count(*) > 1`)
-  await db.run(`create temporary table _newest as select * from ${rows} where ${id} in (from _repeated)
-    qualify row_number() over (partition by ${id} order by ${[...newest, '1'].join(', ')}) = 1`)
-  for (const table of tables)
-    await db.run(`delete from ${stagedName(table)} where ${idOf(table)} in (from _repeated)`)
-  await db.run(`insert into ${rows} from _newest`)
-  for (const table of tables) staged.set(table.table.name, await count(db, `from ${stagedName(table)}`))
-}
-
-/** @throws {PartsDamagedError} */
 async function refuseRepeated({ db, tables }: Publishing): Promise<void> {
   const [main] = tables as [WarehouseTable]
-  const repeated = await count(
-    db,
-    `from (select 1 from ${stagedName(main)} group by ${idOf(main)} having count(*) > 1)`,
+  const repeated = await db.all(
+    `select 1 from ${stagedName(main)} group by ${idOf(main)} having count(*) > 1 limit 1`,
   )
-  if (repeated > 0) throw repeatedRow(main.table.name)
+  if (repeated.length > 0) throw repeatedRow(main.table.name)
 }
-
-const count = async (db: DuckDb, from: string): Promise<number> =>
-  Number((await db.all(`select count(*) as rows ${from}`))[0]?.['rows'])
 
 /**
  * Leaves newer states of records as they are, which a stale replica has sent: takes the staged ones away, and notes that the

@@ -2,7 +2,7 @@ import type { Publication } from '../destination.ts'
 import { RowsMissingError } from '../errors.ts'
 import type { WarehouseColumn, WarehouseTable } from '../layout.ts'
 import { quote, stagedName } from '../sql.ts'
-import { type Merged, type Merging, repeatedWarning } from '../warehouse/publish.ts'
+import type { Merged, Merging } from '../warehouse/publish.ts'
 import type { Found } from '../warehouse/tables.ts'
 import { createIndexes, dropRefusingIndexes } from './indexes.ts'
 import { type Session, typeOf } from './session.ts'
@@ -42,15 +42,7 @@ const hasUpdated = ({ columns }: WarehouseTable) =>
 
 /** How PostgreSQL stages, locks and merges. */
 export const toMerging = (session: Session, publication: Publication): Merging => ({
-  async stage(tables) {
-    const staged = await stageTables(session, publication)
-    const isRepeated = (publication.facts.repeatedIds ?? []).length > 0
-    return {
-      rows: isRepeated ? await leaveOutRepeated(session, tables, staged) : staged,
-      facts: publication.facts,
-      warnings: isRepeated ? [repeatedWarning(publication)] : [],
-    }
-  },
+  stage: async () => ({ rows: await stageTables(session, publication), facts: publication.facts }),
   lock: () => lock(session, publication),
   async merge(tables, { rows: staged }, found) {
     for (const { table } of tables) await dropRefusingIndexes(session, table)
@@ -187,37 +179,4 @@ async function countKept(
     [publication.run],
   )
   return Number(counted?.['rows'])
-}
-
-/**
- * Leaves out what no key allows: of several staged records with one id, the one that was changed last stays, without rows
- * in child tables, because nothing tells whose they are.
- * @returns how many rows stay staged
- */
-async function leaveOutRepeated(
-  session: Session,
-  tables: readonly WarehouseTable[],
-  staged: ReadonlyMap<string, number>,
-): Promise<ReadonlyMap<string, number>> {
-  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
-  const rows = stagedName(main.table.name)
-  const left = new Map(staged)
-  const remove = async (table: WarehouseTable, condition: string) => {
-    const removed = await session.run(`delete from ${stagedName(table.table.name)} s where ${condition}`)
-    left.set(table.table.name, left.get(table.table.name)! - removed)
-  }
-  for (const child of children)
-    await remove(
-      child,
-      `s.${idOf(child)} in (select ${idOf(main)} from ${rows} group by 1 having count(*) > 1)`,
-    )
-  const order = ['updated', 'created']
-    .flatMap((name) => main.columns.filter((column) => column.name === name && column.kind === 'timestamp'))
-    .map((column) => `${valueOf(column)} desc nulls last, `)
-  await remove(
-    main,
-    `s.ctid in (select ctid from (select s.ctid, row_number() over (partition by s.${idOf(main)} order by ${order.join('')}s.ctid) as nth
-      from ${rows} s) numbered where nth > 1)`,
-  )
-  return left
 }

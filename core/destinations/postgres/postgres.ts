@@ -8,7 +8,8 @@ import { checkTables } from '../parts/read-parts.ts'
 import { quote, stagedName } from '../sql.ts'
 import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
-import { lastExports, lookBack, ownerTable } from '../warehouse/exports.ts'
+import { coverageOf } from '../warehouse/coverage.ts'
+import { lastExports, ownerTable } from '../warehouse/exports.ts'
 import { checkOwnerOf, publishTo } from '../warehouse/publish.ts'
 import { parseAddress, type Address } from './address.ts'
 import { toPostgresError } from './errors.ts'
@@ -68,12 +69,7 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
         }
       }),
     placeOf: (scope) => Promise.resolve(locate(scope)),
-    coveredThrough: (scope, view) =>
-      inTransaction(
-        'read',
-        scope,
-        async (session) => (await lookBack(session, await session.describe(), view)).through,
-      ),
+    coveredThrough: (scope, view) => inTransaction('read', scope, (session) => coverageOf(session, view)),
     compare: ({ manifest, folder, schema, signal }) =>
       inTransaction(
         'compare',

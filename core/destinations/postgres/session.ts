@@ -62,6 +62,7 @@ export function toSession(client: Client, { schema, where }: Pick<Session, 'sche
       `create table ${nameOf(table.name)} (${columns
         .map((column) => `${quote(column.name)} ${typeOf(column)}${keyCollation(table, column)}`)
         .join(', ')}, primary key (${table.key.map(quote).join(', ')})) ${tableOptions}`,
+    rowId: 'ctid',
     microseconds: (column) => `(date_part('epoch', ${column}) * 1000000)::bigint`,
     async describe(): Promise<Tables> {
       const rows = await all(`select c.relname as table_name, a.attname as column_name,

@@ -3,15 +3,14 @@ import { manifestSchema, type Manifest } from '../manifest.ts'
 import { checkRows, readLines } from '../parts/read-parts.ts'
 import { instant, literal } from '../sql.ts'
 import { toOwner } from './admission.ts'
-import { type Before, lossesFoundBy, toCoverage } from './coverage.ts'
+import { heldTable } from './coverage.ts'
 import { columnsTable, type Database, type Tables } from './tables.ts'
 
 // The warehouse's own tables: its owner, the export of each run, what it rejected, and what each table holds.
 
 export const ownerTable = '_warehouse'
 const exportsTable = '_exports'
-const rejectedTable = '_rejected'
-const heldTable = '_held'
+export const rejectedTable = '_rejected'
 
 const definitions = {
   [ownerTable]:
@@ -24,7 +23,7 @@ const definitions = {
     published_at timestamptz not null, manifest json not null, primary key (run, resource)`,
   [rejectedTable]: 'run text not null, resource text not null, line text not null',
   [heldTable]:
-    'resource text not null, table_name text not null, held text not null, primary key (resource, table_name)',
+    'resource text not null primary key, held json not null, lost json not null, covered json not null',
 }
 
 /** Creates those that are missing, and records the owner. */
@@ -90,110 +89,6 @@ export async function writeExport(
   await db.run(`insert into ${db.nameOf(exportsTable)} (${names.join(', ')})
     values (${Object.values(cells).join(', ')})
     on conflict (run, resource) do update set ${others.map((name) => `${name} = excluded.${name}`).join(', ')}`)
-}
-
-type View = Pick<Publication, 'resource' | 'filters'>
-
-/** Finds the exports of a list, in order, from the last whole one on; without one, the last export alone. */
-async function exportsSinceWhole(db: Database, { resource, filters }: View): Promise<Manifest[]> {
-  const ofList = `resource = ${literal(resource)}`
-  const isWhole = `mode = 'full' and verdict = 'proven' and not capped
-    and filters::text = ${literal(JSON.stringify(filters))}`
-  return await findManifests(
-    db,
-    `where ${ofList} and read_at >= (select coalesce(max(read_at) filter (where ${isWhole}), max(read_at))
-      from ${db.nameOf(exportsTable)} where ${ofList}) order by read_at, published_at, run`,
-  )
-}
-
-/** How far the exports of a list reach, if the warehouse holds what they left. */
-export const coverageOfExports = async (db: Database, view: View): Promise<number | undefined> =>
-  toCoverage(await exportsSinceWhole(db, view), view)
-
-/** How far the exports of a list reach, and which tables somebody has changed since. */
-export async function lookBack(db: Database, tables: Tables, view: View): Promise<Before> {
-  if (!tables.has(exportsTable)) return { through: undefined, changed: [], lost: {} }
-  const manifests = await exportsSinceWhole(db, view)
-  const changed = await findChanged(db, tables, view.resource, manifests)
-  return {
-    through: changed.length > 0 ? undefined : toCoverage(manifests, view),
-    changed,
-    lost: manifests.at(-1)?.lost ?? {},
-  }
-}
-
-/**
- * Finds the tables of a resource that no longer hold what its last publication left there, as far as numbers show: the live
- * rows, the marked ones, and the sums of their times. So somebody has removed, added, marked or replaced rows, or dropped the
- * table. Rows whose other columns somebody changed look the same.
- */
-async function findChanged(
-  db: Database,
-  tables: Tables,
-  resource: string,
-  manifests: readonly Manifest[],
-): Promise<string[]> {
-  const rows = tables.has(heldTable)
-    ? await db.all(
-        `select table_name, held from ${db.nameOf(heldTable)} where resource = ${literal(resource)}`,
-      )
-    : []
-  const left = new Map(rows.map((row) => [row['table_name'] ?? '', row['held']]))
-  const published = manifests.flatMap((manifest) => manifest.tables.map(({ name }) => name))
-  const names = [...new Set([...left.keys(), ...published])]
-  const holds = await countRows(db, tables, names)
-  return names.filter((name) => left.get(name) === undefined || left.get(name) !== holds.get(name))
-}
-
-/** What tables hold, as a text each; without those that lack the columns that this counts. */
-async function countRows(
-  db: Database,
-  tables: Tables,
-  names: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const isInstant = (table: string, name: '_read_at' | '_deleted_at') =>
-    tables.get(table)?.get(name) === db.typeOf({ name, kind: 'timestamp' })
-  const sumOf = (name: string) =>
-    `coalesce(sum(${db.microseconds(name)}) filter (where isfinite(${name})), 0)`
-  const counts = names
-    .filter((table) => isInstant(table, '_read_at') && isInstant(table, '_deleted_at'))
-    .map(
-      (
-        table,
-      ) => `select ${literal(table)} as name, concat_ws(' ', count(*) - count(_deleted_at), count(_deleted_at),
-        ${sumOf('_read_at')}, ${sumOf('_deleted_at')}) as held from ${db.nameOf(table)}`,
-    )
-  const rows = counts.length === 0 ? [] : await db.all(counts.join(' union all '))
-  return new Map(rows.map((row) => [row['name'] ?? '', row['held'] ?? '']))
-}
-
-/** Records what the tables of a resource hold at the end of a publication. */
-export async function writeHeld(
-  db: Database,
-  { resource, tables }: Pick<Publication, 'resource' | 'tables'>,
-): Promise<void> {
-  const names = tables.map(({ name }) => name)
-  const rows = [...(await countRows(db, await db.describe(), names))].map(
-    (held) => `(${[resource, ...held].map(literal).join(', ')})`,
-  )
-  await db.run(`delete from ${db.nameOf(heldTable)} where resource = ${literal(resource)}`)
-  await db.run(`insert into ${db.nameOf(heldTable)} values ${rows.join(', ')}`)
-}
-
-/** What a published export has lost since: tables that somebody changed, then or before a later export. */
-export async function findLost(db: Database, tables: Tables, existing: Manifest): Promise<string[]> {
-  const { resource, run, startedAt } = existing
-  const own = existing.tables.map(({ name }) => name)
-  const lost = new Set(await findChanged(db, tables, resource, [existing]))
-  if (existing.rejected.rows > 0 && !tables.has(rejectedTable)) lost.add(rejectedTable)
-  const later = await findManifests(
-    db,
-    `where resource = ${literal(resource)} and run <> ${literal(run)} and read_at >= ${instant(startedAt)}
-      order by read_at, published_at, run`,
-  )
-  for (const manifest of later)
-    for (const name of lossesFoundBy(manifest)) if (own.includes(name)) lost.add(name)
-  return [...lost]
 }
 
 /** Lines per statement. */

@@ -5,29 +5,37 @@ import { isSameRead, type Manifest, type ReadFacts } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts/read-parts.ts'
 import { checkOrder, checkOwner, checkPrivacy, type Owner } from './admission.ts'
-import { changedWarnings, factsThere, hasKept, lackingOf, lostAfter } from './coverage.ts'
+import {
+  type Before,
+  changedWarnings,
+  coveredThrough,
+  factsThere,
+  hasKept,
+  type Held,
+  lackingOf,
+  lookBack,
+  toHeld,
+  writeHeld,
+} from './coverage.ts'
 import { alignChildren, findDeletes, markDeletes } from './deletes.ts'
 import {
-  coverageOfExports,
   createOwnTables,
   findExport,
-  findLost,
   keepRejected,
   lastExports,
-  lookBack,
   ownerTable,
+  rejectedTable,
   writeExport,
-  writeHeld,
 } from './exports.ts'
+import { quote, stagedName } from '../sql.ts'
 import { checkTable, type Database, findTables, type Found, prepareTable } from './tables.ts'
 
 /** The rows of a publication in tables of the session. */
 export interface Staged {
   /** How many rows each table brings. */
-  rows: ReadonlyMap<string, number>
+  rows: Map<string, number>
   /** With the values that only this warehouse cannot hold. */
   facts: ReadFacts
-  warnings: readonly string[]
 }
 
 export interface Merged {
@@ -39,7 +47,7 @@ export interface Merged {
 
 /** What each database does in SQL of its own. */
 export interface Merging {
-  /** Copies the parts into tables of the session, which hold each record once. */
+  /** Copies the parts into tables of the session. */
   stage(tables: readonly WarehouseTable[]): Promise<Staged>
   /**
    * Waits until no other session is publishing, and excludes others until the transaction ends, and anybody else who would
@@ -63,41 +71,64 @@ export async function publishTo(
   const { signal, onStep } = publication
   const tables = publication.tables.map(toWarehouseTable)
   const stage = async () => {
-    const rows = await merging.stage(tables)
+    const staged = await merging.stage(tables)
+    const warnings = await leaveOutRepeated(db, { tables, ...staged }, staged.facts.repeatedIds ?? [])
     onStep?.('staged')
     signal?.throwIfAborted()
-    return rows
+    return { ...staged, warnings }
   }
-  const before = await admit(db, publication, tables)
-  const staged = before.existing === undefined ? await stage() : undefined
+  const staged = (await admit(db, publication, tables)).existing === undefined ? await stage() : undefined
   await merging.lock()
   // Meanwhile, another attempt of the same run may have published or marked deletes, or a table may have changed.
-  const { existing, found } = await admit(db, publication, tables)
-  const manifest =
+  const { existing, found, published } = await admit(db, publication, tables)
+  const before = await lookBack(db, found.columns, { resource: publication.resource, published })
+  const of = { db, publication, merging, tables, found, before }
+  const done =
     existing === undefined
-      ? await merge({ db, publication, merging, tables, found, staged: staged ?? (await stage()) })
-      : await publishAgain(db, publication, { existing, found })
+      ? await merge({ ...of, staged: staged ?? (await stage()) })
+      : await publishAgain({ ...of, existing })
   if (existing === undefined) onStep?.('counted')
   signal?.throwIfAborted()
-  return { manifest, fresh: existing === undefined, coveredThrough: await coverageOfExports(db, publication) }
+  return {
+    manifest: done.manifest,
+    fresh: existing === undefined,
+    coveredThrough: coveredThrough(done, publication),
+  }
 }
 
-/** Rejects what can't be merged before anything is written, and finds what the run has published already. */
+/** A publication in progress. */
+interface Publishing {
+  db: Database
+  publication: Publication
+  merging: Merging
+  tables: readonly WarehouseTable[]
+  found: Found
+  before: Before
+}
+
+type Done = Pick<Held, 'covered'> & { manifest: Manifest }
+
+/**
+ * Rejects what can't be merged before anything is written, and finds what the run has published already, and the tables that
+ * any run has.
+ */
 async function admit(
   db: Database,
   publication: Publication,
   tables: readonly WarehouseTable[],
-): Promise<{ found: Found; existing: Manifest | undefined }> {
+): Promise<{ found: Found; existing: Manifest | undefined; published: readonly string[] }> {
   const { where, instead } = db
   const found = await findTables(db)
   await checkOwnerOf(db, found, publication)
   const existing = await findExport(db, found.columns, publication)
-  if (existing !== undefined) return { found, existing }
-  const published = await lastExports(db, found.columns)
-  checkPrivacy({ published, privacy: publication, where, instead })
-  checkOrder({ published, publication, where, instead })
+  const last = await lastExports(db, found.columns)
+  const isPublished = last.some(({ resource }) => resource === publication.resource)
+  const published = isPublished ? publication.tables.map(({ name }) => name) : []
+  if (existing !== undefined) return { found, existing, published }
+  checkPrivacy({ published: last, privacy: publication, where, instead })
+  checkOrder({ published: last, publication, where, instead })
   for (const table of tables) checkTable(db, found, table)
-  return { found, existing }
+  return { found, existing, published }
 }
 
 /** @throws {ForeignWarehouseError} the warehouse belongs to another workspace, address or mode */
@@ -111,17 +142,9 @@ export async function checkOwnerOf(
   checkOwner({ stamp: stamp as unknown as Owner, publication, where: db.where })
 }
 
-async function merge(of: {
-  db: Database
-  publication: Publication
-  merging: Merging
-  tables: readonly WarehouseTable[]
-  found: Found
-  staged: Staged
-}): Promise<Manifest> {
-  const { db, publication, merging, tables, found, staged } = of
+async function merge(of: Publishing & { staged: Staged & { warnings: readonly string[] } }): Promise<Done> {
+  const { db, publication, merging, tables, found, before, staged } = of
   await createOwnTables(db, found.columns, publication)
-  const before = await lookBack(db, found.columns, publication)
   for (const table of tables) await prepareTable(db, found, table)
   const { kept, changes } = await merging.merge(tables, staged, found)
   const published = publication.tables.map((table) => {
@@ -135,7 +158,6 @@ async function merge(of: {
   if (hasKept(published) || lackingOf(before).length > 0) await alignChildren(db, publication)
   const rejected = await keepRejected(db, publication)
   const { missing } = publication
-  const lost = lostAfter(publication, published, before)
   const warnings = [
     ...staged.warnings,
     ...changedWarnings(publication, published, before),
@@ -144,56 +166,87 @@ async function merge(of: {
   const manifest = toManifest({
     publication,
     destination: db.name,
-    facts: factsThere({ ...publication, facts: staged.facts }, before),
+    facts: factsThere(publication, staged.facts, before),
     arrived: {
       tables: published,
       rejected: { rows: rejected, files: [] },
       changes,
       ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
       ...(judged.deletes && { deletes: judged.deletes }),
-      ...(Object.keys(lost).length > 0 && { lost }),
       ...(warnings.length > 0 && { warnings }),
     },
   })
   await writeExport(db, manifest, judged)
-  await writeHeld(db, publication)
-  return manifest
+  const held = toHeld(publication, manifest, before)
+  await writeHeld(db, publication, held)
+  return { manifest, covered: held.covered }
 }
 
 /**
  * A run that is published already changes nothing, except for deletes that were held back and are allowed now. Under the lock:
  * another publication that is becoming visible must not look like a loss.
  */
-async function publishAgain(
-  db: Database,
-  publication: Publication,
-  { existing, found }: { existing: Manifest; found: Found },
-): Promise<Manifest> {
+async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Done> {
+  const { db, publication, found, before, existing } = of
   const { where } = db
+  const { covered } = before
   if (!isSameRead(publication, existing) || !isSameParts(publication, existing.tables))
     throw new PublishedOtherwiseError(
       `${where} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
     )
-  refuseIncomplete({ missing: await findLost(db, found.columns, existing), where })
-  if (publication.maxDeletes === undefined || (existing.deletes?.heldBack ?? 0) === 0) return existing
+  const hasRejected = existing.rejected.rows === 0 || found.columns.has(rejectedTable)
+  const missing = [...lackingOf(before), ...(hasRejected ? [] : [rejectedTable])]
+  refuseIncomplete({ missing, where })
+  if (publication.maxDeletes === undefined || (existing.deletes?.heldBack ?? 0) === 0)
+    return { manifest: existing, covered }
   const judged = await findDeletes(db, publication)
   const { deletes = { marked: 0, heldBack: 0, first: [] } } = judged
-  if (deletes.heldBack > 0) return existing
+  if (deletes.heldBack > 0) return { manifest: existing, covered }
   const { warnings: _settled, ...others } = existing
   const warnings = toDriftWarnings(existing)
   const manifest = { ...others, deletes, ...(warnings.length > 0 && { warnings }) }
   if (judged.marks) await markDeletes(db, publication)
   await writeExport(db, manifest, judged)
-  await writeHeld(db, publication)
-  return manifest
+  await writeHeld(db, publication, before)
+  return { manifest, covered }
 }
 
-/** Of several records with one id, a warehouse keeps one. */
-export function repeatedWarning({ facts, tables }: Publication): string {
-  const ids = facts.repeatedIds ?? []
-  const children = tables.slice(1).map(({ name }) => name)
-  const without = children.length === 0 ? '' : `, without rows in ${children.join(' and ')}`
+/**
+ * Leaves out what no key allows: of several staged records with one id, the one that was changed last stays, without rows in
+ * child tables, because nothing tells whose they are. Tells people so.
+ * @param rows how many rows each table brings, which this lowers
+ */
+async function leaveOutRepeated(
+  db: Database,
+  { tables, rows }: { tables: readonly WarehouseTable[]; rows: Map<string, number> },
+  ids: readonly string[],
+): Promise<string[]> {
+  if (ids.length === 0) return []
+  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
+  const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
+  const staged = stagedName(main.table.name)
+  const order = ['updated', 'created']
+    .filter((name) => main.columns.some((column) => column.name === name && column.kind === 'timestamp'))
+    .map((name) => `${name}::timestamptz desc nulls last, `)
+  const isRepeated = (table: WarehouseTable) => `${idOf(table)} in (select id from _repeated)`
+  await db.run(`create temporary table _repeated as
+    select ${idOf(main)} as id from ${staged} group by 1 having count(*) > 1`)
+  const remove = async (table: WarehouseTable, condition: string) => {
+    const { name } = table.table
+    rows.set(name, rows.get(name)! - (await db.run(`delete from ${stagedName(name)} where ${condition}`)))
+  }
+  for (const child of children) await remove(child, isRepeated(child))
+  await remove(
+    main,
+    `${db.rowId} in (select place from (select ${db.rowId} as place, row_number() over
+      (partition by ${idOf(main)} order by ${order.join('')}${db.rowId}) as nth
+      from ${staged} where ${isRepeated(main)}) as numbered where nth > 1)`,
+  )
+  const names = children.map(({ table }) => table.name)
+  const without = names.length === 0 ? '' : `, without rows in ${names.join(' and ')}`
   const more = ids.length > 5 ? ` and ${ids.length - 5} more` : ''
-  return `Of the records with one id, the one that was changed last is here${without}: ${ids.slice(0, 5).join(', ')}${more}.`
+  return [
+    `Of the records with one id, the one that was changed last is here${without}: ${ids.slice(0, 5).join(', ')}${more}.`,
+  ]
 }

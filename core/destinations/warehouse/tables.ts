@@ -37,6 +37,8 @@ export interface Database {
   typeOf(column: Pick<TableColumn, 'name' | 'kind'>): string
   /** SQL that creates a table. */
   createTable(table: Table, columns: readonly TableColumn[]): string
+  /** Tells the rows of a table apart while nobody changes them. */
+  rowId: string
   /** SQL for the microseconds from 1970 to the instant in a column. */
   microseconds(column: string): string
 }
