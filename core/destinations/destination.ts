@@ -98,11 +98,10 @@ export interface Published {
  * staged has been removed (after a crash: is removed by the run's next publication; a store keeps the files that no
  * manifest names).
  * @throws {UnwritableError} disk full, read-only or no permission
- * @throws {PartsDamagedError} the parts do not match their records
- * @throws {RowsMissingError} fewer or more rows arrived than were read
+ * @throws {PartsDamagedError} the parts, or the rows that arrived of them, are not those that were read
  * @throws {PublishedOtherwiseError} the run is already published, from another read or with other contents, or has lost
  * some of them since
- * @throws {UnreachableWarehouseError | BusyWarehouseError | ForeignWarehouseError | ChangedTableError}
+ * @throws {WarehouseAwayError | ForeignWarehouseError | ChangedTableError}
  * warehouses only
  */
 export interface Destination {
@@ -111,7 +110,7 @@ export interface Destination {
   /**
    * Rejects before a read what `publish` would reject after it: values in another form than the warehouse has, and any read
    * while the warehouse has one from the future. Warehouses only.
-   * @throws {ForeignWarehouseError | OlderReadError | UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   * @throws {ForeignWarehouseError | OlderReadError | WarehouseAwayError | WarehouseRefusedError}
    */
   checkBeforeRead?(
     scope: Pick<Publication, 'testMode' | 'schema'>,
@@ -128,7 +127,7 @@ export interface Destination {
    * list: from its last proven export of the whole list, extended by the incremental exports that join
    * without a gap. Undefined if there is none, or if its tables are no longer as the last publication left them. Asks the warehouse because it may have been recreated or restored from a backup.
    * Warehouses only.
-   * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   * @throws {WarehouseAwayError | WarehouseRefusedError}
    */
   coveredThrough?(
     scope: Pick<Publication, 'testMode' | 'schema'>,
@@ -145,7 +144,7 @@ export interface Warehouse extends Destination {
    * Compares its tables with an export in CSV files: every row of the export is there with the same values, unless another
    * run has written its record since; the run has no other rows; and no record that the export proves gone is unmarked.
    * Changes nothing.
-   * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+   * @throws {WarehouseAwayError | WarehouseRefusedError}
    */
   compare(options: {
     manifest: Manifest

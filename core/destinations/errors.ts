@@ -17,28 +17,28 @@ export class UnwritableError extends Error {
   }
 }
 
-/** A part file is missing or shorter than recorded: the read has to be repeated. */
+/** The parts, or the rows that arrived of them, are not those that were read: the read has to be repeated. */
 export class PartsDamagedError extends Error {
   override readonly name = 'PartsDamagedError'
   readonly retryable = false
 }
+
+/** The error of parts of which fewer or more rows arrived than were read. */
+export const rowsMissing = (of: {
+  table: string
+  read: number
+  arrived: number
+  where: string
+}): PartsDamagedError =>
+  new PartsDamagedError(
+    `${of.table}: ${of.read} rows were read, and in ${of.where} ${of.arrived} arrived. Nothing was published; run it again.`,
+  )
 
 /** The error of parts that hold a row of a table twice. */
 export const repeatedRow = (table: string): PartsDamagedError =>
   new PartsDamagedError(
     `The parts of ${table} hold a record more than once. Nothing was published; run the export again.`,
   )
-
-/** The number of rows that arrived differs from the number read. */
-export class RowsMissingError extends Error {
-  override readonly name = 'RowsMissingError'
-  readonly retryable = false
-  constructor(options: { table: string; read: number; arrived: number; where: string }) {
-    const { table, read, arrived, where } = options
-    const found = Number.isNaN(arrived) ? 'the last one that arrived is torn' : `${arrived} arrived`
-    super(`${table}: ${read} rows were read, and in ${where} ${found}. Nothing was published; run it again.`)
-  }
-}
 
 /** The run was already published here with other contents, or has lost some of them. Published exports never change. */
 export class PublishedOtherwiseError extends Error {
@@ -59,10 +59,11 @@ export function refuseIncomplete({ missing, where }: { missing: readonly string[
 }
 
 /**
- * The warehouse cannot be reached, or the connection was lost: nothing was published, and a retry may help.
+ * The warehouse cannot be reached, the connection was lost, or another client is writing or holds a lock. Nothing was
+ * published, and a retry may help.
  */
-export class UnreachableWarehouseError extends Error {
-  override readonly name = 'UnreachableWarehouseError'
+export class WarehouseAwayError extends Error {
+  override readonly name = 'WarehouseAwayError'
 }
 
 /**
@@ -71,11 +72,6 @@ export class UnreachableWarehouseError extends Error {
 export class WarehouseRefusedError extends Error {
   override readonly name = 'WarehouseRefusedError'
   readonly retryable = false
-}
-
-/** Another client is writing, or locks what has to be written; a later retry may help. */
-export class BusyWarehouseError extends Error {
-  override readonly name = 'BusyWarehouseError'
 }
 
 /** The warehouse belongs to another workspace, address or mode, or has its values in another form (excluded, hashed). */

@@ -4,7 +4,7 @@ import type { ReadOutcome } from '../reading/outcome.ts'
 import type { Series } from '../state/publications.ts'
 import type { Billing } from '../billing/client.ts'
 import type { Destination, Published } from '../destinations/destination.ts'
-import { BusyWarehouseError, UnreachableWarehouseError } from '../destinations/errors.ts'
+import { WarehouseAwayError } from '../destinations/errors.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import type { ExportPlan } from './plan.ts'
@@ -110,8 +110,7 @@ export async function toSeenClaims(
   return seen
 }
 
-const isAway = (error: unknown) =>
-  error instanceof UnreachableWarehouseError || error instanceof BusyWarehouseError
+const isAway = (error: unknown) => error instanceof WarehouseAwayError
 
 /** The time up to which a warehouse holds every change, ms since 1970; Infinity for files, which impose no limit. */
 async function coverageOf({ deps, plan, resource, destination }: Target): Promise<number | undefined> {

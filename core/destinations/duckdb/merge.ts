@@ -1,7 +1,6 @@
 import type { Publication } from '../destination.ts'
 import { repeatedRow } from '../errors.ts'
-import type { WarehouseTable } from '../layout.ts'
-import { instant, literal, quote, stagedName as stagedNameOf } from '../sql.ts'
+import { type WarehouseTable, instant, literal, quote, stagedName as stagedNameOf } from '../layout.ts'
 import type { Merged, Merging } from '../warehouse/publish.ts'
 import type { DuckDb } from './open.ts'
 import { readRows, withDrift } from './rows.ts'

@@ -1,9 +1,8 @@
 import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
-import type { ColumnKind, WarehouseColumn, WarehouseTable } from '../layout.ts'
+import { type ColumnKind, type WarehouseColumn, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { ReadFacts } from '../manifest.ts'
 import { checkRows, verifyParts } from '../parts/read-parts.ts'
-import { literal, quote } from '../sql.ts'
 import { type DuckDb, longestRow } from './open.ts'
 
 /**
@@ -43,7 +42,7 @@ const usualBuffer = 2_000_000
 /**
  * Reads the parts of a table into its columns. A decimal that its type does not hold exactly is NULL there, stands in `_extra`
  * under `_misfits`, and is counted.
- * @throws {PartsDamagedError | RowsMissingError}
+ * @throws {PartsDamagedError}
  */
 export async function readRows(reading: Reading): Promise<{ rows: number; drift: Drift }> {
   const { db, table, write, where } = reading

@@ -83,7 +83,7 @@ export type VerifiedWarehouse = Comparison & { manifest: Manifest | undefined }
 
 /**
  * Checks the files of an export in CSV against their manifest, and then the tables of a warehouse against the files.
- * @throws {UnreachableWarehouseError | BusyWarehouseError | WarehouseRefusedError}
+ * @throws {WarehouseAwayError | WarehouseRefusedError}
  */
 export async function verifyWarehouse(options: {
   destination: Pick<Warehouse, 'compare'>

@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { PartsDamagedError, RowsMissingError } from '../errors.ts'
+import { PartsDamagedError, rowsMissing } from '../errors.ts'
 import type { PartFile, Publication } from '../destination.ts'
 import type { PartsSum } from '../manifest.ts'
 
@@ -111,7 +111,7 @@ export function checkTables({ tables, parts }: Publication): void {
 
 /**
  * Checks that as many rows arrived as the parts hold.
- * @throws {RowsMissingError}
+ * @throws {PartsDamagedError}
  */
 export function checkRows(
   parts: readonly PartFile[],
@@ -119,7 +119,7 @@ export function checkRows(
 ): void {
   const read = rowsOf(parts)
   if (arrived.rows === read) return
-  throw new RowsMissingError({ table: arrived.table, read, arrived: arrived.rows, where: arrived.where })
+  throw rowsMissing({ table: arrived.table, read, arrived: arrived.rows, where: arrived.where })
 }
 
 export const rowsOf = (parts: readonly PartFile[]): number => parts.reduce((sum, part) => sum + part.rows, 0)

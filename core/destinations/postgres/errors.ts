@@ -1,10 +1,9 @@
 import { DatabaseError } from 'pg'
 import { isSystemError } from '../../storage/system-errors.ts'
 import {
-  BusyWarehouseError,
   ChangedTableError,
   repeatedRow,
-  UnreachableWarehouseError,
+  WarehouseAwayError,
   UnwritableError,
   WarehouseRefusedError,
 } from '../errors.ts'
@@ -24,7 +23,7 @@ export function toPostgresError(error: unknown, place: { where: string; isPublis
     return toRefusal(error, { where, isPublishing, ...ended })
   }
   if (isSystemError(error) || isLostConnection(error))
-    return new UnreachableWarehouseError(
+    return new WarehouseAwayError(
       `Can't reach PostgreSQL for ${where}: ${error.message}. ${ended.nothing}; when the server is there, ${ended.again}.`,
       { cause: error },
     )
@@ -71,7 +70,7 @@ function toRefusal(
       )
     case '55':
     case '40':
-      return new BusyWarehouseError(
+      return new WarehouseAwayError(
         `Someone else has locked the tables of ${where}: ${message}. ${nothing}; ${again} when they are done.`,
         { cause: error },
       )
@@ -107,7 +106,7 @@ function toRefusal(
             { cause: error },
           )
   }
-  return new UnreachableWarehouseError(
+  return new WarehouseAwayError(
     `PostgreSQL failed for ${where}: ${message} (${code}). ${nothing}; ${again}.`,
     { cause: error },
   )

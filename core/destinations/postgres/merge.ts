@@ -1,12 +1,14 @@
 import type { Publication } from '../destination.ts'
-import { RowsMissingError } from '../errors.ts'
-import type { WarehouseColumn, WarehouseTable } from '../layout.ts'
-import { quote, stagedName } from '../sql.ts'
+import { PartsDamagedError, rowsMissing } from '../errors.ts'
+import { type WarehouseColumn, type WarehouseTable, quote, stagedName } from '../layout.ts'
 import type { Merged, Merging } from '../warehouse/publish.ts'
 import type { Found } from '../warehouse/tables.ts'
-import { createIndexes, dropRefusingIndexes } from './indexes.ts'
-import { type Session, typeOf } from './session.ts'
-import { stageTables } from './stage.ts'
+import { type Session, typeOf, keyCollation } from './session.ts'
+import { pipeline } from 'node:stream/promises'
+import { DatabaseError } from 'pg'
+import { from } from 'pg-copy-streams'
+import { checkRows, readParts } from '../parts/read-parts.ts'
+import type { Table } from '../../tables/table.ts'
 
 interface Merge {
   session: Session
@@ -70,7 +72,6 @@ async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): 
 /**
  * Merges staged records. No stored record was read later: see `checkOrder`.
  * @throws {PartsDamagedError} a row is staged twice
- * @throws {RowsMissingError}
  */
 async function mergeRecords(merge: Merge, tables: readonly WarehouseTable[]): Promise<Merged> {
   const { session, publication, staged } = merge
@@ -96,7 +97,7 @@ async function mergeRecords(merge: Merge, tables: readonly WarehouseTable[]): Pr
     const replaced = await replaceChildren(merge, main, child, written < rows)
     const read = staged.get(child.table.name)!
     if (replaced + left !== read)
-      throw new RowsMissingError({
+      throw rowsMissing({
         table: child.table.name,
         read,
         arrived: replaced + left,
@@ -179,4 +180,77 @@ async function countKept(
     [publication.run],
   )
   return Number(counted?.['rows'])
+}
+
+/** Copies the parts of each table into a session table of texts, and returns how many rows arrived. */
+export async function stageTables(
+  session: Session,
+  { tables, parts, signal }: Publication,
+): Promise<Map<string, number>> {
+  const staged = new Map<string, number>()
+  for (const table of tables) {
+    const own = parts.filter((part) => part.table === table.name)
+    await createStaged(session, table)
+    const rows = await copyInto(session, table, readParts(own, { signal, reusesBuffer: false }))
+    checkRows(own, { table: table.name, rows, where: session.where })
+    staged.set(table.name, rows)
+  }
+  return staged
+}
+
+/** Creates the session table that holds a table's cells as they are in CSV. */
+export const createStaged = (session: Session, table: Table): Promise<number> =>
+  session.run(`create temporary table ${stagedName(table.name)}
+    (${table.columns.map((column) => `${quote(column.name)} text${keyCollation(table, column)}`).join(', ')}) on commit drop`)
+
+/**
+ * Copies CSV into the session table of a table: PostgreSQL reads our CSV and keeps NULL apart from empty text.
+ * @throws {PartsDamagedError}
+ */
+export async function copyInto(
+  { client }: Session,
+  { name }: Pick<Table, 'name'>,
+  csv: AsyncIterable<Buffer>,
+  options = '',
+): Promise<number> {
+  const copy = client.query(from(`copy ${stagedName(name)} from stdin (format csv${options})`))
+  await pipeline(csv, copy).catch((error: unknown) => {
+    // PostgreSQL's message quotes the row: its contents must not leak.
+    if (error instanceof DatabaseError && error.code?.startsWith('22') === true)
+      throw new PartsDamagedError(
+        `The parts of ${name} are no rows of that table (code ${error.code}). Run the export again.`,
+      )
+    throw error
+  })
+  return copy.rowCount
+}
+
+/** The longest text, in bytes, that is sure to fit into an index. */
+const longestIndexed = 2_000
+
+/** The columns with the id of another record ("customer id", "plan id"), each with the name of its index. */
+const indexesOf = (table: Table): { column: string; index: string }[] =>
+  table.columns
+    .filter(
+      ({ name, kind, note = '' }) =>
+        !table.key.includes(name) && kind !== 'json' && /(?<!\btype )\bid\b/.test(note),
+    )
+    .map(({ name }) => ({ column: quote(name), index: quote(`${table.name}_${name}`) }))
+
+/** Drops the indexes that would refuse a staged row: a long value costs its index, never the rows. */
+export async function dropRefusingIndexes(session: Session, table: Table): Promise<void> {
+  const drops = indexesOf(table).map(
+    ({ column, index }) =>
+      `if exists (select from ${stagedName(table.name)} where octet_length(${column}) > ${longestIndexed})
+      then drop index if exists ${quote(session.schema)}.${index}; end if;`,
+  )
+  if (drops.length > 0) await session.run(`do $$ begin ${drops.join(' ')} end $$`)
+}
+
+/** Creates an index for each column with the id of another record, unless one of its values is too long. */
+export async function createIndexes(session: Session, table: Table): Promise<void> {
+  for (const { column, index } of indexesOf(table))
+    await session.run(`do $$ begin
+      create index if not exists ${index} on ${session.nameOf(table.name)} (${column});
+      exception when program_limit_exceeded then null; end $$`)
 }

@@ -1,21 +1,18 @@
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
-import { Client } from 'pg'
+import { Client, type ClientConfig } from 'pg'
 import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
-import { toWarehouseTable } from '../layout.ts'
+import { toWarehouseTable, quote, stagedName } from '../layout.ts'
 import { checkTables } from '../parts/read-parts.ts'
-import { quote, stagedName } from '../sql.ts'
 import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
 import { lastExports, ownerTable } from '../warehouse/exports.ts'
 import { checkOwnerOf, publishTo } from '../warehouse/publish.ts'
-import { parseAddress, type Address } from './address.ts'
 import { toPostgresError } from './errors.ts'
-import { toMerging, valueOf } from './merge.ts'
+import { toMerging, valueOf, copyInto, createStaged } from './merge.ts'
 import { type Session, toSession } from './session.ts'
-import { copyInto, createStaged } from './stage.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'schema' | 'signal'>
 
@@ -186,4 +183,50 @@ async function findRefusal(
   return typeof otherOwner === 'string'
     ? `The tables in ${where} belong to ${otherOwner}, and the user ${name} may not change them. Use that user, or grant its role.`
     : undefined
+}
+
+/** The address and login of a PostgreSQL server. The password is in `config` only. */
+export interface Address {
+  config: ClientConfig
+  /** `host:port/database`, for people. */
+  name: string
+}
+
+function isDecodable({ username, password, pathname }: URL): boolean {
+  try {
+    for (const part of [username, password, pathname]) decodeURIComponent(part)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Parses `postgres://user:password@host:port/database?sslmode=...`.
+ * @throws {WarehouseRefusedError} without the address: a password may be anywhere in it
+ */
+export function parseAddress(url: string): Address {
+  const parsed = URL.parse(url)
+  if (parsed === null || !isDecodable(parsed)) {
+    throw new WarehouseRefusedError(
+      'The address of the warehouse (WAREHOUSE_URL) is not a URL. It has to be postgres://user:password@host:5432/database,' +
+        ' with what is special in the password percent-encoded.',
+    )
+  }
+  if (!/^postgres(ql)?:$/.test(parsed.protocol))
+    throw new WarehouseRefusedError(
+      `The address of the warehouse (WAREHOUSE_URL) has to begin with postgres://, not ${parsed.protocol}//.`,
+    )
+  const database = decodeURIComponent(parsed.pathname.slice(1))
+  return {
+    name: `${parsed.host || 'localhost'}/${database}`,
+    config: {
+      connectionString: url,
+      application_name: 'billing-connector',
+      connectionTimeoutMillis: 15_000,
+      keepAlive: true,
+      // Otherwise the system's two hours: a statement of minutes is silent, and networks drop connections that are.
+      keepAliveInitialDelayMillis: 30_000,
+    },
+  }
 }

@@ -1,7 +1,6 @@
 import type { Client } from 'pg'
 import type { Table } from '../../tables/table.ts'
-import type { ColumnKind, WarehouseColumn } from '../layout.ts'
-import { literal, quote } from '../sql.ts'
+import { type ColumnKind, type WarehouseColumn, literal, quote } from '../layout.ts'
 import { type Database, type Row, type Tables, toTables } from '../warehouse/tables.ts'
 
 /** One transaction over the schema of a warehouse. Nothing of it is visible outside until it commits. */

@@ -1,7 +1,6 @@
 import type { Comparison } from '../destination.ts'
-import { runColumns, toWarehouseTable, type WarehouseTable } from '../layout.ts'
+import { runColumns, toWarehouseTable, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
-import { literal, quote } from '../sql.ts'
 import { caveatOf, isAbsent, isOfAll } from './deletes.ts'
 import { findExport, ownerTable } from './exports.ts'
 import type { Database, Row } from './tables.ts'

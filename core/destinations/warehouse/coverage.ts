@@ -1,6 +1,6 @@
 import type { Publication } from '../destination.ts'
 import type { Manifest, PublishedTable, ReadFacts } from '../manifest.ts'
-import { literal } from '../sql.ts'
+import { literal } from '../layout.ts'
 import { isOfAll, readOf } from './deletes.ts'
 import type { Database, Tables } from './tables.ts'
 

@@ -1,7 +1,7 @@
 import type { Publication } from '../destination.ts'
 import type { Deletes, Manifest } from '../manifest.ts'
 import { rowsOf } from '../parts/read-parts.ts'
-import { instant, quote } from '../sql.ts'
+import { instant, quote } from '../layout.ts'
 import type { Database } from './tables.ts'
 
 /** The facts of a read that decide whether a record missing from it is gone. */
@@ -41,22 +41,23 @@ export const readOf = ({ facts, mode, filters, capped, rejected = [] }: Publicat
   rejected: { rows: rowsOf(rejected) },
 })
 
+type Bounds = Pick<Manifest, 'startedAt' | 'completeThrough'>
+
+/** The live records that a read of the whole list should have seen and did not; no other read has seen them since. */
+export const isAbsent = ({ startedAt, completeThrough }: Bounds) =>
+  `_deleted_at is null and _read_at < ${instant(startedAt)} and created <= ${instant(completeThrough)}`
+
 /** A tenth of the live records, or this many if that is more, may be marked without an explicit limit. */
 const alwaysAllowed = 10
 
-/** The live records that a read should have seen and did not. */
-interface Absent {
-  rows: number
-  /** The first ids, in order. */
-  first: readonly string[]
-  /** How many live records there are, these included. */
-  live: number
-}
+/** How many ids are named. */
+const mostNamed = 10
 
 /** What a publication does about the records that its read lacks. */
 export interface JudgedDeletes {
-  /** Whether all absent records are to be marked; otherwise none is. */
+  /** Whether all of them are to be marked; otherwise none is. */
   marks: boolean
+  /** Undefined if the read can't prove that a record is gone. */
   deletes: Deletes | undefined
   /** What is held back, in one sentence. */
   warnings: string[]
@@ -64,76 +65,50 @@ export interface JudgedDeletes {
   isProof: boolean
 }
 
-/** Whether a read can prove that records are gone: proven, of the whole list, complete up to a time that records can be compared with. */
-const canProveDeletes = (publication: Publication): boolean =>
-  isOfAll(readOf(publication)) &&
-  publication.facts.completeThrough !== null &&
-  publication.tables[0]!.columns.some(({ name, kind }) => name === 'created' && kind === 'timestamp')
-
-/** Decides about the absent records of a read that can prove deletes. */
-function judgeAbsent(publication: Publication, { rows, first, live }: Absent): JudgedDeletes {
-  const { resource, run, maxDeletes } = publication
-  const doubt = caveatOf(readOf(publication))
-  const named = `${rows} ${resource}`
+/**
+ * Finds the live records that a proven read of the whole list should have seen and did not, counts them against the cap, and
+ * decides whether they are marked.
+ */
+export async function findDeletes(db: Database, publication: Publication): Promise<JudgedDeletes> {
+  const { facts, tables, resource, run, maxDeletes } = publication
+  const { name, key, columns } = tables[0]!
+  const read = readOf(publication)
+  const hasCreated = columns.some((column) => column.name === 'created' && column.kind === 'timestamp')
+  if (!isOfAll(read) || facts.completeThrough === null || !hasCreated)
+    return { marks: false, deletes: undefined, warnings: [], isProof: false }
+  const id = quote(key[0]!)
+  const [counted = {}] =
+    await db.all(`select count(*) as live, count(*) filter (where ${isAbsent(facts)}) as absent
+    from ${db.nameOf(name)} where _deleted_at is null`)
+  const rows = Number(counted['absent'])
+  const named =
+    rows === 0
+      ? []
+      : await db.all(`select ${id}::text as first from ${db.nameOf(name)}
+          where ${isAbsent(facts)} order by ${id} limit ${mostNamed}`)
+  const first = named.map((row) => row['first'] ?? '')
   const ids = `(${first.join(', ')}${rows > first.length ? ', ...' : ''})`
-  if (doubt !== undefined)
-    return {
-      marks: false,
-      isProof: false,
-      deletes: { marked: 0, heldBack: rows, first: [...first], ...(rows > 0 && { doubt }) },
-      warnings:
-        rows === 0 ? [] : [`${named} were not seen ${ids}, and none was marked as deleted: ${doubt}.`],
-    }
-  const allowed =
-    maxDeletes === 'all' ? Infinity : (maxDeletes ?? Math.max(alwaysAllowed, Math.floor(live / 10)))
-  if (rows <= allowed)
+  const usual = Math.max(alwaysAllowed, Math.floor(Number(counted['live']) / 10))
+  const allowed = maxDeletes === 'all' ? Infinity : (maxDeletes ?? usual)
+  const doubt = caveatOf(read)
+  if (doubt === undefined && rows <= allowed)
     return {
       marks: rows > 0,
       isProof: true,
-      deletes: { marked: rows, heldBack: 0, first: [...first] },
+      deletes: { marked: rows, heldBack: 0, first },
       warnings: [],
     }
+  const why =
+    doubt === undefined
+      ? `are no longer in the service ${ids}, which is more than may be marked as deleted at once; none was marked. If it` +
+        ` is right, publish ${run} again with --max-deletes all.`
+      : `were not seen ${ids}, and none was marked as deleted: ${doubt}.`
   return {
     marks: false,
     isProof: false,
-    deletes: { marked: 0, heldBack: rows, first: [...first] },
-    warnings: [
-      `${named} are no longer in the service ${ids}, which is more than may be marked as deleted at once; none was` +
-        ` marked. If it is right, publish ${run} again with --max-deletes all.`,
-    ],
+    deletes: { marked: 0, heldBack: rows, first, ...(rows > 0 && doubt !== undefined && { doubt }) },
+    warnings: rows === 0 ? [] : [`${rows} ${resource} ${why}`],
   }
-}
-
-type Bounds = Pick<Manifest, 'startedAt' | 'completeThrough'>
-
-/** The live records that a read of the whole list should have seen and did not; no other read has seen them since. */
-export const isAbsent = ({ startedAt, completeThrough }: Bounds) =>
-  `_deleted_at is null and _read_at < ${instant(startedAt)} and created <= ${instant(completeThrough)}`
-
-const mostNamed = 10
-
-/** Finds the live records that the read proves gone, counts them against the cap, and decides what is to be done. */
-export async function findDeletes(db: Database, publication: Publication): Promise<JudgedDeletes> {
-  if (!canProveDeletes(publication)) return { marks: false, deletes: undefined, warnings: [], isProof: false }
-  const { facts, tables } = publication
-  const { name, key } = tables[0]!
-  const target = db.nameOf(name)
-  const [counted = {}] =
-    await db.all(`select count(*) as live, count(*) filter (where ${isAbsent(facts)}) as absent
-    from ${target} where _deleted_at is null`)
-  const rows = Number(counted['absent'])
-  const id = quote(key[0]!)
-  const first =
-    rows === 0
-      ? []
-      : await db.all(
-          `select ${id}::text as first from ${target} where ${isAbsent(facts)} order by ${id} limit ${mostNamed}`,
-        )
-  return judgeAbsent(publication, {
-    rows,
-    live: Number(counted['live']),
-    first: first.map((row) => row['first'] ?? ''),
-  })
 }
 
 /** Marks the absent records and their child rows, as of the start of the read. */

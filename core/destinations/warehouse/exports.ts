@@ -1,7 +1,7 @@
 import type { Publication } from '../destination.ts'
 import { manifestSchema, type Manifest } from '../manifest.ts'
 import { checkRows, readLines } from '../parts/read-parts.ts'
-import { instant, literal } from '../sql.ts'
+import { instant, literal } from '../layout.ts'
 import { toOwner } from './admission.ts'
 import { heldTable } from './coverage.ts'
 import { columnsTable, type Database, type Tables } from './tables.ts'
@@ -96,7 +96,7 @@ const batch = 200
 
 /**
  * Stores rejected items beside the records and returns their number.
- * @throws {RowsMissingError}
+ * @throws {PartsDamagedError}
  */
 export async function keepRejected(db: Database, publication: Publication): Promise<number> {
   const { rejected = [], run, resource, signal } = publication

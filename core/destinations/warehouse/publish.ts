@@ -1,6 +1,6 @@
 import type { Publication, Published } from '../destination.ts'
 import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
-import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
+import { toWarehouseTable, type WarehouseTable, quote, stagedName } from '../layout.ts'
 import { isSameRead, type Manifest, type ReadFacts } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts/read-parts.ts'
@@ -27,7 +27,6 @@ import {
   rejectedTable,
   writeExport,
 } from './exports.ts'
-import { quote, stagedName } from '../sql.ts'
 import { checkTable, type Database, findTables, type Found, prepareTable } from './tables.ts'
 
 /** The rows of a publication in tables of the session. */

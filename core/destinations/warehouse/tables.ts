@@ -7,8 +7,9 @@ import {
   runColumns,
   type WarehouseColumn,
   type WarehouseTable,
+  literal,
+  quote,
 } from '../layout.ts'
-import { literal, quote } from '../sql.ts'
 
 /** A result row: text by column. */
 export type Row = Record<string, string | null>

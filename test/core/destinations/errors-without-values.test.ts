@@ -2,7 +2,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { inspect } from 'node:util'
 import { DatabaseError } from 'pg'
 import { expect, test } from 'vitest'
-import { toDuckDbError } from '../../../core/destinations/duckdb/errors.ts'
+import { toDuckDbError } from '../../../core/destinations/duckdb/open.ts'
 import { toPostgresError } from '../../../core/destinations/postgres/errors.ts'
 
 const email = 'juan.soto@ejemplo.cl'

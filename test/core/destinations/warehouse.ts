@@ -277,7 +277,8 @@ export function describeWarehouse(
         const publication = await toPublication('first', [{ id: 'a' }])
         const parts = publication.parts.map((part, at) => (at === 0 ? { ...part, rows: 2 } : part))
         await expect(harness.destination.publish({ ...publication, parts })).rejects.toMatchObject({
-          name: 'RowsMissingError',
+          name: 'PartsDamagedError',
+          message: expect.stringContaining('customers: 2 rows were read'),
         })
         await publish('second', [{ id: 'a' }])
         expect(await customers()).toMatchObject([{ id: 'a', run: 'second' }])

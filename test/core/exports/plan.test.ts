@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Destination } from '../../../core/destinations/destination.ts'
-import { OlderReadError, UnreachableWarehouseError } from '../../../core/destinations/errors.ts'
+import { OlderReadError, WarehouseAwayError } from '../../../core/destinations/errors.ts'
 import { refuseMissing } from '../../../core/exports/plan.ts'
 import { refuseUnpublishable } from '../../../core/exports/privacy-fingerprint.ts'
 
@@ -38,6 +38,6 @@ it('a run is refused at its start while a warehouse has a read from the future, 
       ]),
     })
   await expect(begin(new OlderReadError('from the future'))).rejects.toThrow('from the future')
-  await begin(new UnreachableWarehouseError('away'))
+  await begin(new WarehouseAwayError('away'))
   await begin()
 })

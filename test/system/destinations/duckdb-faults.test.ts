@@ -95,7 +95,7 @@ describe('a DuckDB file', () => {
     await once(holder.stdout, 'data')
     const publication = await large(10_000)
     await expect(publish(publication)).rejects.toMatchObject({
-      name: 'BusyWarehouseError',
+      name: 'WarehouseAwayError',
       message: expect.stringMatching(
         new RegExp(`warehouse\\.duckdb is held by another process: .*PID ${holder.pid}\\)`),
       ),

@@ -62,7 +62,7 @@ describe('PostgreSQL', () => {
         if (reached === step) postgres.killAll()
       }
       await expect(publish({ ...publication, onStep })).rejects.toMatchObject({
-        name: 'UnreachableWarehouseError',
+        name: 'WarehouseAwayError',
         message: expect.stringMatching(
           /^(Can't reach PostgreSQL for|PostgreSQL failed for) schema billing of 127\.0\.0\.1:/,
         ),
@@ -128,7 +128,7 @@ describe('PostgreSQL', () => {
       [
         'nobody listens',
         () => postgres.toUrl('postgres').replace(`:${postgres.port}`, ':1'),
-        'UnreachableWarehouseError',
+        'WarehouseAwayError',
         /Can't reach PostgreSQL for schema billing of 127\.0\.0\.1:1\/postgres.*ECONNREFUSED/,
       ],
     ])('because %s says so in a sentence without the password', async (_title, address, name, message) => {
