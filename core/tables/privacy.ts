@@ -2,8 +2,7 @@ import type { z } from 'zod'
 import { fieldOf, type FieldMeta } from '../billing/resources/fields.ts'
 import { nearestName } from './nearest-name.ts'
 import { keepsExtra, redactSchema, type PrivateField } from './redact.ts'
-import { pathOf, tablesOf } from './schema-tables.ts'
-import { extraColumn, type Table, type TableSource } from './table.ts'
+import { pathOf, tablesOf, extraColumn, type Table, type TableSource } from './table.ts'
 
 /**
  * Which values must not be written as they are. A field is named by its path in the record

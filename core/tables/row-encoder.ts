@@ -5,8 +5,7 @@ import { toCell, toJsonCell, TooDeepError } from './cell.ts'
 import { isRecord, toScalarText } from '../billing/lossless-json.ts'
 import { toPrivateFields, toTables, type Privacy } from './privacy.ts'
 import { createHash, createRedact, redactSchema } from './redact.ts'
-import { isRecordId, pathOf } from './schema-tables.ts'
-import { extraColumn, type Table, type TableSource } from './table.ts'
+import { isRecordId, pathOf, extraColumn, type Table, type TableSource } from './table.ts'
 
 /** CSV text without a header (or lines of JSON), and how many rows it holds. */
 export interface Rows {

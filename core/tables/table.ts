@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Kind } from '../billing/resources/fields.ts'
+import { type Kind, fieldsOf, type FieldMeta } from '../billing/resources/fields.ts'
 
 export type { Kind }
 
@@ -37,3 +37,82 @@ export interface Table {
   /** The key first, `_extra` last. */
   columns: readonly Column[]
 }
+
+/**
+ * The main table of a resource, followed by a child table for each list of objects in its schema: each table
+ * before its children.
+ */
+export function tablesOf({ name, schema }: TableSource): Table[] {
+  const id = fieldsOf(schema).find(([key]) => key === 'id')?.[1]
+  if (id === undefined || id.kind === 'object' || id.kind === 'list')
+    throw new TypeError(`The resource ${name} has no field id to tell its records apart.`)
+  const tables: Table[] = []
+  const key = [toColumn('id', `${name}.id`, id)]
+  addTable(tables, { table: name, resource: name, path: name, key, schema })
+  return tables
+}
+
+interface TableSetup {
+  table: string
+  resource: string
+  parent?: string
+  /** The path of its objects in a record: `customers.contacts`. */
+  path: string
+  key: Column[]
+  schema: z.ZodObject
+}
+
+function addTable(tables: Table[], setup: TableSetup): void {
+  const { table, resource, parent, path } = setup
+  const key = setup.key.map(({ name }) => name)
+  const columns = [...setup.key]
+  tables.push({ name: table, resource, ...(parent !== undefined && { parent }), key, columns })
+
+  const addFields = (schema: z.ZodObject, at: string, prefix: string) => {
+    for (const [field, meta] of fieldsOf(schema)) {
+      const name = `${prefix}${field}`
+      const source = `${at}.${field}`
+      if (meta.kind === 'object') addFields(meta.fields, source, `${name}_`)
+      else if (meta.kind === 'list') addTable(tables, childOf(setup, { name, source, schema: meta.fields }))
+      else if (!isRecordId(field, at, resource)) columns.push(toColumn(name, source, meta))
+    }
+  }
+  addFields(setup.schema, path, '')
+  const note = 'unknown fields, and values that their columns could not hold'
+  columns.push({ name: extraColumn, kind: 'json', source: path, note })
+  const twice = columns.find(({ name }, at) => columns.findIndex((column) => column.name === name) !== at)
+  if (twice !== undefined) throw new TypeError(`The table ${table} would have two columns ${twice.name}.`)
+}
+
+/** Whether a field at a path is the records' own id: the key, which stands first. */
+export const isRecordId = (field: string, path: string, resource: string) =>
+  field === 'id' && path === resource
+
+/** The child table of a list: `customers` has its `contacts` in `customer_contacts`, by `customer_id` and `position`. */
+function childOf(
+  parent: TableSetup,
+  { name, source, schema }: { name: string; source: string; schema: z.ZodObject },
+): TableSetup {
+  const one = parent.table.replace(/s$/, '')
+  const above = parent.key.map((column) => ({ ...column, name: `${one}_${column.name}` }))
+  // A grandchild names its record as its parent does: `subscription_id`.
+  if (parent.parent !== undefined) above.splice(0, parent.key.length - 1, ...parent.key.slice(0, -1))
+  const position: Column = { name: 'position', kind: 'integer', source, note: 'place in the list, from 1' }
+  return {
+    table: `${one}_${name}`,
+    resource: parent.resource,
+    parent: parent.table,
+    path: source,
+    key: [...above, position],
+    schema,
+  }
+}
+
+function toColumn(name: string, source: string, { kind, note }: FieldMeta): Column {
+  if (kind === 'object' || kind === 'list') throw new TypeError(`${source} is not one value.`)
+  return { name, kind, source, ...(note !== undefined && { note }) }
+}
+
+/** The path of a table's objects in a record: of its main table the resource's name. */
+export const pathOf = ({ parent, resource, key, columns }: Table): string =>
+  parent === undefined ? resource : columns[key.length - 1]!.source

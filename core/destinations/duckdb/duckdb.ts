@@ -6,10 +6,9 @@ import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
 import { toWarehouseTable, quote, stagedName } from '../layout.ts'
 import { checkTables } from '../parts/read-parts.ts'
-import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
+import { checkBeforeRead } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
-import { lastExports } from '../warehouse/exports.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { type Database, toTables } from '../warehouse/tables.ts'
 import { toDuckDbError, type DuckDb, leastMemory, memoryFor, withDuckDb } from './open.ts'
@@ -102,15 +101,7 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
       return { ...published, location: path }
     },
     coveredThrough: (scope, of) => read(scope, (db) => coverageOf(db, of)),
-    checkBeforeRead: (scope, { reads, now }) =>
-      read(scope, async (db) => {
-        const published = await lastExports(db, await db.describe())
-        const { where, instead } = db
-        for (const one of reads) {
-          checkPrivacy({ published, privacy: one, where, instead })
-          checkClock({ published, resource: one.resource, now, where, instead })
-        }
-      }),
+    checkBeforeRead: (scope, of) => read(scope, (db) => checkBeforeRead(db, of)),
     async compare({ manifest, folder, signal }) {
       const scope = { testMode: manifest.testMode, ...(signal && { signal }) }
       return await read(

@@ -5,11 +5,11 @@ import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
 import { toWarehouseTable, quote, stagedName } from '../layout.ts'
 import { checkTables } from '../parts/read-parts.ts'
-import { checkClock, checkPrivacy } from '../warehouse/admission.ts'
+import { checkBeforeRead, checkOwner } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
-import { lastExports, ownerTable } from '../warehouse/exports.ts'
-import { checkOwnerOf, publishTo } from '../warehouse/publish.ts'
+import { ownerTable } from '../warehouse/exports.ts'
+import { publishTo } from '../warehouse/publish.ts'
 import { toPostgresError } from './errors.ts'
 import { toMerging, valueOf, copyInto, createStaged } from './merge.ts'
 import { type Session, toSession } from './session.ts'
@@ -56,15 +56,7 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
       publication.onStep?.('visible')
       return { ...published, location: locate(publication) }
     },
-    checkBeforeRead: (scope, { reads, now }) =>
-      inTransaction('read', scope, async (session) => {
-        const published = await lastExports(session, await session.describe())
-        const { where, instead } = session
-        for (const one of reads) {
-          checkPrivacy({ published, privacy: one, where, instead })
-          checkClock({ published, resource: one.resource, now, where, instead })
-        }
-      }),
+    checkBeforeRead: (scope, of) => inTransaction('read', scope, (session) => checkBeforeRead(session, of)),
     placeOf: (scope) => Promise.resolve(locate(scope)),
     coveredThrough: (scope, view) => inTransaction('read', scope, (session) => coverageOf(session, view)),
     compare: ({ manifest, folder, schema, signal }) =>
@@ -157,7 +149,7 @@ async function findRefusal(
   owner: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>,
 ): Promise<string | undefined> {
   const { schema, where } = session
-  await checkOwnerOf(session, { columns: await session.describe() }, owner)
+  await checkOwner(session, await session.describe(), owner)
   // Several rights in one text would mean any of them.
   const [found = {}] = await session.all(
     `select current_user::text as name, pg_is_in_recovery()::text as is_replica,

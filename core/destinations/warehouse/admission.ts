@@ -2,55 +2,35 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Publication } from '../destination.ts'
 import { ForeignWarehouseError, OlderReadError } from '../errors.ts'
 import type { Manifest } from '../manifest.ts'
+import { lastExports, ownerTable, toOwner } from './exports.ts'
+import type { Database, Tables } from './tables.ts'
 
 // What a warehouse accepts: publications of its owner, in the form of its values, in the order of their reads.
 
-/** The owner of a warehouse, by the columns of its table `_warehouse`. */
-export interface Owner {
-  workspace: string | null
-  base_url: string | null
-  mode: string | null
-}
-
-export const toOwner = ({
-  workspace,
-  baseUrl,
-  testMode,
-}: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>) => ({
-  workspace,
-  base_url: toAddress(baseUrl),
-  mode: testMode ? 'test' : 'live',
-})
-
-/** Strips the trailing slash and any login from an address. */
-function toAddress(baseUrl: string): string {
-  const url = new URL(baseUrl)
-  url.username = ''
-  url.password = ''
-  return url.href.replace(/\/+$/, '')
-}
+type Place = Pick<Database, 'where' | 'instead'>
 
 const ownerWords = { workspace: 'workspace', base_url: 'address', mode: 'mode' } as const
 
 /** @throws {ForeignWarehouseError} the warehouse belongs to another workspace, address or mode */
-export function checkOwner(options: {
-  stamp: Owner
-  publication: Parameters<typeof toOwner>[0]
-  where: string
-}): void {
-  const { stamp, publication, where } = options
-  const differences = Object.entries(toOwner(publication)).flatMap(([column, value]) => {
-    const name = column as keyof Owner
-    return stamp[name] === value ? [] : [`${ownerWords[name]} ${stamp[name] ?? 'unknown'}, not ${value}`]
-  })
+export async function checkOwner(
+  db: Database,
+  tables: Tables,
+  publication: Parameters<typeof toOwner>[0],
+): Promise<void> {
+  if (!tables.has(ownerTable)) return
+  const [stamp = {}] = await db.all(`select workspace, base_url, mode from ${db.nameOf(ownerTable)}`)
+  const owner = toOwner(publication)
+  const differences = (['workspace', 'base_url', 'mode'] as const)
+    .filter((column) => stamp[column] !== owner[column])
+    .map((column) => `${ownerWords[column]} ${stamp[column] ?? 'unknown'}, not ${owner[column]}`)
   if (differences.length > 0)
     throw new ForeignWarehouseError(
-      `${where} holds another warehouse (${differences.join('; ')}). Nothing was written: name another file, database or` +
+      `${db.where} holds another warehouse (${differences.join('; ')}). Nothing was written: name another file, database or` +
         ' schema.',
     )
 }
 
-export type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
+type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
 
 /**
  * The first publication of a resource decides which columns are left out or hashed, and the first one with hashes decides the
@@ -58,13 +38,11 @@ export type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'ha
  * @param published the last export of each resource in the warehouse
  * @throws {ForeignWarehouseError} the values have another form
  */
-export function checkPrivacy(options: {
-  published: readonly Manifest[]
-  privacy: Privacy
-  where: string
-  instead: string
-}): void {
-  const { published, privacy, where, instead } = options
+export function checkPrivacy(
+  { where, instead }: Place,
+  published: readonly Manifest[],
+  privacy: Privacy,
+): void {
   const { resource, hashed, hashedWith } = privacy
   const last = published.find((manifest) => manifest.resource === resource)
   if (last !== undefined && !isDeepStrictEqual(toForm(last), toForm(privacy)))
@@ -96,14 +74,11 @@ function describeForm({ excluded, hashed }: Privacy): string {
  * @param published the last export of each resource in the warehouse
  * @throws {OlderReadError}
  */
-export function checkOrder(options: {
-  published: readonly Manifest[]
-  publication: Pick<Publication, 'resource' | 'run' | 'facts'>
-  where: string
-  instead: string
-}): void {
-  const { published, publication, where, instead } = options
-  const { resource, run, facts } = publication
+export function checkOrder(
+  { where, instead }: Place,
+  published: readonly Manifest[],
+  { resource, run, facts }: Pick<Publication, 'resource' | 'run' | 'facts'>,
+): void {
   const last = published.find((manifest) => manifest.resource === resource)
   if (last === undefined || Date.parse(facts.startedAt) >= Date.parse(last.startedAt)) return
   throw new OlderReadError(
@@ -117,25 +92,24 @@ export function checkOrder(options: {
 const clocksDifferMs = 5_000
 
 /**
- * Rejects a read before it begins if the warehouse has one from the future, because a clock was wrong: `checkOrder` would
- * reject every read until then, each after all of its requests.
- * @param published the last export of each resource in the warehouse
- * @throws {OlderReadError}
+ * Rejects reads before they begin: those whose values would be rejected, and any while the warehouse has one from the future,
+ * because a clock was wrong. `checkOrder` would reject every read until then, each after all of its requests.
+ * @throws {ForeignWarehouseError | OlderReadError}
  */
-export function checkClock(options: {
-  published: readonly Manifest[]
-  resource: string
-  /** The time by the clock that the read would go by, in ms since 1970. */
-  now: number
-  where: string
-  instead: string
-}): void {
-  const { published, resource, now, where, instead } = options
-  const last = published.find((manifest) => manifest.resource === resource)
-  if (last === undefined || Date.parse(last.startedAt) <= now + clocksDifferMs) return
-  throw new OlderReadError(
-    `${where} has a read of ${resource} from the future: the run ${last.run} began to read at ${last.startedAt}, and now it` +
-      ` is ${new Date(now).toISOString()}. Nothing was read, because a read that begins now would be refused as older. If` +
-      ` the clock of this worker is behind, correct it; if a clock was ahead, ${instead}.`,
-  )
+export async function checkBeforeRead(
+  db: Database,
+  { reads, now }: { reads: readonly Privacy[]; now: number },
+): Promise<void> {
+  const { where, instead } = db
+  const published = await lastExports(db, await db.describe())
+  for (const read of reads) {
+    checkPrivacy(db, published, read)
+    const last = published.find((manifest) => manifest.resource === read.resource)
+    if (last !== undefined && Date.parse(last.startedAt) > now + clocksDifferMs)
+      throw new OlderReadError(
+        `${where} has a read of ${read.resource} from the future: the run ${last.run} began to read at ${last.startedAt}, and` +
+          ` now it is ${new Date(now).toISOString()}. Nothing was read, because a read that begins now would be refused as` +
+          ` older. If the clock of this worker is behind, correct it; if a clock was ahead, ${instead}.`,
+      )
+  }
 }

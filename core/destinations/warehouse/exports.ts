@@ -2,7 +2,6 @@ import type { Publication } from '../destination.ts'
 import { manifestSchema, type Manifest } from '../manifest.ts'
 import { checkRows, readLines } from '../parts/read-parts.ts'
 import { instant, literal } from '../layout.ts'
-import { toOwner } from './admission.ts'
 import { heldTable } from './coverage.ts'
 import { columnsTable, type Database, type Tables } from './tables.ts'
 
@@ -24,6 +23,25 @@ const definitions = {
   [rejectedTable]: 'run text not null, resource text not null, line text not null',
   [heldTable]:
     'resource text not null primary key, held json not null, lost json not null, covered json not null',
+}
+
+/** The owner of a warehouse, by the columns of its table. */
+export const toOwner = ({
+  workspace,
+  baseUrl,
+  testMode,
+}: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>) => ({
+  workspace,
+  base_url: toAddress(baseUrl),
+  mode: testMode ? 'test' : 'live',
+})
+
+/** Strips the trailing slash and any login from an address. */
+function toAddress(baseUrl: string): string {
+  const url = new URL(baseUrl)
+  url.username = ''
+  url.password = ''
+  return url.href.replace(/\/+$/, '')
 }
 
 /** Creates those that are missing, and records the owner. */

@@ -4,7 +4,7 @@ import { toWarehouseTable, type WarehouseTable, quote, stagedName } from '../lay
 import { isSameRead, type Manifest, type ReadFacts } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts/read-parts.ts'
-import { checkOrder, checkOwner, checkPrivacy, type Owner } from './admission.ts'
+import { checkOrder, checkOwner, checkPrivacy } from './admission.ts'
 import {
   type Before,
   changedWarnings,
@@ -23,7 +23,6 @@ import {
   findExport,
   keepRejected,
   lastExports,
-  ownerTable,
   rejectedTable,
   writeExport,
 } from './exports.ts'
@@ -116,29 +115,17 @@ async function admit(
   publication: Publication,
   tables: readonly WarehouseTable[],
 ): Promise<{ found: Found; existing: Manifest | undefined; published: readonly string[] }> {
-  const { where, instead } = db
   const found = await findTables(db)
-  await checkOwnerOf(db, found, publication)
+  await checkOwner(db, found.columns, publication)
   const existing = await findExport(db, found.columns, publication)
   const last = await lastExports(db, found.columns)
   const isPublished = last.some(({ resource }) => resource === publication.resource)
   const published = isPublished ? publication.tables.map(({ name }) => name) : []
   if (existing !== undefined) return { found, existing, published }
-  checkPrivacy({ published: last, privacy: publication, where, instead })
-  checkOrder({ published: last, publication, where, instead })
+  checkPrivacy(db, last, publication)
+  checkOrder(db, last, publication)
   for (const table of tables) checkTable(db, found, table)
   return { found, existing, published }
-}
-
-/** @throws {ForeignWarehouseError} the warehouse belongs to another workspace, address or mode */
-export async function checkOwnerOf(
-  db: Database,
-  { columns }: Pick<Found, 'columns'>,
-  publication: Parameters<typeof checkOwner>[0]['publication'],
-): Promise<void> {
-  if (!columns.has(ownerTable)) return
-  const [stamp = {}] = await db.all(`select workspace, base_url, mode from ${db.nameOf(ownerTable)}`)
-  checkOwner({ stamp: stamp as unknown as Owner, publication, where: db.where })
 }
 
 async function merge(of: Publishing & { staged: Staged & { warnings: readonly string[] } }): Promise<Done> {

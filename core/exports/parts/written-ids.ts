@@ -8,7 +8,7 @@ import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/parts/read-parts.ts'
 import { toInstant } from '../../billing/instants.ts'
 import type { Identity, IdSet } from '../../reading/range-state.ts'
-import { createKeyScanner } from '../../tables/key-scanner.ts'
+import { scanFirstCells } from '../../tables/key-scanner.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 
 /** The set of what a read has written. */
@@ -112,7 +112,7 @@ const mostSorted = 500_000
 const maxRepeated = 100
 
 async function scanIds(parts: readonly PartFile[], onId: (id: string) => void): Promise<void> {
-  const add = createKeyScanner({ delimiter: ',', keys: 1, onRow: ({ key }) => onId(key) })
+  const add = scanFirstCells(onId)
   for await (const chunk of readParts(parts)) add(chunk)
 }
 
