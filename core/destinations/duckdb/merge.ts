@@ -1,7 +1,7 @@
 import type { Publication } from '../destination.ts'
 import { repeatedRow } from '../errors.ts'
 import { type WarehouseTable, instant, literal, quote, stagedName as stagedNameOf } from '../layout.ts'
-import type { Merged, Merging } from '../warehouse/publish.ts'
+import { idOf, type Merging } from '../warehouse/merge.ts'
 import type { DuckDb } from './open.ts'
 import { readRows, withDrift } from './rows.ts'
 
@@ -29,17 +29,15 @@ export const toMerging = (db: DuckDb, publication: Publication, where: string): 
     return { rows, facts: withDrift(publication.facts, drift) }
   },
   lock: async () => void (await db.run('begin')),
-  async merge(tables) {
+  valueOf: ({ name }) => `s.${quote(name)}`,
+  async replace(tables) {
     const publishing = { db, publication, tables }
     await refuseRepeated(publishing)
-    const merged = await keepNewer(publishing)
     await replaceRecords(publishing)
-    return merged
   },
 })
 
 const stagedName = ({ table }: WarehouseTable) => stagedNameOf(table.name)
-const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
 
 /**
  * Without a key, nothing else would refuse them.
@@ -51,33 +49,6 @@ async function refuseRepeated({ db, tables }: Publishing): Promise<void> {
     `select 1 from ${stagedName(main)} group by ${idOf(main)} having count(*) > 1 limit 1`,
   )
   if (repeated.length > 0) throw repeatedRow(main.table.name)
-}
-
-/**
- * Leaves newer states of records as they are, which a stale replica has sent: takes the staged ones away, and notes that the
- * records were seen.
- * @returns how many rows of each table were left, if any, and how many staged records are new or changed
- */
-async function keepNewer({ db, publication, tables }: Publishing): Promise<Merged> {
-  const [main] = tables as [WarehouseTable]
-  const target = quote(main.table.name)
-  const id = idOf(main)
-  const hasUpdated = main.columns.some(({ name, kind }) => name === 'updated' && kind === 'timestamp')
-  const compare = (sign: string) => (hasUpdated ? `s.updated ${sign} t.updated` : 'false')
-  const joined = `from ${stagedName(main)} s left join ${target} t on t.${id} = s.${id}`
-  const [counted = {}] = await db.all(`select count(case when t._run_id is null then 1 end) as new,
-    count(case when ${compare('>')} then 1 end) as changed, count(case when ${compare('<')} then 1 end) as stale ${joined}`)
-  const changes = { new: Number(counted['new']), changed: Number(counted['changed']) }
-  const kept = new Map<string, number>()
-  if (counted['stale'] === '0') return { changes, kept }
-  await db.run(`create temporary table _stale as select s.${id} as id ${joined} where ${compare('<')}`)
-  for (const table of tables) {
-    const rows = await db.run(`delete from ${stagedName(table)} where ${idOf(table)} in (from _stale)`)
-    if (rows > 0) kept.set(table.table.name, rows)
-  }
-  await db.run(`update ${target} set _read_at = ${instant(publication.facts.startedAt)}, _deleted_at = null
-    where ${id} in (from _stale)`)
-  return { changes, kept }
 }
 
 /** Replaces the staged records, each with its child rows. */

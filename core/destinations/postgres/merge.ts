@@ -1,7 +1,7 @@
 import type { Publication } from '../destination.ts'
-import { PartsDamagedError, rowsMissing } from '../errors.ts'
+import { PartsDamagedError } from '../errors.ts'
 import { type WarehouseColumn, type WarehouseTable, quote, stagedName } from '../layout.ts'
-import type { Merged, Merging } from '../warehouse/publish.ts'
+import { idOf, type Merging, stagedIdOf } from '../warehouse/merge.ts'
 import type { Found } from '../warehouse/tables.ts'
 import { type Session, typeOf, keyCollation } from './session.ts'
 import { pipeline } from 'node:stream/promises'
@@ -9,21 +9,6 @@ import { DatabaseError } from 'pg'
 import { from } from 'pg-copy-streams'
 import { checkRows, readParts } from '../parts/read-parts.ts'
 import type { Table } from '../../tables/table.ts'
-
-interface Merge {
-  session: Session
-  publication: Publication
-  /** The tables before the publication. */
-  found: Found
-  /** How many rows are staged, by table. */
-  staged: ReadonlyMap<string, number>
-}
-
-/** The column that holds a record's id, in a table or its child. */
-const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
-
-const columnOf = ({ columns }: WarehouseTable, name: string) =>
-  columns.find((column) => column.name === name)!
 
 /**
  * SQL for a column's value in a staged row `s`. Digits finer than a microsecond, from the 27th character on, are cut, not
@@ -37,20 +22,23 @@ export function valueOf({ cell, kind, name }: WarehouseColumn): string {
   return kind === 'text' ? text : `${text}::${typeOf({ name, kind })}`
 }
 
-const idIn = (table: WarehouseTable) => valueOf(columnOf(table, table.table.key[0]!))
-
-const hasUpdated = ({ columns }: WarehouseTable) =>
-  columns.some(({ name, kind }) => name === 'updated' && kind === 'timestamp')
-
 /** How PostgreSQL stages, locks and merges. */
 export const toMerging = (session: Session, publication: Publication): Merging => ({
   stage: async () => ({ rows: await stageTables(session, publication), facts: publication.facts }),
+  valueOf,
   lock: () => lock(session, publication),
-  async merge(tables, { rows: staged }, found) {
+  async replace(tables, found) {
+    const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
     for (const { table } of tables) await dropRefusingIndexes(session, table)
-    const merged = await mergeRecords({ session, publication, found, staged }, tables)
+    for (const table of tables) await upsert(session, publication, table, found)
+    // What this run has not written of these records is no longer theirs.
+    for (const child of children)
+      await session.run(
+        `delete from ${session.nameOf(child.table.name)} t using ${stagedName(main.table.name)} s
+          where t.${idOf(child)} = ${stagedIdOf({ valueOf }, main)} and t."_run_id" is distinct from $1`,
+        [publication.run],
+      )
     for (const { table } of tables) await createIndexes(session, table)
-    return merged
   },
 })
 
@@ -69,117 +57,25 @@ async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): 
   if (names.length > 0) await session.run(`lock table ${names.join(', ')} in share row exclusive mode`)
 }
 
-/**
- * Merges staged records. No stored record was read later: see `checkOrder`.
- * @throws {PartsDamagedError} a row is staged twice
- */
-async function mergeRecords(merge: Merge, tables: readonly WarehouseTable[]): Promise<Merged> {
-  const { session, publication, staged } = merge
-  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
-  const target = session.nameOf(main.table.name)
-  const source = `${stagedName(main.table.name)} s`
-  const rows = staged.get(main.table.name)!
-  const changes = await countChanges(merge, main)
-  const written = await upsert(
-    merge,
-    main,
-    `from ${source}`,
-    hasUpdated(main) ? 'where (excluded."updated" < t."updated") is not true' : '',
-  )
-  const kept = new Map([[main.table.name, rows - written]])
-  if (written < rows)
-    await session.run(
-      `update ${target} t set "_read_at" = $1, "_deleted_at" = null from ${source} where t.${idOf(main)} = ${idIn(main)} and t."_run_id" is distinct from $2`,
-      [publication.facts.startedAt, publication.run],
-    )
-  for (const child of children) {
-    const left = written === rows ? 0 : await countKept(merge, main, child)
-    const replaced = await replaceChildren(merge, main, child, written < rows)
-    const read = staged.get(child.table.name)!
-    if (replaced + left !== read)
-      throw rowsMissing({
-        table: child.table.name,
-        read,
-        arrived: replaced + left,
-        where: session.where,
-      })
-    kept.set(child.table.name, left)
-  }
-  return { kept, changes }
-}
-
-/** Counts the staged records that are new, and those with a later `updated` than the stored one. */
-async function countChanges(
-  { session, found, staged }: Merge,
-  main: WarehouseTable,
-): Promise<Merged['changes']> {
-  const { name } = main.table
-  if (!found.columns.has(name)) return { new: staged.get(name)!, changed: 0 }
-  const isChanged = hasUpdated(main) ? `${valueOf(columnOf(main, 'updated'))} > t."updated"` : 'false'
-  const [counted] = await session.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
-      count(*) filter (where ${isChanged}) as changed
-    from ${stagedName(name)} s left join ${session.nameOf(name)} t on t.${idOf(main)} = ${idIn(main)}`)
-  return { new: Number(counted?.['new']), changed: Number(counted?.['changed']) }
-}
-
 /** Writes staged rows over those with the same key, also in the columns that this publication lacks. */
 async function upsert(
-  { session, publication, found }: Merge,
+  session: Session,
+  { run, facts }: Publication,
   { table, columns }: WarehouseTable,
-  from: string,
-  where = '',
-): Promise<number> {
+  found: Found,
+): Promise<void> {
   const names = [...columns.map(({ name }) => name), '_run_id', '_read_at', '_deleted_at']
   const existing = [...(found.columns.get(table.name)?.keys() ?? [])]
   const replaced = [...new Set([...names, ...existing])]
     .filter((name) => !table.key.includes(name))
     .map(quote)
-  return session.run(
-    `insert into ${session.nameOf(table.name)} as t (${names.map(quote).join(', ')})
-      select ${columns.map(valueOf).join(', ')}, $1::text, $2::timestamptz, null::timestamptz ${from}
-      on conflict (${table.key.map(quote).join(', ')})
-      do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')} ${where}`,
-    [publication.run, publication.facts.startedAt],
-  )
-}
-
-/** Replaces the child rows of the records that were written: what this run has not written is no longer theirs. */
-async function replaceChildren(
-  merge: Merge,
-  main: WarehouseTable,
-  child: WarehouseTable,
-  hasKept: boolean,
-): Promise<number> {
-  const { session, publication } = merge
-  const isWritten = (id: string) =>
-    hasKept
-      ? `exists (select from ${session.nameOf(main.table.name)} m where m.${idOf(main)} = ${id} and m."_run_id" = $1)`
-      : 'true'
-  const written = await upsert(
-    merge,
-    child,
-    `from ${stagedName(child.table.name)} s where ${isWritten(idIn(child))}`,
-  )
   await session.run(
-    `delete from ${session.nameOf(child.table.name)} t using ${stagedName(main.table.name)} s
-      where t.${idOf(child)} = ${idIn(main)} and t."_run_id" is distinct from $1 and ${isWritten(`t.${idOf(child)}`)}`,
-    [publication.run],
+    `insert into ${session.nameOf(table.name)} (${names.map(quote).join(', ')})
+      select ${columns.map(valueOf).join(', ')}, $1::text, $2::timestamptz, null::timestamptz
+      from ${stagedName(table.name)} s on conflict (${table.key.map(quote).join(', ')})
+      do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+    [run, facts.startedAt],
   )
-  return written
-}
-
-/** Counts the staged rows of a child table whose records were left as they are. */
-async function countKept(
-  { session, publication }: Merge,
-  main: WarehouseTable,
-  child: WarehouseTable,
-): Promise<number> {
-  const [counted] = await session.all(
-    `select count(*) as rows from ${stagedName(child.table.name)} s
-      join ${session.nameOf(main.table.name)} m on m.${idOf(main)} = ${idIn(child)} and m."_run_id" is distinct from $1`,
-    [publication.run],
-  )
-  return Number(counted?.['rows'])
 }
 
 /** Copies the parts of each table into a session table of texts, and returns how many rows arrived. */

@@ -1,7 +1,7 @@
 import type { Publication, Published } from '../destination.ts'
 import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
-import { toWarehouseTable, type WarehouseTable, quote, stagedName } from '../layout.ts'
-import { isSameRead, type Manifest, type ReadFacts } from '../manifest.ts'
+import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
+import { isSameRead, type Manifest } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts/read-parts.ts'
 import { checkOrder, checkOwner, checkPrivacy } from './admission.ts'
@@ -26,39 +26,8 @@ import {
   rejectedTable,
   writeExport,
 } from './exports.ts'
+import { leaveOutRepeated, mergeRecords, type Merging, type Staged } from './merge.ts'
 import { checkTable, type Database, findTables, type Found, prepareTable } from './tables.ts'
-
-/** The rows of a publication in tables of the session. */
-export interface Staged {
-  /** How many rows each table brings. */
-  rows: Map<string, number>
-  /** With the values that only this warehouse cannot hold. */
-  facts: ReadFacts
-}
-
-export interface Merged {
-  /** How many rows of each table were left as they are, because the warehouse has newer versions of the same records. */
-  kept: ReadonlyMap<string, number>
-  /** Records that were not there before, and those with a later `updated` than the stored one. */
-  changes: { new: number; changed: number }
-}
-
-/** What each database does in SQL of its own. */
-export interface Merging {
-  /** Copies the parts into tables of the session. */
-  stage(tables: readonly WarehouseTable[]): Promise<Staged>
-  /**
-   * Waits until no other session is publishing, and excludes others until the transaction ends, and anybody else who would
-   * change rows of these tables.
-   */
-  lock(): Promise<void>
-  /**
-   * Merges the staged rows into the tables, the main one first, each record as a whole with its children. A record replaces
-   * the stored one unless that has a newer `updated`, as where a replica of the service lags behind.
-   * @param found the tables before the publication
-   */
-  merge(tables: readonly WarehouseTable[], staged: Staged, found: Found): Promise<Merged>
-}
 
 /** Publishes a read in one transaction: stages its rows, excludes other publications, and merges. */
 export async function publishTo(
@@ -132,7 +101,7 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
   const { db, publication, merging, tables, found, before, staged } = of
   await createOwnTables(db, found.columns, publication)
   for (const table of tables) await prepareTable(db, found, table)
-  const { kept, changes } = await merging.merge(tables, staged, found)
+  const { kept, changes } = await mergeRecords(db, merging, { publication, tables, rows: staged.rows, found })
   const published = publication.tables.map((table) => {
     const left = kept.get(table.name) ?? 0
     const rows = staged.rows.get(table.name)!
@@ -196,43 +165,4 @@ async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Do
   await writeExport(db, manifest, judged)
   await writeHeld(db, publication, before)
   return { manifest, covered }
-}
-
-/**
- * Leaves out what no key allows: of several staged records with one id, the one that was changed last stays, without rows in
- * child tables, because nothing tells whose they are. Tells people so.
- * @param rows how many rows each table brings, which this lowers
- */
-async function leaveOutRepeated(
-  db: Database,
-  { tables, rows }: { tables: readonly WarehouseTable[]; rows: Map<string, number> },
-  ids: readonly string[],
-): Promise<string[]> {
-  if (ids.length === 0) return []
-  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
-  const idOf = ({ table }: WarehouseTable) => quote(table.key[0]!)
-  const staged = stagedName(main.table.name)
-  const order = ['updated', 'created']
-    .filter((name) => main.columns.some((column) => column.name === name && column.kind === 'timestamp'))
-    .map((name) => `${name}::timestamptz desc nulls last, `)
-  const isRepeated = (table: WarehouseTable) => `${idOf(table)} in (select id from _repeated)`
-  await db.run(`create temporary table _repeated as
-    select ${idOf(main)} as id from ${staged} group by 1 having count(*) > 1`)
-  const remove = async (table: WarehouseTable, condition: string) => {
-    const { name } = table.table
-    rows.set(name, rows.get(name)! - (await db.run(`delete from ${stagedName(name)} where ${condition}`)))
-  }
-  for (const child of children) await remove(child, isRepeated(child))
-  await remove(
-    main,
-    `${db.rowId} in (select place from (select ${db.rowId} as place, row_number() over
-      (partition by ${idOf(main)} order by ${order.join('')}${db.rowId}) as nth
-      from ${staged} where ${isRepeated(main)}) as numbered where nth > 1)`,
-  )
-  const names = children.map(({ table }) => table.name)
-  const without = names.length === 0 ? '' : `, without rows in ${names.join(' and ')}`
-  const more = ids.length > 5 ? ` and ${ids.length - 5} more` : ''
-  return [
-    `Of the records with one id, the one that was changed last is here${without}: ${ids.slice(0, 5).join(', ')}${more}.`,
-  ]
 }
