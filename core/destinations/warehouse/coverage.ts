@@ -26,7 +26,7 @@ export interface Before extends Held {
 
 type View = Pick<Publication, 'filters'>
 
-const keyOf = ({ filters }: View) => JSON.stringify(Object.entries(filters).toSorted())
+const keyOf = ({ filters }: View) => JSON.stringify(filters, Object.keys(filters).toSorted())
 
 /** The end of what is covered, in ms since 1970. */
 export function coveredThrough({ covered }: Pick<Held, 'covered'>, view: View): number | undefined {
