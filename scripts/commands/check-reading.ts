@@ -1,6 +1,6 @@
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import type { ListResource } from '../../core/billing/resources/filters.ts'
-import { allowedRoot } from '../../core/destinations/allowed-root.ts'
+import { allowedRoot } from '../../core/storage/inside.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { choice } from './options.ts'

@@ -14,6 +14,7 @@ test('pruning a bucket leaves no manifest without its files when the run is publ
   let listed = 0
   const files: typeof store = {
     ...store,
+    folder: undefined,
     async list(path) {
       const found = await store.list(path)
       listed += 1
