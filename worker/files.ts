@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type BucketAddress, createBucketStore } from '../core/storage/bucket-store.ts'
 import { openState, type State, type StatePlace } from '../core/state/open.ts'
 import type { PublishedState } from '../core/state/publications.ts'
-import type { FilesId } from '../core/state/postgres/folder-id.ts'
+import type { FilesId } from '../core/state/postgres/membership.ts'
 import { cached, type SharedFolder } from '../core/storage/cached.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
 import { bindStore, findOwner } from '../core/storage/prove-store.ts'
@@ -65,17 +65,10 @@ export async function bindBucket(store: FileStore, { storeId, shared }: State): 
   return { files: await bindStore({ store, state: storeId, place }), filesPlace: store.locate('') }
 }
 
-/** Where the files of a state on PostgreSQL are: in the bucket, or without one in the data folder. */
-export async function filesOfState(settings: {
-  dataDir: string
-  filesUrl: BucketAddress | undefined
-  environment: Readonly<Record<string, string | undefined>>
-}): Promise<{ folder: string; files: FilesId | undefined }> {
-  const { dataDir: folder } = settings
-  const store = openFiles(settings)
-  if (store === undefined) return { folder, files: undefined }
+/** What a state on PostgreSQL knows the bucket of these settings by. */
+export async function filesIdOf(store: FileStore): Promise<FilesId> {
   // Without an owner, no worker has used it yet.
-  return { folder, files: { files: (await findOwner(store))?.id ?? '', filesPlace: store.locate('') } }
+  return { files: (await findOwner(store))?.id ?? '', filesPlace: store.locate('') }
 }
 
 /**

@@ -15,23 +15,24 @@ export interface Files {
 }
 
 /**
- * Opens the files of a worker, and joins the workers that use its state. With state and files both elsewhere, any number
- * of workers do, and nothing depends on this machine.
+ * Opens the files of a worker, and joins the workers that use its state. With the state on PostgreSQL, any number of workers
+ * do, and nothing depends on this machine.
  *
- * @throws {OtherFolderError} the files of the state are elsewhere
- * @throws {SecondWorkerError} another worker uses it, and files are in data folders
+ * @throws {StateReplacedError} another state was moved there meanwhile
+ * @throws {OtherBucketError} the files of the state are elsewhere
  * @throws {OtherStateError} the bucket belongs to another state
  */
-export async function joinState(options: {
-  settings: Settings
-  state: State
-  sharesFolder: boolean | undefined
-}): Promise<Files> {
-  const { settings, state, sharesFolder } = options
+export async function joinState({ settings, state }: { settings: Settings; state: State }): Promise<Files> {
   const { dataDir } = settings
   const files = openFiles(settings)
-  if (state.shared === undefined) return { files, shared: cached(dataDir), membership: undefined }
-  const id = files && (await bindBucket(files, state))
-  const membership = await joinStore({ store: state.shared, folder: dataDir, files: id, sharesFolder })
+  // The settings name no database without a bucket.
+  if (state.shared === undefined || files === undefined)
+    return { files, shared: cached(dataDir), membership: undefined }
+  const membership = await joinStore({
+    store: state.shared,
+    storeId: state.storeId,
+    folder: dataDir,
+    bindBucket: () => bindBucket(files, state),
+  })
   return { files, shared: cached(dataDir, files), membership }
 }

@@ -4,7 +4,6 @@ import { listResources } from '../core/billing/resources/lists.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import { stepFolders } from '../core/runs/step-folder.ts'
 import { LockLostError } from '../core/state/errors.ts'
-import { PlaceTakenError } from '../core/state/place-errors.ts'
 import { findWorkers, workerName } from '../core/state/postgres/membership.ts'
 import { findServerProblems } from '../core/state/postgres/server-problems.ts'
 import { openState, type SharedStore, type State } from '../core/state/open.ts'
@@ -30,7 +29,7 @@ import { installRuntime, type SdkMetrics } from './telemetry/runtime.ts'
 import { createServiceHealth } from './telemetry/service-health.ts'
 import { createService } from './service.ts'
 import type { Settings } from './settings/settings.ts'
-import { watchLock, watchPlace } from './watch-lock.ts'
+import { watchLock, keepBeating } from './watch-lock.ts'
 import { toWorkerIdentity } from './worker-identity.ts'
 
 export interface RunningWorker {
@@ -67,20 +66,14 @@ export interface WorkerOptions {
    * secrets that other users of the machine can read. A command's worker prints only the SDK's errors.
    */
   standing?: boolean
-  /**
-   * For tests of several workers on one machine, with the state on PostgreSQL: uses the data folder without its lock.
-   */
-  sharesFolder?: boolean
 }
-
-const noLock: WorkerLock = { isHeld: () => true, release: () => {} }
 
 /**
  * Starts the worker process of a data folder: takes the folder's lock, opens the state, wires the activities
  * and polls.
  * @throws {DataFolderError} the folder cannot be written
  * @throws {FolderLockedError} another process holds it
- * @throws {OtherFolderError | SecondWorkerError | OtherStateError} see `joinState`
+ * @throws {OtherBucketError | OtherStateError} see `joinState`
  * @throws {MetricsAddressError} its metrics cannot be served
  * @throws {ReadableSecretsError}
  * @throws {NoRootCertificatesError}
@@ -91,10 +84,10 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   await prepareDataFolder(settings.dataDir)
   const logger = toLogger(options)
   const note = { folder: settings.dataDir, role: 'worker', settings: toFingerprint(settings.fixed) }
-  const lock = options.sharesFolder ? noLock : acquireLock(note)
+  const lock = acquireLock(note)
   await using held = new AsyncDisposableStack()
   held.defer(() => lock.release())
-  if (options.sharesFolder !== true) await rm(stepFolders(settings.dataDir), { recursive: true, force: true })
+  await rm(stepFolders(settings.dataDir), { recursive: true, force: true })
   const onClockJump = (ms: number) =>
     logger.warn("PostgreSQL's clock jumped; times follow it slowly", { ms: Math.round(ms) })
   const state = held.adopt(
@@ -102,7 +95,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     (resource) => resource.close(),
   )
   if (state.shared !== undefined) await warnOfServer(state.shared, logger)
-  const joined = await joinState({ settings, state, sharesFolder: options.sharesFolder })
+  const joined = await joinState({ settings, state })
   const membership = held.use(joined.membership)
   const identity: Identity = {
     workspace: settings.billing.workspace,
@@ -143,10 +136,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const run = async () => {
     await using _resources = resources
     using watch = watchLock({ lock, onLost: () => shutDown(workers) })
-    using place = watchPlace({ membership, onTaken: () => shutDown(workers) })
+    using _beating = keepBeating(membership)
     await runAll(workers)
     if (watch.isLost) throw new LockLostError({ folder: settings.dataDir })
-    if (place.isTaken) throw new PlaceTakenError({ place: state.shared?.place ?? settings.dataDir })
   }
   const ended = run()
   return {

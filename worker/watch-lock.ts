@@ -18,22 +18,10 @@ export function watchLock({ lock, onLost }: { lock: WorkerLock; onLost: () => vo
   return watch
 }
 
-/** Says at intervals that the worker is alive; calls `onTaken` once if another one has taken its place. */
-export function watchPlace({
-  membership,
-  onTaken,
-}: {
-  membership: Membership | undefined
-  onTaken: () => void
-}) {
-  const watch = { isTaken: false, [Symbol.dispose]: () => clearInterval(timer) }
-  const beat = async () => {
-    // While PostgreSQL is away, nobody can take the place either.
-    const isMember = await membership?.beat().catch(() => true)
-    if (isMember !== false || watch.isTaken) return
-    watch.isTaken = true
-    onTaken()
-  }
-  const timer = setInterval(() => void beat(), beatEveryMs)
-  return watch
+/** Says at intervals that the worker is alive. */
+export function keepBeating(membership: Membership | undefined): Disposable {
+  // PostgreSQL may be away.
+  const beat = () => void membership?.beat().catch(() => undefined)
+  const timer = setInterval(beat, beatEveryMs)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -70,21 +70,18 @@ export function createFolderMark(folder: string): ClaimsMark & AsyncDisposable {
 }
 
 /**
- * The mark of a state on PostgreSQL, where the files of its workers are; undefined for `state.db`. A segment of sending
+ * The mark of a state on PostgreSQL, in the bucket of its workers; undefined for `state.db`. A segment of sending
  * raises it now and then and at its end, because Temporal is told of the claims of a run in between.
  */
 export const sharedMark = ({
-  state,
   shared,
   dataDir,
 }: {
-  state: { storeId: string; ledger: Pick<Ledger, 'isShared'> }
   shared: SharedFolder
   dataDir: string
 }): ClaimsMark | undefined => {
-  if (!state.ledger.isShared) return undefined
-  // A bucket belongs to one state, and a data folder to those of live and of test mode.
-  const file = join(dataDir, shared.isShared ? fileName : `state-${state.storeId}.claims`)
+  if (!shared.isShared) return undefined
+  const file = join(dataDir, fileName)
   return {
     read: async () => Number((await shared.read(file)) ?? 0),
     raise: (claims) => shared.update(file, (text) => toText(Math.max(claims, Number(text ?? 0)))),

@@ -4,10 +4,9 @@ import { replaceFile } from '../storage/durable.ts'
 import { createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { UnstorableRowError } from './errors.ts'
 import { createRunReads } from './ledger/run-queries.ts'
-import { StateInUseError } from './place-errors.ts'
+import { StateInUseError, WorkerThereError } from './place-errors.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
-import { type FilesId, takeFolderId } from './postgres/folder-id.ts'
-import { bindFolder, refuseOtherWorker } from './postgres/membership.ts'
+import { findWorkers } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
 import { openSqliteStore } from './sqlite-store.ts'
 import type { Store } from './store.ts'
@@ -28,7 +27,7 @@ export interface MovedState {
  *
  * @throws {OldLedgerError} the folder's state was restored from a backup
  * @throws {StateInUseError} the schema has another state, which is not empty
- * @throws {SecondWorkerError} a worker with another data folder uses the schema
+ * @throws {WorkerThereError} a worker uses the schema
  * @throws {UnstorableRowError} a key or body contains the character NUL
  * @throws {StateUnreadableError} there is no state.db
  */
@@ -38,15 +37,11 @@ export async function moveState(place: { folder: string; database: StateDatabase
   const to = closing.adopt(await openPostgresStore({ database, readOnly: false }), (store) => store.close())
   const note = readMovedNote(folder)
   const moved = note !== undefined && (await storeOf(to.db)) === note.store
-  const id = takeFolderId(folder)
-  if (moved) await refuseOtherWorker({ store: to, id })
-  if (moved) await bindFolder({ store: to, id, isFree: false })
-  else await copyState({ folder, to, files: id })
+  if (!moved) await copyState({ folder, to })
   return { to: to.place, changes: await countChanges(to.db) }
 }
 
-async function copyState(options: { folder: string; to: Store; files: FilesId }): Promise<void> {
-  const { folder, to, files } = options
+async function copyState({ folder, to }: { folder: string; to: Store }): Promise<void> {
   await using closing = new AsyncDisposableStack()
   const from = closing.adopt(openSqliteStore({ folder, readOnly: false }), (store) => store.close())
   const { id } = await from.db.selectFrom('store').select('id').executeTakeFirstOrThrow()
@@ -57,7 +52,7 @@ async function copyState(options: { folder: string; to: Store; files: FilesId })
   try {
     await to.db
       .transaction()
-      .execute((transaction) => copyAll({ from: from.db, to: { ...to, db: transaction }, files }))
+      .execute((transaction) => copyAll({ from: from.db, to: { ...to, db: transaction } }))
   } catch (error) {
     // The note stays if the commit may have taken effect.
     if ((await storeOf(to.db)) !== id) await rm(movedNoteOf(folder))
@@ -74,12 +69,15 @@ async function countChanges(db: Db): Promise<number> {
 
 const rowsAtOnce = 1_000
 
-async function copyAll({ from, to, files }: { from: Db; to: Store; files: FilesId }): Promise<void> {
+async function copyAll({ from, to }: { from: Db; to: Store }): Promise<void> {
   const { db, place } = to
-  const store = { ...(await from.selectFrom('store').selectAll().executeTakeFirstOrThrow()), ...files }
-  // First, because it locks the row: a worker that starts meanwhile waits, and finds that the state belongs to this folder.
-  await db.updateTable('store').set(store).execute()
-  await refuseOtherWorker({ store: to, id: files })
+  // First, because it locks the row: a worker that starts meanwhile waits until the state is here.
+  await db
+    .updateTable('store')
+    .set(await from.selectFrom('store').selectAll().executeTakeFirstOrThrow())
+    .execute()
+  const [worker] = await findWorkers(to)
+  if (worker !== undefined) throw new WorkerThereError({ place, ...worker })
   const publication = await db.selectFrom('publications').select('run').limit(1).executeTakeFirst()
   if (publication !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
   for (const table of ['leases', 'publications', 'notes'] as const) {

@@ -1,4 +1,4 @@
-/** Errors of a state that is elsewhere, or that belongs to another folder or worker. */
+/** Errors of a state that is elsewhere, or whose files are. */
 
 /** The state of a data folder was moved to PostgreSQL, and the settings do not name it. */
 export class StateMovedError extends Error {
@@ -47,41 +47,36 @@ export class StateInUseError extends Error {
   }
 }
 
-/** A state on PostgreSQL belongs to another data folder or file store: the files of its runs are there. */
-export class OtherFolderError extends Error {
-  override readonly name = 'OtherFolderError'
-  readonly retryable = false
-  constructor({ place, files, bound }: { place: string; files: string; bound: string }) {
-    super(
-      `The files of the state in ${place} are in ${bound}, not in ${files}: workers on several machines share a state ` +
-        'only with their files in one bucket (CONNECTOR_FILES_URL). Use that place; if it is lost, ' +
-        '`connector state repair --files-lost` binds this one.',
-    )
-  }
-}
-
-/** Another worker uses the state on PostgreSQL. */
-export class SecondWorkerError extends Error {
-  override readonly name = 'SecondWorkerError'
+/** A worker uses the schema to which a state is to be moved. */
+export class WorkerThereError extends Error {
+  override readonly name = 'WorkerThereError'
   readonly retryable = false
   constructor(options: { place: string; worker: string; folder: string; ms: number }) {
     const { place, worker, folder, ms } = options
     super(
-      `The worker ${worker} (data folder ${folder}) uses the state in ${place} and was seen ${Math.ceil(ms / 1000)} s ago: ` +
-        'without CONNECTOR_FILES_URL, only one worker may. Set it for all of them, or end that one first; if it was ' +
-        'killed, start this one again half a minute later.',
+      `The worker ${worker} (data folder ${folder}) uses the state in ${place} and was seen ${Math.ceil(ms / 1000)} s ago. ` +
+        'End all workers first; after one was killed, wait for half a minute.',
     )
   }
 }
 
-/** Another worker took this one's place while it was frozen or cut off from PostgreSQL. It must stop. */
-export class PlaceTakenError extends Error {
-  override readonly name = 'PlaceTakenError'
-  /** Retried by the worker that uses the state now. */
-  readonly retryable = true
+/** Another state was moved to the schema while a worker started there. */
+export class StateReplacedError extends Error {
+  override readonly name = 'StateReplacedError'
+  readonly retryable = false
   constructor({ place }: { place: string }) {
+    super(`Another state was moved to ${place} while this worker started: start it again.`)
+  }
+}
+
+/** A state on PostgreSQL belongs to another bucket: the files of its runs are there. */
+export class OtherBucketError extends Error {
+  override readonly name = 'OtherBucketError'
+  readonly retryable = false
+  constructor({ place, files, bound }: { place: string; files: string; bound: string }) {
     super(
-      `This worker stopped: it was silent for half a minute, and another one now uses the state in ${place}. Its runs resume there.`,
+      `The files of the state in ${place} are in ${bound}, not in ${files}. Correct CONNECTOR_FILES_URL; if that bucket is ` +
+        'lost, `connector state repair --files-lost` binds this one.',
     )
   }
 }

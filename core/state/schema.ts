@@ -32,8 +32,7 @@ export interface StoreTable {
 export interface WorkerTable {
   /** `pid@host` and a random id. */
   worker: string
-  /** The id of its files, and its data folder and machine for people. */
-  files: string
+  /** Its data folder and machine, for people. */
   filesPlace: string
   seenAt: number
 }
@@ -196,7 +195,7 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
       forgotten_claims ${number} not null default 0, repaired_at ${number} not null default 0, files ${text}, files_place ${text}
     ) ${end}`,
     `create table workers (
-      worker ${text} primary key, files ${text} not null, files_place ${text} not null, seen_at ${number} not null
+      worker ${text} primary key, files_place ${text} not null, seen_at ${number} not null
     ) ${end}`,
     `create table publications (
       run ${text} not null, resource ${text} not null, destination ${text} not null, place ${text} not null,

@@ -4,7 +4,7 @@ import { findWorkers, refuseOtherFiles, type SeenWorker } from '../../core/state
 import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
 import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-store.ts'
 import { openState, type SharedStore } from '../../core/state/open.ts'
-import { filesOfState } from '../../worker/files.ts'
+import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { describeWorkers } from '../runs/run-workers.ts'
 import { fine, runCheck, wrong, type Finding } from './finding.ts'
@@ -20,7 +20,8 @@ export async function checkState(
     try {
       await using opened = await openReading(place)
       const store = opened.shared
-      await refuseOtherFiles({ store, ...(await filesOfState(settings)) })
+      const bucket = openFiles(settings)
+      if (bucket !== undefined) await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
       return problems.length > 0
         ? problems.map((problem) => wrong('state', problem))

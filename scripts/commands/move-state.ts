@@ -20,11 +20,13 @@ export function configure(command: Command, terminal: Terminal): void {
       const count = changes.toLocaleString('en-US')
       terminal.result({
         document: { to, changes },
-        text: `Moved the state to ${to}: ${count} changes. Start the worker with CONNECTOR_STATE_URL; state.db stays as it was and is no longer used.`,
+        text: `Moved the state to ${to}: ${count} changes. Start the workers with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL; state.db stays as it was and is no longer used.`,
       })
     } finally {
       lock.release()
     }
   })
-  addExamples(command, 'run', { 'move-state': 'with CONNECTOR_STATE_URL set, and no worker running' })
+  addExamples(command, 'run', {
+    'move-state': 'with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL set, no run open and no worker running',
+  })
 }

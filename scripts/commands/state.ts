@@ -43,10 +43,7 @@ export function configure(command: Command, terminal: Terminal): void {
     .description(
       'after a restore, before the worker starts: what may have been sent since the backup becomes unknown',
     )
-    .option(
-      '--files-lost',
-      'the place of the files is lost, too: use the folder or bucket of the settings from now on',
-    )
+    .option('--files-lost', 'the bucket with the files is lost, too: use that of the settings from now on')
     .action(async ({ filesLost = false }: { filesLost?: boolean }) => repair({ filesLost, terminal }))
   addExamples(command, 'inspect', {
     state: 'how far each incremental export has read',

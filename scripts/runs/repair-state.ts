@@ -11,8 +11,7 @@ import { createStepFolder } from '../../core/runs/step-folder.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
 import { openState, type StatePlace } from '../../core/state/open.ts'
-import { takeFolderId } from '../../core/state/postgres/folder-id.ts'
-import { bindFolder } from '../../core/state/postgres/membership.ts'
+import { bindFiles } from '../../core/state/postgres/membership.ts'
 import { cached } from '../../core/storage/cached.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { orMissing } from '../../core/storage/system-errors.ts'
@@ -26,20 +25,18 @@ export async function repairState(options: {
   place: StatePlace
   /** The bucket of several workers; undefined if files are in the data folder. */
   files?: FileStore | undefined
-  /** Whether the files that the state belongs to are lost: it is bound to these. */
+  /** Whether the bucket that the state belongs to is lost: it is bound to this one. */
   bindsFiles?: boolean
 }): Promise<Repaired[]> {
   const { place, files, bindsFiles = false } = options
   const { folder: dataDir } = place
   const state = await openState({ ...place, isRepair: true })
   try {
-    if (bindsFiles && state.shared !== undefined) {
-      const id = files === undefined ? takeFolderId(dataDir) : await bindBucket(files, state)
-      await bindFolder({ store: state.shared, id, isFree: false })
-    }
+    if (bindsFiles && state.shared !== undefined && files !== undefined)
+      await bindFiles({ store: state.shared, files: await bindBucket(files, state), isFree: false })
     await using runs = createStepFolder({ dataDir, store: files })
     await runs.fetchRuns()
-    const { ledger, mark = sharedMark({ state, shared: cached(dataDir, files), dataDir }) } = state
+    const { ledger, mark = sharedMark({ shared: cached(dataDir, files), dataDir }) } = state
     await state.leases.forgetAll()
     const imports = await stagedRuns(join(runs.dataDir, 'imports'), runFiles.staged)
     const recoveries = await stagedRuns(join(runs.dataDir, 'recoveries'), recoveryFiles.snapshot)

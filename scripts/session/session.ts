@@ -4,7 +4,7 @@ import type { Identity } from '../../core/runs/identity.ts'
 import { refuseOtherFiles } from '../../core/state/postgres/membership.ts'
 import { openState } from '../../core/state/open.ts'
 import { readStateFile } from '../../core/state/sqlite-file.ts'
-import { filesOfState } from '../../worker/files.ts'
+import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { tellIfSlow } from '../terminal/tell-if-slow.ts'
@@ -126,7 +126,7 @@ export async function refuseOtherFolder({
   })
 }
 
-/** The id of the state; undefined if there is none. @throws {OtherFolderError} it belongs to another data folder */
+/** The id of the state; undefined if there is none. @throws {OtherBucketError} it belongs to another bucket */
 async function storeOf(settings: Settings): Promise<string | undefined> {
   try {
     const { folder, database } = settings.state
@@ -134,7 +134,9 @@ async function storeOf(settings: Settings): Promise<string | undefined> {
     const state = await openState({ ...settings.state, readOnly: true })
     try {
       const { shared: store } = state
-      if (store !== undefined) await refuseOtherFiles({ store, ...(await filesOfState(settings)) })
+      const bucket = openFiles(settings)
+      if (store !== undefined && bucket !== undefined)
+        await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
       return state.storeId
     } finally {
       await state.close()

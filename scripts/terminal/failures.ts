@@ -54,13 +54,14 @@ const refusals = new Set([
   // PostgreSQL refuses the user of CONNECTOR_STATE_URL.
   'StateRefusedError',
   'UnsafeServerError',
-  // The state is elsewhere, or belongs to another folder or worker.
+  // The state or its files are elsewhere, or in use.
   'StateMovedError',
   'StateNotMovedError',
   'NotMovedHereError',
   'StateInUseError',
-  'OtherFolderError',
-  'SecondWorkerError',
+  'OtherBucketError',
+  'StateReplacedError',
+  'WorkerThereError',
   'OtherStateError',
   // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',

@@ -42,7 +42,7 @@ const programs = {
     names: ['go'],
     variable: 'GO_PATH',
     install: 'apt-get install golang-go',
-    tests: ['test/acceptance/deployment/**', 'test/acceptance/bucket/**'],
+    tests: ['test/acceptance/deployment/**', 'test/acceptance/bucket/**', 'test/acceptance/state/**'],
   },
 } satisfies Record<string, Program>
 

@@ -77,7 +77,7 @@ export const parts: Record<PartName, Part> = {
   },
   fleet: {
     about:
-      'imports and a recovery by several workers: frozen, killed (every other round with their folders, and with a bucket that fails), PostgreSQL killed, the service away; eight seeds in a row play all',
+      'imports and a recovery by several workers: frozen, killed with their folders (every other round with a bucket that fails), PostgreSQL killed, the service away; eight seeds in a row play all',
     share: 6,
     atOnce: 1,
     open: openFleetRounds,
@@ -120,19 +120,18 @@ const findTemporal = () =>
 
 const changes = { retentions: 600, addons: 70, subscriptions: 110 }
 
-/** Eight seeds in a row play each kind of round, with and without the loss of folders. */
+/** Eight seeds in a row play each kind of round, with a bucket that fails and with one that does not. */
 async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
+  await needGateway()
   const { stop, ...temporal } = await startTemporal()
-  await buildGateway()
-  const gateway = existsSync(versitygw()) ? await startGateway() : undefined
-  const proxy = gateway && (await startFaultProxy(gateway.endpoint))
+  const gateway = await startGateway()
+  const proxy = await startFaultProxy(gateway.endpoint)
   return {
     play: async (seed) => {
       const random = new Random(seed)
       const { name, plan, ...round } = rounds[Math.floor(seed / 2) % rounds.length]!
       tally.add(`fleet: rounds: ${name}`)
-      const bucket = seed % 2 === 0 && proxy !== undefined ? failing(proxy, new Random(seed)) : undefined
-      if (bucket !== undefined) tally.add('fleet: rounds in which a killed worker loses its folder')
+      const bucket = seed % 2 === 0 ? failing(proxy, new Random(seed)) : { endpoint: gateway.endpoint }
       return await playFleet({
         ...round,
         bucket,
@@ -147,10 +146,9 @@ async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
     },
     async [Symbol.asyncDispose]() {
       await stop()
-      for (const [name, number] of proxy?.counts ?? [])
-        tally.add(`fleet: answers of the bucket: ${name}`, number)
-      await proxy?.close()
-      await gateway?.close()
+      for (const [name, number] of proxy.counts) tally.add(`fleet: answers of the bucket: ${name}`, number)
+      await proxy.close()
+      await gateway.close()
     },
   }
 }
@@ -183,10 +181,14 @@ function failing(proxy: Awaited<ReturnType<typeof startFaultProxy>>, random: Ran
   }
 }
 
-async function openBucketRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
+async function needGateway(): Promise<void> {
   await buildGateway()
   if (!existsSync(versitygw()))
     throw new MissingProgram('the object store is built with Go, which is not installed')
+}
+
+async function openBucketRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
+  await needGateway()
   return withoutEnd(async (seed) => {
     const format = seed % 2 === 0 ? 'csv' : 'parquet'
     const { problems, faults, ...played } = await playFaults({ seed, runs: 60, awayMs: 10_000, format })

@@ -5,7 +5,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { describeSettings, listSettings } from '../../worker/settings/docs.ts'
 import { SettingsError } from '../../worker/settings/errors.ts'
-import { readSettings } from '../../worker/settings/settings.ts'
+import { readSettings, readStatePlace } from '../../worker/settings/settings.ts'
 import { described, variables } from '../../worker/settings/variables.ts'
 
 let cwd: string
@@ -33,6 +33,19 @@ function problemsOf(env: Record<string, string>): readonly string[] {
 }
 
 describe('settings', () => {
+  it('refuse a state on PostgreSQL without a bucket for its files, in one sentence', () => {
+    const stateUrl = { CONNECTOR_STATE_URL: 'postgres://connector:p@localhost/state' }
+    expect(problemsOf({ ...enough, ...stateUrl })).toEqual([
+      expect.stringMatching(
+        /^CONNECTOR_STATE_URL is set, and CONNECTOR_FILES_URL is not: .* bucket\. Set it to/,
+      ),
+    ])
+    expect(() => readStatePlace({ env: { ...enough, ...stateUrl }, cwd })).toThrow('CONNECTOR_FILES_URL')
+    const filesUrl = { CONNECTOR_FILES_URL: 's3://exports/acc_1' }
+    expect(problemsOf({ ...enough, ...stateUrl, ...filesUrl })).toEqual([])
+    expect(problemsOf({ ...enough, ...filesUrl })).toEqual([])
+  })
+
   it('need an address, a token and a workspace, and have a default for the rest', () => {
     const { billing, environment: _, fixed, ...others } = read()
     expect(fixed).toEqual({ BILLING_TOKEN: 't0ken' })

@@ -56,7 +56,7 @@ export function readStatePlace(source: EnvironmentSource): StatePlace {
 function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   const problems: string[] = []
   const environment = takeSecretFiles({ environment: readEnvironment(source), problems })
-  problems.push(...findSlips(environment))
+  problems.push(...findSlips(environment), ...findMissingBucket(environment))
   const chosen = environment.get('CONNECTOR_ENV_FILE')
   if (chosen !== undefined && chosen.from !== 'environment')
     problems.push(`CONNECTOR_ENV_FILE in ${chosen.from} is not followed; set it in the environment.`)
@@ -67,6 +67,15 @@ function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   problems.push(...toProblems(parsed.error?.issues ?? [], environment))
   if (!parsed.success || problems.length > 0) throw new SettingsError(problems)
   return { values: parsed.data, environment }
+}
+
+/** Several machines may use a state on PostgreSQL, so the files of its runs must not be on one of them. */
+function findMissingBucket(environment: Environment): string[] {
+  if (!environment.has('CONNECTOR_STATE_URL') || environment.has('CONNECTOR_FILES_URL')) return []
+  return [
+    'CONNECTOR_STATE_URL is set, and CONNECTOR_FILES_URL is not: the files of a state on PostgreSQL are in a bucket. ' +
+      'Set it to s3://bucket/prefix, or unset CONNECTOR_STATE_URL to keep state and files in the data folder.',
+  ]
 }
 
 /** One sentence per invalid variable: its first issue causes the others. */

@@ -112,13 +112,13 @@ export const variables = z.object({
   }),
   CONNECTOR_DATA_DIR: path.meta({
     meaning:
-      'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder. With `CONNECTOR_STATE_URL` and `CONNECTOR_FILES_URL`, it is scratch that may be lost.',
+      'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder. With `CONNECTOR_STATE_URL`, it is scratch that may be lost.',
     form: 'a path',
     default: './data',
   }),
   CONNECTOR_STATE_URL: postgresAddress.optional().meta({
     meaning:
-      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. `connector move-state` moves an existing state there. Files stay in the data folder, so one worker at a time may use it; with `CONNECTOR_FILES_URL` too, any number of workers on any machines share the work.',
+      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. It needs `CONNECTOR_FILES_URL`; then any number of workers on any machines share the work. `connector move-state` moves an existing state there.',
     form: '`postgres://user:password@host/database`',
     otherwise: 'the state is `state.db` in the data folder',
     secret: true,
@@ -130,7 +130,7 @@ export const variables = z.object({
   }),
   CONNECTOR_FILES_URL: bucketAddress.optional().meta({
     meaning:
-      'The bucket that exports to csv and parquet are published to, with their reports, instead of the data folder. Any S3-compatible store with conditional writes. The ledger, the parts and everything else stay in the data folder; with `CONNECTOR_STATE_URL` too, workers share what a run needs through the bucket, and their data folders are scratch. An export with `--out` is still written to that folder. See bucket.md.',
+      'The bucket that exports to csv and parquet are published to, with their reports, instead of the data folder. Any S3-compatible store with conditional writes. The ledger, the parts and everything else stay in the data folder; with `CONNECTOR_STATE_URL`, workers share what a run needs through the bucket, and their data folders are scratch. An export with `--out` is still written to that folder. See bucket.md.',
     form: '`s3://bucket/prefix`',
     otherwise: 'the data folder',
   }),

@@ -1,13 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { OtherFolderError, SecondWorkerError } from '../place-errors.ts'
+import { resolve } from 'node:path'
+import { OtherBucketError, StateReplacedError } from '../place-errors.ts'
 import type { SharedStore } from '../open.ts'
-import { type FilesId, readFolderId, takeFolderId } from './folder-id.ts'
+
+/** A bucket, as a state on PostgreSQL knows it. */
+export interface FilesId {
+  files: string
+  /** For people. */
+  filesPlace: string
+}
 
 /** A worker's use of a state on PostgreSQL. */
 export interface Membership extends AsyncDisposable {
-  /** Says that the worker is alive; false if another worker has taken its place, after none of these for half a minute. */
-  beat(): Promise<boolean>
+  /** Says that the worker is alive. */
+  beat(): Promise<void>
 }
 
 /** A worker that was last seen longer ago has ended, or is frozen. */
@@ -45,54 +52,50 @@ export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Prom
 }
 
 /**
- * Joins a state on PostgreSQL. The first worker binds the state to where the files of its runs are: in the data folder of
- * the only worker, or in a file store, which any number of workers use.
+ * Joins a state on PostgreSQL. The first worker binds the state to the bucket with the files of its runs.
  *
- * @throws {OtherFolderError} the state belongs to another data folder or file store
- * @throws {SecondWorkerError} a worker with a copy of the folder uses it
+ * @throws {StateReplacedError} another state was moved there since the worker opened it
+ * @throws {OtherBucketError} the state belongs to another bucket
  */
 export async function joinStore(options: {
   store: SharedStore
+  /** The id of the state that the worker has opened. */
+  storeId: string
   folder: string
-  /** The file store of all workers; undefined if the files are in the data folder. */
-  files?: FilesId | undefined
-  /** Tests: other workers use the same folder. */
-  sharesFolder?: boolean | undefined
+  /** Called once no other state can be moved there: binds the bucket to the state. */
+  bindBucket: () => Promise<FilesId>
 }): Promise<Membership> {
-  const { store, folder, files, sharesFolder = false } = options
-  const { db, now } = store
-  const own = takeFolderId(folder)
-  const id = files ?? own
+  const { store, storeId, folder, bindBucket } = options
+  const { db, now, place } = store
   // Processes on several machines may have the same pid and host name.
   const worker = `${workerName()} ${randomUUID()}`
   await db.transaction().execute(async (transaction) => {
-    const joining = { ...store, db: transaction }
-    // Locks the state's row: of two workers that join at once, the second one sees the first.
-    await bindFolder({ store: joining, id, isFree: true })
-    await refuseOtherFiles({ store: joining, folder, files })
-    if (files === undefined && !sharesFolder) {
-      await refuseOtherWorker({ store: joining, id })
-      // One that was frozen finds out by this that it is no longer the worker.
-      await transaction.deleteFrom('workers').execute()
-    }
-    if (files !== undefined)
-      await transaction
-        .deleteFrom('workers')
-        .where('seenAt', '<', now() - forgottenMs)
-        .execute()
+    // Locks the row, so that a move of another state to here sees this worker, or is over.
+    const { id } = await transaction.selectFrom('store').select('id').forUpdate().executeTakeFirstOrThrow()
+    if (id !== storeId) throw new StateReplacedError({ place })
     await transaction
-      .insertInto('workers')
-      .values({ worker, ...own, files: id.files, seenAt: now() })
+      .deleteFrom('workers')
+      .where('seenAt', '<', now() - forgottenMs)
       .execute()
+    const filesPlace = `${resolve(folder)} on ${hostname()}`
+    await transaction.insertInto('workers').values({ worker, filesPlace, seenAt: now() }).execute()
   })
+  const membership = toMembership({ store, worker })
+  try {
+    const files = await bindBucket()
+    await bindFiles({ store, files, isFree: true })
+    await refuseOtherFiles({ store, files })
+  } catch (error) {
+    await membership[Symbol.asyncDispose]()
+    throw error
+  }
+  return membership
+}
+
+function toMembership({ store: { db, now }, worker }: { store: SharedStore; worker: string }): Membership {
   return {
     async beat() {
-      const { numUpdatedRows } = await db
-        .updateTable('workers')
-        .set({ seenAt: now() })
-        .where('worker', '=', worker)
-        .executeTakeFirstOrThrow()
-      return numUpdatedRows > 0n
+      await db.updateTable('workers').set({ seenAt: now() }).where('worker', '=', worker).execute()
     },
     async [Symbol.asyncDispose]() {
       // Without PostgreSQL, the row is too old half a minute later.
@@ -105,40 +108,29 @@ export async function joinStore(options: {
   }
 }
 
-/** @throws {SecondWorkerError} a worker with another folder, or with a copy of this one, uses the state */
-export async function refuseOtherWorker(options: {
-  store: Pick<SharedStore, 'db' | 'now' | 'place'>
-  id: FilesId
-}): Promise<void> {
-  const { store, id } = options
-  const other = (await findWorkers(store)).find(({ folder }) => folder !== id.filesPlace)
-  if (other !== undefined) throw new SecondWorkerError({ place: store.place, ...other })
-}
-
-/** Binds a state to a data folder or file store: `isFree` only if it belongs to none. */
-export async function bindFolder(options: {
+/** Binds a state to a bucket: `isFree` only if it belongs to none. */
+export async function bindFiles(options: {
   store: Pick<SharedStore, 'db'>
-  id: FilesId
+  files: FilesId
   isFree: boolean
 }): Promise<void> {
-  const { store, id, isFree } = options
-  const update = store.db.updateTable('store').set({ ...id })
+  const { store, files, isFree } = options
+  const update = store.db.updateTable('store').set({ ...files })
   await (
-    isFree ? update.where((row) => row.or([row('files', 'is', null), row('files', '=', id.files)])) : update
+    isFree
+      ? update.where((row) => row.or([row('files', 'is', null), row('files', '=', files.files)]))
+      : update
   ).execute()
 }
 
-/** @throws {OtherFolderError} the state belongs to another data folder or file store */
+/** @throws {OtherBucketError} the state belongs to another bucket */
 export async function refuseOtherFiles(options: {
   store: Omit<SharedStore, 'now'>
-  folder: string
-  /** The file store of all workers; undefined if the files are in the data folder. */
-  files: FilesId | undefined
+  files: FilesId
 }): Promise<void> {
-  const { store, folder, files } = options
+  const { store, files } = options
   const row = await store.db.selectFrom('store').select(['files', 'filesPlace']).executeTakeFirst()
-  const own = files?.files ?? readFolderId(folder)?.files
-  if (row?.files === undefined || row.files === null || row.files === own) return
-  const bound = row.filesPlace ?? 'another folder'
-  throw new OtherFolderError({ place: store.place, files: files?.filesPlace ?? folder, bound })
+  if (row?.files === undefined || row.files === null || row.files === files.files) return
+  const bound = row.filesPlace ?? 'another bucket'
+  throw new OtherBucketError({ place: store.place, files: files.filesPlace, bound })
 }

@@ -30,14 +30,15 @@ test('what only one machine has is refused with a sentence: a DuckDB file, a fol
   expect(await refusalOf({ out: 'here' })).toMatch(/a folder of one machine/)
 })
 
-test('a state whose files are in a folder gets several workers once it is bound to the bucket', async () => {
+test('a state whose bucket is lost is bound to another one by a repair, and any number of workers use it', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
-  const alone = await startMember(world, { CONNECTOR_FILES_URL: '' })
-  await alone.lose()
+  const bucket = `s3://exports/${world.workspace}`
+  const earlier = await startMember(world, { CONNECTOR_FILES_URL: `${bucket}-lost` })
+  await earlier.lose()
   const refused = startCommand(world, ['worker'], { env: fleetOf(world) })
   expect(await refused.ended).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining(`are in ${alone.folder} on `),
+    stderr: expect.stringContaining(`are in ${bucket}-lost, not in ${bucket}`),
   })
   expect(
     await callCommand(world, ['state', 'repair', '--files-lost'], { env: fleetOf(world) }),
@@ -62,7 +63,7 @@ test('a state whose files are in a folder gets several workers once it is bound 
   expect(old.map((one) => one.run)).toEqual([(await run.result()).run])
 })
 
-test('two fleets never share a bucket or a state, nor does a worker that keeps files in its folder join one', async () => {
+test('two fleets never share a bucket or a state, nor does a worker without a bucket start', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   await startMember(world)
   const startFailure = async (of: World, env: Record<string, string | undefined>) => {
@@ -78,7 +79,7 @@ test('two fleets never share a bucket or a state, nor does a worker that keeps f
   })
   expect(await startFailure(world, { CONNECTOR_FILES_URL: undefined })).toEqual({
     code: 2,
-    stderr: expect.stringMatching(/are in s3:.*not in .*only with their files in one bucket/),
+    stderr: expect.stringContaining('CONNECTOR_STATE_URL is set, and CONNECTOR_FILES_URL is not'),
   })
   const other = await createWorld({ counts: { plans: 5 } })
   expect(await startFailure(other, { CONNECTOR_FILES_URL: bucket })).toEqual({

@@ -91,6 +91,9 @@ export function createFleet() {
     get endpoint() {
       return gateway.endpoint
     },
+    get postgres() {
+      return postgres
+    },
     get stateUrl() {
       return stateUrl
     },

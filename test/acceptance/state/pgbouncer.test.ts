@@ -4,20 +4,16 @@ import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { describeState } from '../../core/state/contract/state.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { openState } from '../../../core/state/open.ts'
 import { password, startPostgres, type Postgres } from '../../system/destinations/postgres-server.ts'
 import { connectTemporal, createWorld, startTestWorker } from '../../system/export/world.ts'
-import {
-  once as onceEach,
-  putFile,
-  quick,
-  retentionsCsv,
-  startImport,
-  timesOf,
-} from '../../system/import/world.ts'
+import { once as onceEach, quick, retentionsCsv, startImport, timesOf } from '../../system/import/world.ts'
+import { openFiles } from '../../../worker/files.ts'
+import { readPlaces } from '../../../worker/settings/settings.ts'
+import { environmentOf, startGateway } from '../bucket/gateway.ts'
 import { findProgram } from '../programs.ts'
 
 /** PgBouncer refuses root. */
@@ -94,9 +90,20 @@ test('an import behind PgBouncer in transaction mode sends each row once, and is
   const world = await createWorld({
     counts: { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 },
   })
-  await startTestWorker(world, { CONNECTOR_STATE_URL: url })
+  const gateway = await startGateway()
+  onTestFinished(() => gateway.close())
+  const fleet = {
+    ...environmentOf(gateway.endpoint),
+    CONNECTOR_STATE_URL: url,
+    CONNECTOR_FILES_URL: `s3://exports/${world.workspace}`,
+  }
+  await startTestWorker(world, fleet)
   const client = await connectTemporal()
-  const file = await putFile(world, retentionsCsv(60))
+  const file = 'inbox/rows.csv'
+  await openFiles(readPlaces({ env: { ...world.env, ...fleet }, cwd: world.dataDir }))?.create(
+    file,
+    retentionsCsv(60),
+  )
   const run = await startImport({ client, world, input: { kind: 'retentions', file, ...quick } })
   expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 60 } })
   expect(timesOf(world, 'retentions', 60)).toEqual(onceEach(60))

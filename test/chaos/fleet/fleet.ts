@@ -1,4 +1,4 @@
-/** Several worker processes on one state, and on one data folder or a bucket, and what strikes them. */
+/** Several worker processes on one state and a bucket, and what strikes them. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -37,7 +37,7 @@ export const workerHeader = 'x-fleet-worker'
 const program = fileURLToPath(new URL('probes/fleet-worker.ts', import.meta.url))
 
 export async function startFleet(options: {
-  /** With a bucket, each worker has a folder of its own, which is lost with it. */
+  /** Each worker has a folder of its own, which is lost with it. */
   env: Record<string, string>
   workers: number
   temporalAddress: string
@@ -73,14 +73,14 @@ export async function startFleet(options: {
     }
   }
   const startChild = (temporal: string) => {
-    const own = env['CONNECTOR_FILES_URL'] && mkdtempSync(join(tmpdir(), 'fleet-worker-'))
+    const own = mkdtempSync(join(tmpdir(), 'fleet-worker-'))
     const child = fork(program, [], {
       env: {
         ...env,
         PATH: process.env['PATH'],
         BILLING_BASE_URL: service.url,
         TEMPORAL_ADDRESS: temporal,
-        ...(own && { CONNECTOR_DATA_DIR: own }),
+        CONNECTOR_DATA_DIR: own,
       },
       // What it says when it cannot start is expected.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -89,7 +89,7 @@ export async function startFleet(options: {
     process.once('exit', kill)
     child.once('exit', () => {
       process.off('exit', kill)
-      if (own) rmSync(own, { recursive: true, force: true })
+      rmSync(own, { recursive: true, force: true })
     })
     return child
   }

@@ -29,18 +29,18 @@ export interface FleetOptions {
   idleMs: number
   /** Whether what leaves late may double a row, which is then marked. */
   mayDouble?: boolean
-  /** An object store: each worker's folder is then lost with it, and the one in its place has an empty one. */
-  bucket?: Bucket | undefined
+  /** Each worker's folder is lost with it, and the one in its place has an empty one. */
+  bucket: Bucket
   /** A slow machine may take so many times what a resume may take; without it, once. */
   patience?: number
   strike: (stage: Stage) => Promise<void>
 }
 
-/** An object store that can be away. */
+/** An object store. */
 export interface Bucket {
   endpoint: string
-  /** Nobody reaches it for so long. */
-  lose: (ms: number) => Promise<void>
+  /** Nobody reaches it for so long. Undefined for one that never fails. */
+  lose?: (ms: number) => Promise<void>
 }
 
 /** A run that the fleet works on. */
@@ -58,7 +58,7 @@ export interface Stage {
   world: World
   fleet: Fleet
   postgres: Postgres
-  bucket: Bucket | undefined
+  bucket: Bucket
   runs: readonly FleetRun[]
   tally: Tally
   patience: number
@@ -86,10 +86,8 @@ export async function playFleet(options: FleetOptions): Promise<string[]> {
     BILLING_SETTLE_SECONDS: '0.5',
     BILLING_REQUESTS_PER_SECOND: `${options.requestsPerSecond}`,
     CONNECTOR_LOG_LEVEL: 'error',
-    ...(options.bucket !== undefined && {
-      ...environmentOf(options.bucket.endpoint),
-      CONNECTOR_FILES_URL: `s3://exports/${world.workspace}`,
-    }),
+    ...environmentOf(options.bucket.endpoint),
+    CONNECTOR_FILES_URL: `s3://exports/${world.workspace}`,
   }
   const started = await startFleet({ env, workers, temporalAddress: temporal.address, idleMs })
   const fleet = left.adopt(started, (all) => all.close())

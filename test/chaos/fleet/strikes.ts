@@ -16,7 +16,7 @@ export interface Plan {
   outages: number
   measuredOutages: number
   serviceLosses: number
-  /** If there is a bucket. */
+  /** If the bucket can be away. */
   bucketLosses: number
   /** So many workers are frozen at most at a time. */
   mostFrozen: number
@@ -34,7 +34,7 @@ export async function strikeAtRandom(stage: Stage, plan: Plan, random: Random): 
     outage: plan.outages,
     measuredOutage: plan.measuredOutages,
     loseService: plan.serviceLosses,
-    loseBucket: bucket === undefined ? 0 : plan.bucketLosses,
+    loseBucket: bucket.lose === undefined ? 0 : plan.bucketLosses,
   }
   const active = new Set<Promise<unknown>>()
   let frozen = 0
@@ -87,7 +87,7 @@ export async function strikeAtRandom(stage: Stage, plan: Plan, random: Random): 
       tally.add('fleet: the service away')
     },
     loseBucket: async () => {
-      await bucket?.lose(outageMs(random))
+      await bucket.lose?.(outageMs(random))
       tally.add('fleet: the bucket away')
     },
   }

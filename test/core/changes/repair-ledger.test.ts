@@ -34,8 +34,6 @@ import {
 
 const markFile = 'state.claims'
 
-const onPostgres = { storeId: 'id', ledger: { isShared: true } }
-
 const rowsOf = (name: ChangeKindName, count: number): ChangeToStage[] =>
   name === 'create-addon' ? addonRows(count) : retentionRows(count)
 
@@ -359,35 +357,32 @@ test.each([
   },
 )
 
-test.each(['data folder', 'bucket'])(
-  'workers on PostgreSQL keep the mark in their %s: as they send, at the end of a segment, and never lower',
-  async (place) => {
-    const { engine } = await startRun('create-addon', 4)
-    const dataDir = await temporaryFolder()
-    const store = place === 'bucket' ? createFolderStore(await temporaryFolder()) : undefined
-    const shared = cached(dataDir, store)
-    const mark = sharedMark({ state: onPostgres, shared, dataDir })!
-    const { ledger, run } = engine
-    expect(await mark.read()).toBe(0)
-    const watched = await watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })
-    await engine.send({ ledger: watched.ledger, rows: [1, 2] })
-    expect(watched.claims).toBe(2)
-    // As the last look for what is due found it: a worker that is killed now leaves this.
-    expect(await mark.read()).toBe(2)
-    await watched.end()
-    await mark.raise(1)
-    expect(await mark.read()).toBe(2)
-    await ledger.moveAll({ run, from: 'done', patch: { claims: 0 } })
-    await expect(watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })).rejects.toThrow(
-      'it lacks 2 of 2 claims',
-    )
-  },
-)
+test('workers on PostgreSQL keep the mark in their bucket: as they send, at the end of a segment, and never lower', async () => {
+  const { engine } = await startRun('create-addon', 4)
+  const dataDir = await temporaryFolder()
+  const shared = cached(dataDir, createFolderStore(await temporaryFolder()))
+  const mark = sharedMark({ shared, dataDir })!
+  const { ledger, run } = engine
+  expect(await mark.read()).toBe(0)
+  const watched = await watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })
+  await engine.send({ ledger: watched.ledger, rows: [1, 2] })
+  expect(watched.claims).toBe(2)
+  // As the last look for what is due found it: a worker that is killed now leaves this.
+  expect(await mark.read()).toBe(2)
+  await watched.end()
+  await mark.raise(1)
+  expect(await mark.read()).toBe(2)
+  await ledger.moveAll({ run, from: 'done', patch: { claims: 0 } })
+  await expect(watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })).rejects.toThrow(
+    'it lacks 2 of 2 claims',
+  )
+})
 
 test('a segment under which the ledger is replaced by an older one leaves a mark of what it has claimed', async () => {
   const { engine } = await startRun('create-addon', 1)
   const dataDir = await temporaryFolder()
-  const mark = sharedMark({ state: onPostgres, shared: cached(dataDir), dataDir })!
+  const shared = cached(dataDir, createFolderStore(await temporaryFolder()))
+  const mark = sharedMark({ shared, dataDir })!
   const { ledger, run } = engine
   const watched = await watchLedger({ ledger, mark, run, told: { rows: 1, claims: 0 } })
   const [row] = await engine.rows()

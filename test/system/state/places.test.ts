@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs'
-import { cp, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join as joinPath } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { SecondWorkerError } from '../../../core/state/place-errors.ts'
-import { takeFolderId } from '../../../core/state/postgres/folder-id.ts'
-import { joinStore } from '../../../core/state/postgres/membership.ts'
+import { findWorkers, joinStore } from '../../../core/state/postgres/membership.ts'
 import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
 import { transact } from '../../../core/state/transact.ts'
@@ -24,6 +22,17 @@ beforeAll(async () => {
   url = await postgres.createDatabase()
 })
 afterAll(() => postgres.close())
+
+/** The bucket of the workers. */
+const files = { files: 'b1', filesPlace: 's3://exports/x' }
+
+const join = (state: State, folder: string, bucket = files) =>
+  joinStore({
+    store: state.shared!,
+    storeId: state.storeId,
+    folder,
+    bindBucket: () => Promise.resolve(bucket),
+  })
 
 let made = 0
 const newDatabase = () => ({ url, schema: `connector_acc_${++made}` })
@@ -88,7 +97,7 @@ test('a folder whose state has moved does not start without it, and says where i
   const { folder } = await embedded()
   const database = newDatabase()
   await moveState({ folder, database })
-  const note = await readFile(join(folder, 'moved.json'), 'utf8')
+  const note = await readFile(joinPath(folder, 'moved.json'), 'utf8')
   expect(note).toContain(database.schema)
   expect(note).not.toContain(encodeURIComponent(password))
   for (const readOnly of [false, true])
@@ -114,12 +123,11 @@ test('a move that PostgreSQL interrupts changes nothing, and one that ended befo
       execute function "${database.schema}".refuse()`
   await askPostgres(url, refuse)
   await expect(moveState({ folder, database })).rejects.toThrow('No space left')
-  expect(existsSync(join(folder, 'moved.json'))).toBe(false)
+  expect(existsSync(joinPath(folder, 'moved.json'))).toBe(false)
   await openAndClose(folder)
   await askPostgres(url, `drop trigger refuse on "${database.schema}".changes`)
   await moveState({ folder, database })
   // As if it had ended right after the commit.
-  await askPostgres(url, `update "${database.schema}".store set files = null`)
   expect(await moveState({ folder, database })).toMatchObject({ changes: 2_500 })
   const state = await openState({ folder, database })
   expect(state.storeId).toBe(storeId)
@@ -133,9 +141,9 @@ async function openAndClose(folder: string, database?: ReturnType<typeof newData
 
 test('a state that was restored from a backup is not moved before it is repaired', async () => {
   const { folder } = await embedded()
-  await writeFile(join(folder, 'state.claims'), '2\n')
+  await writeFile(joinPath(folder, 'state.claims'), '2\n')
   await expect(moveState({ folder, database: newDatabase() })).rejects.toThrow('it lacks 1 of 2 claims')
-  expect(existsSync(join(folder, 'moved.json'))).toBe(false)
+  expect(existsSync(joinPath(folder, 'moved.json'))).toBe(false)
 })
 
 test('a state is not moved into another one', async () => {
@@ -154,7 +162,7 @@ test('a state is not moved to where another worker is, or has left watermarks', 
   const other = await openState({ folder: elsewhere, database })
   onTestFinished(() => other.close())
   const { folder } = await embedded()
-  const worker = await joinStore({ store: other.shared!, folder: elsewhere })
+  const worker = await join(other, elsewhere)
   await expect(moveState({ folder, database })).rejects.toThrow(`(data folder ${elsewhere} on `)
   await worker[Symbol.asyncDispose]()
   await other.publications.add(publicationOf({ resource: 'plans' }))
@@ -183,7 +191,7 @@ test('of a move and a worker with another folder that starts meanwhile, one is r
   const elsewhere = await temporaryFolder()
   const joining = openState({ folder: elsewhere, database }).then(async (state) => {
     onTestFinished(() => state.close())
-    return await joinStore({ store: state.shared!, folder: elsewhere })
+    return await join(state, elsewhere)
   })
   const ends = Promise.allSettled([moving, joining])
   const progress = { hasJoined: false }
@@ -219,36 +227,6 @@ test('a move to a server whose clock is ahead shortens no wait for a lost reques
   expect(unknown).toMatchObject({ sentAt: null, notBefore: 0 })
 })
 
-test('of two workers with copies of one folder that start at once, one is refused', async () => {
-  const database = newDatabase()
-  const [folder, copy] = [await temporaryFolder(), await temporaryFolder()]
-  takeFolderId(folder)
-  await cp(join(folder, 'folder.json'), join(copy, 'folder.json'))
-  const states = await Promise.all([openState({ folder, database }), openState({ folder: copy, database })])
-  onTestFinished(async () => void (await Promise.all(states.map((state) => state.close()))))
-  for (let tries = 0; tries < 5; tries += 1) {
-    const joins = await Promise.allSettled([
-      joinStore({ store: states[0].shared!, folder }),
-      joinStore({ store: states[1].shared!, folder: copy }),
-    ])
-    const joined = joins.flatMap((join) => (join.status === 'fulfilled' ? [join.value] : []))
-    const refusals = joins.flatMap((join) => (join.status === 'rejected' ? [join.reason] : []))
-    expect(joined).toHaveLength(1)
-    expect(refusals).toEqual([expect.any(SecondWorkerError)])
-    await joined[0]![Symbol.asyncDispose]()
-  }
-})
-
-test('a worker learns that its place was taken by one of the same name on another machine', async () => {
-  const database = newDatabase()
-  const folder = await temporaryFolder()
-  const state = await openState({ folder, database })
-  onTestFinished(() => state.close())
-  const first = await joinStore({ store: state.shared!, folder })
-  const second = await joinStore({ store: state.shared!, folder })
-  expect([await first.beat(), await second.beat()]).toEqual([false, true])
-})
-
 test('a take-over that waits for a claim counts its waits from after that claim', async () => {
   const database = newDatabase()
   const state = await openState({ folder: await temporaryFolder(), database })
@@ -275,30 +253,22 @@ test('a take-over that waits for a claim counts its waits from after that claim'
   expect(row?.unknownSince).toBeGreaterThanOrEqual(endedAt + sendWithinMs)
 })
 
-test('a state belongs to the data folder of its first worker, and another worker is refused with one sentence', async () => {
+test('a state belongs to the bucket of its first worker, and a worker with another one is refused with one sentence', async () => {
   const database = newDatabase()
-  const [folder, other] = [await temporaryFolder(), await temporaryFolder()]
+  const folder = await temporaryFolder()
   const state = await openState({ folder, database })
   onTestFinished(() => state.close())
   const store = state.shared!
-  const first = await joinStore({ store, folder })
-  expect(await first.beat()).toBe(true)
-  await expect(joinStore({ store, folder: other })).rejects.toThrow(`are in ${folder} on `)
-  // A copy of the folder on another machine.
-  await askPostgres(
-    url,
-    `update "${database.schema}".workers set worker = '1@else', files_place = '/data on else'`,
-  )
-  await expect(joinStore({ store, folder })).rejects.toThrow(
-    'The worker 1@else (data folder /data on else) uses the state',
-  )
+  const [first, second] = await Promise.all([join(state, folder), join(state, await temporaryFolder())])
+  expect(await findWorkers(store)).toHaveLength(2)
+  const other = { files: 'b2', filesPlace: 's3://other/x' }
+  await expect(join(state, folder, other)).rejects.toThrow('are in s3://exports/x, not in s3://other/x')
   await askPostgres(url, `update "${database.schema}".workers set seen_at = seen_at - 31000`)
-  const second = await joinStore({ store, folder })
-  expect(await second.beat()).toBe(true)
-  // The one that was silent for so long.
-  await askPostgres(url, `update "${database.schema}".workers set worker = '2@else'`)
-  expect(await first.beat(), 'the worker that was frozen').toBe(false)
-  await second[Symbol.asyncDispose]()
+  expect(await findWorkers(store)).toEqual([])
+  await first.beat()
+  expect(await findWorkers(store)).toHaveLength(1)
+  for (const one of [first, second]) await one[Symbol.asyncDispose]()
+  expect(await findWorkers(store)).toEqual([])
 })
 
 test('a user without rights, a wrong password, a missing database and a server that is away are one sentence each', async () => {

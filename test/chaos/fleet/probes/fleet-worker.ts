@@ -1,5 +1,5 @@
 /**
- * One of several workers on one state, and on one data folder or a bucket. It stops itself (SIGSTOP) at the point of a write that its
+ * One of several workers on one state and a bucket. It stops itself (SIGSTOP) at the point of a write that its
  * parent names in a message: the next write that gets there.
  */
 import { ClientRequest, OutgoingMessage } from 'node:http'
@@ -75,7 +75,6 @@ const worker = await startWorker({
   settings,
   temporal: temporalPlace(settings),
   standing: true,
-  sharesFolder: settings.filesUrl === undefined,
 })
 process.send?.('listening')
 await worker.ended

@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { openState } from '../../../core/state/open.ts'
+import { callCommand } from '../../system/command-line/call-command.ts'
+import { askPostgres, password, startPostgres } from '../../system/destinations/postgres-server.ts'
+import { createWorld, openTestWorker, startTestWorker, type World } from '../../system/export/world.ts'
+import { createFleet } from './fleet-world.ts'
+
+const fleet = createFleet()
+const { fleetOf } = fleet
+
+interface Finding {
+  check: string
+  status: string
+  message: string
+}
+
+/** What `check` says of the state. */
+async function checkState(of: World, more: Record<string, string> = {}): Promise<string[]> {
+  const env = { ...fleetOf(of), ...more }
+  const { stdout, stderr } = await callCommand(of, ['check', '--json'], { env })
+  for (const text of [stdout, stderr]) expect(text).not.toContain(encodeURIComponent(password))
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+  const found = findings.filter(({ check }) => check === 'state')
+  for (const { message } of found) expect(message).toMatch(/^[A-Z].*\S\.$/)
+  return found.map(({ status, message }) => `${status}: ${message}`)
+}
+
+/** What a worker says that does not start. */
+const startFailure = (of: World, more: Record<string, string> = {}) =>
+  openTestWorker(of, { ...fleetOf(of), ...more }).then(
+    () => 'started',
+    (error: Error) => error.message,
+  )
+
+test('check names the state on PostgreSQL before and after the worker creates it', async () => {
+  const of = await createWorld({ counts: { customers: 3 } })
+  expect(await checkState(of)).toEqual([expect.stringMatching(/^ok: There is no state in the schema .* yet/)])
+  await startTestWorker(of, fleetOf(of))
+  expect(await checkState(of)).toEqual([
+    expect.stringMatching(
+      /^ok: The state in the schema .* is writable; it is used by \d+@\S+ \(seen \d+ s ago\)\.$/,
+    ),
+  ])
+  const other = { CONNECTOR_FILES_URL: `s3://exports/${of.workspace}-other` }
+  const bound = expect.stringContaining(
+    `are in s3://exports/${of.workspace}, not in s3://exports/${of.workspace}-other`,
+  )
+  expect(await checkState(of, other)).toEqual([bound])
+})
+
+test('a user without rights and a state that was not moved are refused by check and at the start', async () => {
+  const of = await createWorld({ counts: { customers: 3 } })
+  await askPostgres(fleet.postgres.toUrl('postgres'), `create role guest login password 'guest'`)
+  const guest = fleet.postgres.toUrl(new URL(fleet.stateUrl).pathname.slice(1), 'guest', 'guest')
+  expect(await checkState(of, { CONNECTOR_STATE_URL: guest })).toEqual([
+    expect.stringMatching(/^wrong: PostgreSQL refuses the connector/),
+  ])
+  expect(await startFailure(of, { CONNECTOR_STATE_URL: guest })).toMatch(/^PostgreSQL refuses the connector/)
+  const embedded = await openState({ folder: of.dataDir })
+  await embedded.close()
+  const unmoved = expect.stringContaining('has a state of its own (state.db)')
+  expect(await checkState(of)).toEqual([unmoved])
+  expect(await startFailure(of)).toEqual(unmoved)
+  const moved = await callCommand(of, ['move-state'], { env: fleetOf(of) })
+  expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('Moved the state to the schema') })
+  expect((await callCommand(of, ['check', '--json'])).stdout).toContain(
+    'set CONNECTOR_STATE_URL to that database',
+  )
+  expect(await startFailure(of, { CONNECTOR_STATE_URL: '' })).toContain(
+    'set CONNECTOR_STATE_URL to that database',
+  )
+  expect(await callCommand(of, ['move-state'])).toMatchObject({ code: 2 })
+  expect(await checkState(of)).toEqual([expect.stringMatching(/^ok: The state in the schema/)])
+})
+
+test('a bucket that is missing is said once, by its own check', async () => {
+  const of = await createWorld({ counts: { customers: 3 } })
+  await startTestWorker(of, fleetOf(of))
+  const store = createServer((_, response) => {
+    response.writeHead(404, { 'content-type': 'application/xml' })
+    response.end('<Error><Code>NoSuchBucket</Code></Error>')
+  }).listen(0, '127.0.0.1')
+  await once(store, 'listening')
+  onTestFinished(() => void store.close())
+  const env = {
+    CONNECTOR_STATE_URL: fleet.stateUrl,
+    CONNECTOR_FILES_URL: 's3://nowhere/exports',
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(store.address() as AddressInfo).port}`,
+    AWS_ACCESS_KEY_ID: 'x',
+    AWS_SECRET_ACCESS_KEY: 'x',
+    AWS_REGION: 'us-east-1',
+  }
+  const { stdout } = await callCommand(of, ['check', '--json'], { env })
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+  const wrong = findings
+    .filter(({ status }) => status === 'wrong')
+    .map(({ check, message }) => `${check}: ${message}`)
+  expect(wrong.filter((one) => /^(temporal|data folder): /.test(one))).toEqual([])
+  expect(wrong).toContainEqual(expect.stringMatching(/^bucket: There is no bucket nowhere/))
+})
+
+test('a read replica is no place for a state', async () => {
+  const server = await startPostgres()
+  onTestFinished(() => server.close())
+  const stateUrl = await server.createDatabase()
+  const of = await createWorld({ counts: { customers: 3 } })
+  const worker = await openTestWorker(of, { ...fleetOf(of), CONNECTOR_STATE_URL: stateUrl })
+  await worker.stop()
+  await server.becomeReplica()
+  expect(await checkState(of, { CONNECTOR_STATE_URL: stateUrl })).toEqual([
+    expect.stringMatching(/^wrong: The server of the schema .* is a read replica; name the primary\.$/),
+  ])
+})

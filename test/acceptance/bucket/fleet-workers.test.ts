@@ -1,0 +1,92 @@
+import { hostname } from 'node:os'
+import { expect, onTestFinished, test } from 'vitest'
+import { callCommand } from '../../system/command-line/call-command.ts'
+import { askPostgres, startPostgres } from '../../system/destinations/postgres-server.ts'
+import { connectTemporal, createWorld, startCommand, until } from '../../system/export/world.ts'
+import { once, quick, retentionsCsv, startImport, timesOf } from '../../system/import/world.ts'
+import { scrape, sumOf } from '../../system/worker/scrape.ts'
+import { createFleet } from './fleet-world.ts'
+
+const empty = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
+
+const fleet = createFleet()
+const { fleetOf, newMachine, startMember, openStore } = fleet
+const slow = { BILLING_SETTLE_SECONDS: '0.5' }
+
+test('of two workers on one state, the other finishes an import when the one that sends is killed', async () => {
+  const world = await createWorld({ counts: empty })
+  world.sandbox.control.addFault({ fault: { kind: 'latency', ms: 20 } })
+  const workers = await Promise.all([startMember(world, slow), startMember(world, slow)])
+  const client = await connectTemporal()
+  const file = 'inbox/rows.csv'
+  await openStore(world).create(file, retentionsCsv(150))
+  const run = await startImport({ client, world, input: { kind: 'retentions', file, ...quick } })
+  const sent = () => timesOf(world, 'retentions', 150).filter((times) => times > 0).length
+  await until(() => sent() > 20)
+  const handle = client.workflow.getHandle(run.workflowId)
+  const { raw } = await handle.describe()
+  const identity = raw.pendingActivities?.[0]?.lastWorkerIdentity ?? ''
+  const sender = workers.find(({ child }) => identity.includes(` ${child.pid}@`))!
+  const names = workers.map(({ child }) => `${child.pid}@${hostname()}`)
+  const env = await newMachine(world)
+  const status = (await callCommand(world, ['status', run.workflowId], { env })).stdout
+  expect(status).toContain(`Worked on by ${sender.child.pid}@${hostname()}.`)
+  expect(status).toMatch(/Workers: \d+@\S+ \(seen \d s ago\) and \d+@\S+ \(seen \d s ago\)\./)
+  for (const name of names) expect(status).toContain(name)
+  await sender.lose()
+  expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 150 } })
+  expect(timesOf(world, 'retentions', 150)).toEqual(once(150))
+})
+
+test('Current Details of an import name the worker of the last part, and the workers that are alive', async () => {
+  const world = await createWorld({ counts: empty })
+  await Promise.all([startMember(world, slow), startMember(world, slow)])
+  const client = await connectTemporal()
+  const file = 'inbox/rows.csv'
+  await openStore(world).create(file, retentionsCsv(25))
+  const input = { kind: 'retentions', file, ...quick, confirmCanary: true } as const
+  const run = await startImport({ client, world, input })
+  // It waits for an approval after its first part.
+  await until(async () => (await run.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
+  const { workers } = await run.query<{ workers?: { worker: string; alive: string[] } }>('status')
+  expect(workers?.alive).toHaveLength(2)
+  expect(workers?.alive).toContain(workers?.worker)
+  const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
+  expect(plain(currentDetails)).toContain(`Last part by ${workers?.worker}.`)
+  expect(plain(currentDetails)).toContain(`Workers alive then: ${workers?.alive.join(', ')}.`)
+  await run.terminate()
+})
+
+/** Without the marks of Markdown. */
+const plain = (text: string) => text.replaceAll('\\', '').replaceAll('*', '')
+
+test('a worker warns at its start of a short timeout, and is not ready while PostgreSQL is away', async () => {
+  const own = await startPostgres()
+  onTestFinished(() => own.close())
+  const database = await own.createDatabase()
+  await askPostgres(own.toUrl('postgres'), `create role hasty superuser login password 'hasty'`)
+  await askPostgres(own.toUrl('postgres'), `alter role hasty set lock_timeout = '900ms'`)
+  const world = await createWorld({ counts: { plans: 1 } })
+  const stateUrl = own.toUrl(new URL(database).pathname.slice(1), 'hasty', 'hasty')
+  const env = { ...fleetOf(world), CONNECTOR_STATE_URL: stateUrl, CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' }
+  const worker = startCommand(world, ['worker'], { env })
+  await worker.says('/metrics')
+  const [, address = ''] = /(http:[^\s"]+)\/metrics/.exec(worker.texts.stderr) ?? []
+  expect(worker.texts.stderr).toMatch(/"level":"warn","message":"The lock_timeout of the user in .* 900 ms/)
+  const look = async () => {
+    const { checks } = (await (await fetch(`${address}/readyz`)).json()) as {
+      checks: Record<string, { ok: boolean; message: string }>
+    }
+    return { state: checks['state'], up: sumOf(await scrape(address), 'billing_connector_state_up') }
+  }
+  const fine = { ok: true, message: expect.stringMatching(/^the schema .* answers; 1 worker uses it$/) }
+  expect(await look()).toEqual({ state: fine, up: 1 })
+  own.killAll()
+  expect(await look()).toEqual({
+    state: { ok: false, message: expect.stringMatching(/^PostgreSQL does not answer for the schema/) },
+    up: 0,
+  })
+  await own.restart()
+  await until(async () => (await look()).up === 1)
+  expect(await look()).toEqual({ state: fine, up: 1 })
+})
