@@ -11,6 +11,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { isPublished } from '../core/exports/report.ts'
 import { verifyExport, verifyStoredExport } from '../core/destinations/files/verify.ts'
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
 import { startPostgres } from '../test/system/destinations/postgres-server.ts'
@@ -94,10 +95,10 @@ async function wholeExport(to: DestinationName, fleetOf = 0): Promise<Measured> 
   })
   const seconds = (performance.now() - started) / 1000
   const cost = { seconds, cpuSeconds: cpuSeconds() - cpuBefore, peakMb: peakMb() }
-  const result = report.exports[0]
-  if (report.verdict !== 'proven' || result === undefined || !('published' in result))
+  const [published] = report.exports
+  if (report.verdict !== 'proven' || published === undefined || !isPublished(published))
     throw new Error(report.summary)
-  const { records, where } = result.published[0]!
+  const { records, where } = published
   const handle = client.workflow.getHandle('export-bench')
   const events = (await handle.fetchHistory()).events ?? []
   const at = (event: (typeof events)[number] | undefined) =>

@@ -12,7 +12,7 @@ import type { OpenedExport } from '../activities/export/open.ts'
 import type { Activities } from '../activities/index.ts'
 import type { ExportInput, FetchInput, PublishAgainInput } from '../core/exports/input.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
-import type { ExportReport, PublishedExport, PublishFailure, ResourceResult } from '../core/exports/report.ts'
+import type { ExportedItem, ExportReport, PublishedExport } from '../core/exports/report.ts'
 import { toMarkdown } from '../core/runs/view/markdown.ts'
 import { type ExportProgress, type ListProgress, toLiveExport } from './export-view.ts'
 import { readList } from './read-list.ts'
@@ -129,20 +129,19 @@ async function exportRun(job: {
     }))
     showPhase(control)
 
-    const results = await Promise.all(
-      plan.resources.map((resource, index) =>
-        exportList({ opened, resource, list: progress.resources[index]!, progress, show, control }),
-      ),
+    const lists = plan.resources.map((resource, index) =>
+      exportList({ opened, resource, list: progress.resources[index]!, progress, show, control }),
     )
+    const exports = (await Promise.all(lists)).flat()
 
     const { report, view } = await closeExport.executeWithOptions({ summary: 'write the report' }, [
-      { ...refOf(plan), ...(again && { again }), results },
+      { ...refOf(plan), ...(again && { again }), exports },
     ])
     attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary
     setCurrentDetails(toMarkdown(view))
-    if (results.every((result) => 'error' in result)) {
+    if (exports.every((one) => one.verdict === 'failed')) {
       const failed = report.summary.replace(/\.$/, '')
       throw ApplicationFailure.nonRetryable(`${failed}. Run the same ${name} again.`, 'ExportFailed', report)
     }
@@ -159,35 +158,38 @@ async function exportList(options: {
   progress: ExportProgress
   show: () => void
   control: RunControl
-}): Promise<ResourceResult> {
+}): Promise<ExportedItem[]> {
   const { opened, resource, list, progress, show, control } = options
   const { plan, again, checkpoints = {} } = opened
-  const end = (result: ResourceResult) => {
-    Object.assign(list, toEnd(result))
+  const end = (exports: ExportedItem[]) => {
+    Object.assign(list, toEnd(exports))
     show()
-    return result
+    return exports
   }
   try {
     const checkpoint =
       checkpoints[resource] ?? (await readList({ plan, resource, list, progress, show, control }))
-    if (checkpoint === undefined) return end({ resource, stopped: true })
+    if (checkpoint === undefined)
+      return end([{ resource, destination: null, verdict: 'stopped', reasons: [] }])
     list.state = 'publishing'
     show()
     const step = again === undefined ? publishExport : publishAgain
-    const result = await publishEach({
-      resource,
-      to: plan.to,
-      publish: (destination) =>
-        control.unlessStopped(() =>
-          step.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
-            { ...refOf(plan), ...(again && { again }), resource, destination, checkpoint },
-          ]),
-        ),
-    })
-    return end(result)
+    return end(
+      await publishEach({
+        resource,
+        to: plan.to,
+        publish: (destination) =>
+          control.unlessStopped(() =>
+            step.executeWithOptions({ summary: `publish ${resource} to ${destination}` }, [
+              { ...refOf(plan), ...(again && { again }), resource, destination, checkpoint },
+            ]),
+          ),
+      }),
+    )
   } catch (error) {
     rethrowBug(error)
-    return end({ resource, error: rootCause(error) ?? String(error) })
+    const reason = rootCause(error) ?? String(error)
+    return end([{ resource, destination: null, verdict: 'failed', reasons: [reason] }])
   }
 }
 
@@ -200,48 +202,43 @@ async function publishEach(options: {
   to: ExportPlan['to']
   /** Undefined if the run was stopped first. */
   publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport | undefined>
-}): Promise<ResourceResult> {
+}): Promise<ExportedItem[]> {
   const { resource, to, publish } = options
-  const published: PublishedExport[] = []
-  const failed: PublishFailure[] = []
-  const unpublished: ExportPlan['to'] = []
-  const outcomes = await Promise.all(
-    to.map((destination) =>
-      publish(destination).catch((error: unknown): PublishFailure => {
+  const exports = await Promise.all(
+    to.map(async (destination): Promise<ExportedItem> => {
+      try {
+        return (await publish(destination)) ?? { resource, destination, verdict: 'stopped', reasons: [] }
+      } catch (error) {
         rethrowBug(error)
-        return { destination, error: rootCause(error) ?? String(error) }
-      }),
-    ),
+        return { resource, destination, verdict: 'failed', reasons: [rootCause(error) ?? String(error)] }
+      }
+    }),
   )
-  for (const [index, outcome] of outcomes.entries()) {
-    if (outcome === undefined) unpublished.push(to[index]!)
-    else if ('error' in outcome) failed.push(outcome)
-    else published.push(outcome)
-  }
-  if (unpublished.length === to.length) return { resource, stopped: true }
-  if (published.length > 0)
-    return {
-      resource,
-      published,
-      ...(failed.length > 0 && { failed }),
-      ...(unpublished.length > 0 && { unpublished }),
-    }
+  if (exports.some(isPublished)) return exports
   // Destinations that failed with the same message are reported once.
-  return { resource, error: [...new Set(failed.map(({ error }) => error))].join(' ') }
+  const reasons = [...new Set(exports.flatMap((one) => one.reasons))]
+  return [{ resource, destination: null, verdict: reasons.length > 0 ? 'failed' : 'stopped', reasons }]
 }
 
+const isPublished = (item: ExportedItem): item is PublishedExport =>
+  item.verdict === 'proven' || item.verdict === 'unproven'
+
 /** How a list ended, for the progress of its run. */
-function toEnd(result: ResourceResult): Partial<ListProgress> {
-  if ('error' in result) return { state: 'failed', reason: result.error }
-  if ('stopped' in result) return { state: 'stopped' }
-  if (result.unpublished !== undefined && result.failed === undefined)
-    return { state: 'stopped', reason: `not published to ${result.unpublished.join(', ')}` }
-  if (result.failed !== undefined)
+function toEnd(exports: readonly ExportedItem[]): Partial<ListProgress> {
+  const [failed, stopped] = (['failed', 'stopped'] as const).map((verdict) =>
+    exports.filter((one) => one.verdict === verdict),
+  )
+  const say = ({ destination, reasons }: ExportedItem) =>
+    `${destination === null ? '' : `${destination}: `}${reasons.join(' ')}`
+  if (failed!.length > 0) return { state: 'failed', reason: failed!.map(say).join(' ') }
+  if (stopped!.length > 0) {
+    const unpublished = stopped!.flatMap(({ destination }) => destination ?? [])
     return {
-      state: 'failed',
-      reason: result.failed.map(({ destination, error }) => `${destination}: ${error}`).join(' '),
+      state: 'stopped',
+      ...(unpublished.length > 0 && { reason: `not published to ${unpublished.join(', ')}` }),
     }
-  const first = result.published[0]
+  }
+  const [first] = exports.filter(isPublished)
   return {
     state: first?.verdict ?? 'unproven',
     records: first?.records ?? 0,
@@ -249,22 +246,18 @@ function toEnd(result: ResourceResult): Partial<ListProgress> {
   }
 }
 
-const publishedIn = ({ exports }: ExportReport): PublishedExport[] =>
-  exports.flatMap((result) => ('published' in result ? result.published : []))
-
 /** Whether the end of a run needs a person. A stop does not: a person caused it. */
-function needsPerson(report: ExportReport): boolean {
-  const { verdict, missing } = report
-  const isWarned = publishedIn(report).some(({ warnings }) => warnings.length > 0)
+function needsPerson({ verdict, missing, exports }: ExportReport): boolean {
+  const isWarned = exports.some((one) => isPublished(one) && one.warnings.length > 0)
   return verdict === 'failed' || verdict === 'unproven' || missing !== undefined || isWarned
 }
 
 /** Notifies people of the end of a run that did not fail as a whole. */
 async function notifyOfExport(ended: { notifier: Notifier; report: ExportReport }): Promise<void> {
   const { notifier, report } = ended
-  const { verdict } = report
+  const { verdict, exports } = report
   // The destinations of a list share most of them.
-  const warnings = [...new Set(publishedIn(report).flatMap((one) => one.warnings))]
+  const warnings = [...new Set(exports.filter(isPublished).flatMap((one) => one.warnings))]
   const parts = [report.summary, ...warnings].map((text) => text.replace(/\.$/, ''))
   const summary = warnings.length === 0 ? report.summary : parts.join('; ')
   // If only some of the lists failed, the run completes, so the failure is notified here.

@@ -49,6 +49,7 @@ export function createOpenExport(deps: ActivityDeps) {
     } = asked
     for (const name of resources) checkFilters({ resource: listResources[name], filters })
     checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
+    refuseOneMachine(deps, asked)
     const started = await startPlan({ deps, asked, resources, execution, startedAt })
     const plan: ExportPlan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
     const first = listResources[resources[0] ?? 'customers']
@@ -83,6 +84,7 @@ export function createOpenFetch(deps: ActivityDeps) {
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
     checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
+    refuseOneMachine(deps, asked)
     if (asked.file !== undefined) await folder.fetchFile(asked.file)
     const source = await openIds({ dataDir: folder.dataDir, asked })
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
@@ -95,6 +97,22 @@ export function createOpenFetch(deps: ActivityDeps) {
       await resource.get(watch(deps.billing), id, { tries: 1, signal }).catch(unlessAnswered)
     return { plan: await toOpened(deps, await savePlan({ ...deps, plan })) }
   }
+}
+
+/** @throws {InvalidInput} the run would publish to the disk of one machine, and has workers on several */
+function refuseOneMachine(
+  { shared }: ActivityDeps,
+  { to = [], out }: { to?: readonly string[] | undefined; out?: string | undefined },
+): void {
+  if (!shared.isShared) return
+  if (to.includes('duckdb'))
+    throw new InvalidInput(
+      'to: a DuckDB database is a file of one machine, and this run has workers on several. Publish to parquet, csv or postgres.',
+    )
+  if (out !== undefined)
+    throw new InvalidInput(
+      'out: a folder of one machine, and this run has workers on several. They publish to the bucket (CONNECTOR_FILES_URL).',
+    )
 }
 
 async function openIds(options: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
@@ -137,6 +155,7 @@ export function createOpenPublish(deps: ActivityDeps) {
         `The parts of run ${run} are no longer kept (14 days, and always the last 3 runs). Export again.`,
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
+    refuseOneMachine(deps, { to: plan.to })
     for (const name of plan.to) refuseMissing({ ...deps, name })
     const checkpoints = await reserveParts({ ...deps, plan })
     plan.resources = plan.resources.filter((resource) => checkpoints[resource] !== undefined)

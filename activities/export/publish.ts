@@ -8,7 +8,7 @@ import type { StepContext } from '../step.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { closeExport } from '../../core/exports/close.ts'
 import { pruneParts } from '../../core/exports/parts/prune.ts'
-import type { ExportReport, PublishedExport, ResourceResult } from '../../core/exports/report.ts'
+import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import type { View } from '../../core/runs/view/view.ts'
 
 interface PublishInput {
@@ -47,7 +47,7 @@ export function createPublishExport(deps: ActivityDeps) {
 
 interface CloseInput {
   plan: ExportPlan
-  results: ResourceResult[]
+  exports: ExportedItem[]
   /** Set when kept parts are published again: the export's own report stays, and this run has one of its own. */
   again?: PublishAgain
 }
@@ -55,14 +55,14 @@ interface CloseInput {
 /** Ends an export: writes its report and releases its leases. */
 export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async ({ owner }: StepContext, input: CloseInput): Promise<{ report: ExportReport; view: View }> => {
-    const { plan, results, again } = input
+    const { plan, exports, again } = input
     const { dataDir, shared, files, state, observer } = deps
     const closed = await closeExport({
       dataDir,
       shared,
       files,
       plan,
-      results,
+      exports,
       name: again === undefined ? plan.run : owner.workflowId,
     })
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })

@@ -14,7 +14,7 @@ import { fetchParts } from './parts/fetch-parts.ts'
 import { missingPart } from './parts/chunks.ts'
 import { partsFolder } from './parts/read-plan.ts'
 import type { ExportPlan } from './plan.ts'
-import { type ExportReport, publishedOf, reportFile, type ResourceResult, toReport } from './report.ts'
+import { type ExportedItem, type ExportReport, isPublished, reportFile, toReport } from './report.ts'
 import { toExportView } from './view.ts'
 
 /**
@@ -28,21 +28,21 @@ export async function closeExport(options: {
   /** Where files are published; undefined for the data folder. */
   files: FileStore | undefined
   plan: ExportPlan
-  results: ResourceResult[]
+  exports: ExportedItem[]
   /** The run whose report it is: the export itself, or the run that published its parts again. */
   name: string
 }): Promise<{ report: ExportReport; view: View }> {
-  const { dataDir, plan, results, name } = options
+  const { dataDir, plan, exports, name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
   await refuseForeign(options)
   const missing = await noteMissing(options)
   const { startedAt, identity } = plan
   const page = reportFile({ dataDir, run: name, ending: '.html' })
   const report: ExportReport = {
-    ...toReport(plan.run, results),
+    ...toReport(plan.run, exports),
     startedAt,
     identity,
-    next: exportNextSteps({ plan, results }),
+    next: exportNextSteps({ plan, exports }),
     page,
     ...(missing && { missing }),
     ...(plan.files !== undefined && { files: plan.files }),
@@ -61,18 +61,16 @@ export async function closeExport(options: {
 async function refuseForeign(options: {
   dataDir: string
   plan: ExportPlan
-  results: readonly ResourceResult[]
+  exports: readonly ExportedItem[]
 }): Promise<void> {
-  const { plan, results } = options
+  const { plan, exports } = options
   const root = publishedRoot(options)
-  for (const resource of results
-    .flatMap((result) => [result, ...publishedOf(result)])
-    .map(({ resource }) => resource))
-    if (!plan.resources.includes(resource))
-      throw new InvalidInput(`results: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
-  for (const { manifest } of results.flatMap(publishedOf))
-    if (manifest !== '' && !(await liesIn(root, manifest)))
-      throw new InvalidInput(`results: the manifest ${manifest} does not lie in ${root}.`)
+  for (const item of exports) {
+    if (!plan.resources.includes(item.resource))
+      throw new InvalidInput(`exports: the run ${plan.run} has no ${JSON.stringify(item.resource)}.`)
+    if (isPublished(item) && item.manifest !== null && !(await liesIn(root, item.manifest)))
+      throw new InvalidInput(`exports: the manifest ${item.manifest} does not lie in ${root}.`)
+  }
 }
 
 async function liesIn(root: string, manifest: string): Promise<boolean> {
@@ -91,11 +89,11 @@ async function noteMissing(options: {
   dataDir: string
   shared: SharedFolder
   plan: ExportPlan
-  results: readonly ResourceResult[]
+  exports: readonly ExportedItem[]
   name: string
 }): Promise<ExportReport['missing']> {
-  const { dataDir, shared, plan, results, name } = options
-  const [published] = results.flatMap(publishedOf)
+  const { dataDir, shared, plan, exports, name } = options
+  const [published] = exports.filter(isPublished)
   if (published?.missing === undefined || published.missing.count === 0) return undefined
   const folder = partsFolder({ dataDir, run: plan.run, resource: published.resource })
   const { parts = [] } = (await latestCheckpoint({ shared, folder })) ?? {}

@@ -3,72 +3,56 @@ import { shell } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import { exportInput, fetchInput } from './input.ts'
 import type { ExportPlan } from './plan.ts'
-import { publishedOf, type ResourceResult } from './report.ts'
+import { type ExportedItem, isPublished } from './report.ts'
 
 /** What a person does after an export or a fetch, with its commands filled in. */
 export function exportNextSteps({
   plan,
-  results,
+  exports,
 }: {
   plan: ExportPlan
-  results: readonly ResourceResult[]
+  exports: readonly ExportedItem[]
 }): NextStep[] {
   const { run } = plan
-  const published = results.flatMap(publishedOf)
-  const unpublished = results.flatMap((result) =>
-    'published' in result
-      ? [...(result.failed ?? []).map(({ destination }) => destination), ...(result.unpublished ?? [])]
-      : [],
-  )
-  const unread = results.filter((result) => !('published' in result)).map(({ resource }) => resource)
+  const published = exports.filter(isPublished)
   const unproven = published.filter(({ verdict }) => verdict === 'unproven')
-  const capped = namesOf(unproven.filter(({ capped: isCapped }) => isCapped))
-  const doubtful = namesOf(unproven.filter(({ capped: isCapped }) => !isCapped))
-  const held = published.filter(({ heldBack }) => heldBack > 0)
-  const destinations = [...new Set(unpublished)].join(',')
-  return [
-    ...(destinations === ''
-      ? []
-      : [
-          {
-            text: 'once that is fixed, publish without reading again',
-            command: shell`connector publish ${run} --to ${destinations}`,
-          },
-        ]),
-    ...(unread.length === 0
-      ? []
-      : [
-          { text: `to read ${unread.join(', ')} again`, command: commandOf(plan, unread, { keepCap: true }) },
-        ]),
-    ...(capped.length === 0
-      ? []
-      : [
-          {
-            text: `a read of ${capped.join(', ')} that is not cut short by --max-pages ${plan.maxPages} can be proven`,
-            command: commandOf(plan, capped),
-          },
-        ]),
-    ...(doubtful.length === 0
-      ? []
-      : [
-          {
-            text: `another read of ${doubtful.join(', ')} without the reasons above would be proven`,
-            command: commandOf(plan, doubtful),
-          },
-        ]),
-    ...(held.length === 0
-      ? []
-      : [
-          {
-            text: 'if the service is right that these records are gone, mark them as deleted',
-            command: shell`connector publish ${run} --max-deletes all`,
-          },
-        ]),
+  const open = exports.filter((item) => !isPublished(item))
+  const unread = namesOf(open.filter(({ destination }) => destination === null))
+  const unpublished = new Set(open.flatMap(({ destination }) => destination ?? []))
+  const capped = namesOf(unproven.filter((one) => one.capped))
+  const doubtful = namesOf(unproven.filter((one) => !one.capped))
+  const steps: (NextStep & { isDue: boolean })[] = [
+    {
+      isDue: unpublished.size > 0,
+      text: 'once that is fixed, publish without reading again',
+      command: shell`connector publish ${run} --to ${[...unpublished].join(',')}`,
+    },
+    {
+      isDue: unread.length > 0,
+      text: `to read ${unread.join(', ')} again`,
+      command: commandOf(plan, unread, { keepCap: true }),
+    },
+    {
+      isDue: capped.length > 0,
+      text: `a read of ${capped.join(', ')} that is not cut short by --max-pages ${plan.maxPages} can be proven`,
+      command: commandOf(plan, capped),
+    },
+    {
+      isDue: doubtful.length > 0,
+      text: `another read of ${doubtful.join(', ')} without the reasons above would be proven`,
+      command: commandOf(plan, doubtful),
+    },
+    {
+      isDue: published.some(({ heldBack }) => heldBack > 0),
+      text: 'if the service is right that these records are gone, mark them as deleted',
+      command: shell`connector publish ${run} --max-deletes all`,
+    },
   ]
+  return steps.flatMap(({ isDue, ...step }) => (isDue ? [step] : []))
 }
 
-const namesOf = (published: readonly { resource: string }[]): string[] => [
-  ...new Set(published.map(({ resource }) => resource)),
+const namesOf = (exports: readonly ExportedItem[]): string[] => [
+  ...new Set(exports.map(({ resource }) => resource)),
 ]
 
 /** The command that runs an export or fetch of these resources again. */

@@ -76,15 +76,10 @@ export function storeOf(
 /** @throws {InvalidInput} the worker does not have the destination */
 export function refuseMissing(of: {
   destinations: ReadonlyMap<string, unknown>
-  shared: Pick<SharedFolder, 'isShared'>
   dataDir: string
   name: DestinationName
 }): void {
-  const { destinations, shared, dataDir, name } = of
-  if (name === 'duckdb' && shared.isShared)
-    throw new InvalidInput(
-      'to: a DuckDB database is a file of one machine, and this run has workers on several. Publish to parquet, csv or postgres.',
-    )
+  const { destinations, dataDir, name } = of
   // It would look for the write-ahead log of the file in another folder.
   if (name === 'duckdb' && dataDir.includes('?'))
     throw new InvalidInput(

@@ -1,19 +1,20 @@
 import { join } from 'node:path'
+import type { ReadFacts } from '../destinations/manifest.ts'
 import type { Destination, Publication } from '../destinations/destination.ts'
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'
+import type { IdOutcome } from '../reading/read-by-id.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import type { State } from '../state/open.ts'
 import type { Publication as PublicationRow } from '../state/publications.ts'
-import { loadCheckpoint, outcomeOf, type Checkpoint } from './parts/checkpoint.ts'
+import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/fetch-parts.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { storeOf, type ExportPlan } from './plan.ts'
 import { isWhole } from './proven.ts'
 import { privacyOf } from './privacy-fingerprint.ts'
-import { isOfIds, toFacts } from './read-facts.ts'
 import type { PublishedExport } from './report.ts'
 import { changesThrough, placeOf, seriesOf } from './watermark.ts'
 
@@ -97,7 +98,17 @@ export async function publishRead(
     ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
   await deps.state.publications.add(row)
-  const { verdict, reasons, records, mode, completeThrough, deletes, missing, warnings = [] } = manifest
+  const {
+    verdict,
+    reasons,
+    records,
+    mode,
+    scope,
+    completeThrough,
+    deletes,
+    missing,
+    warnings = [],
+  } = manifest
   const published = {
     resource,
     destination,
@@ -105,6 +116,7 @@ export async function publishRead(
     reasons,
     records,
     mode,
+    scope,
     completeThrough,
     capped: manifest.capped,
     new: manifest.changes?.new ?? null,
@@ -112,7 +124,7 @@ export async function publishRead(
     deleted: deletes?.marked ?? null,
     heldBack: deletes?.heldBack ?? 0,
     where: location,
-    manifest: manifestPath ?? '',
+    manifest: manifestPath ?? null,
     warnings,
     ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
   }
@@ -180,5 +192,33 @@ function toPublication(
     forExcel: plan.forExcel,
     ...(plan.schema !== undefined && { schema: plan.schema }),
     ...(plan.maxDeletes !== undefined && { maxDeletes: plan.maxDeletes }),
+  }
+}
+
+/** Whether a read fetched documents by id instead of reading a list. */
+const isOfIds = (outcome: AnyOutcome): outcome is IdOutcome => 'asked' in outcome
+
+/** The facts about a read that its manifest records: its outcome, its times, and which values did not fit. */
+export function toFacts(options: {
+  plan: ExportPlan
+  resource: ExportPlan['resources'][number]
+  checkpoint: Checkpoint
+}): ReadFacts {
+  const { plan, resource, checkpoint } = options
+  const { read, savedAt, drift } = checkpoint
+  const outcome = outcomeOf(checkpoint)
+  const since = plan.since[resource]
+  const whole = plan.whole?.[resource]
+  return {
+    ...outcome,
+    scope: [...outcome.scope, ...(whole === undefined ? [] : [`The whole list was read, because ${whole}.`])],
+    startedAt: new Date(read.startedAt).toISOString(),
+    finishedAt: savedAt,
+    ...(since !== undefined && { changedSince: new Date(since).toISOString() }),
+    drift: drift.misfits,
+    unknownFields: drift.unknownFields,
+    absentFields: Object.entries(drift.absent).flatMap(([path, fields]) =>
+      fields.map((field) => `${path}.${field}`),
+    ),
   }
 }

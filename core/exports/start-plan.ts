@@ -1,7 +1,6 @@
 import type { ResourceName } from '../billing/resources/lists.ts'
 import { allowedRoot } from '../storage/inside.ts'
 import type { Destination } from '../destinations/destination.ts'
-import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { PublishingInput } from './input.ts'
@@ -37,10 +36,6 @@ export async function startPlan(options: {
   const { identity, to = ['csv'], exclude = [], hash = [], out } = asked
   if (identity !== undefined) refuseOther({ run: identity, worker: deps.identity })
   for (const name of to) refuseMissing({ ...deps, name })
-  if (out !== undefined && deps.shared.isShared)
-    throw new InvalidInput(
-      'out: a folder of one machine, and this run has workers on several. They publish to the bucket (CONNECTOR_FILES_URL).',
-    )
   const plan: ExportPlan = {
     run: await nameExport({ ...deps, execution }),
     startedAt,

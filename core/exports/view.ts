@@ -1,7 +1,7 @@
 import { dirname, relative, sep } from 'node:path'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import type { Problem, Table, View } from '../runs/view/view.ts'
-import { type ExportReport, publishedOf, type ResourceResult } from './report.ts'
+import { type ExportedItem, type ExportReport, isPublished } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
   proven: {
@@ -25,26 +25,39 @@ const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdi
 /** The view of a finished export, for its HTML page, the Temporal UI and the terminal. */
 export function toExportView(report: ExportReport): View {
   const { run, exports, identity, startedAt, page, files: store } = report
-  const published = exports.flatMap(publishedOf)
+  const published = exports.filter(isPublished)
   const folder = page === undefined ? undefined : dirname(page)
   return {
-    title: `Export of ${exports.map(({ resource }) => resource).join(', ')}`,
+    title: `Export of ${[...new Set(exports.map(({ resource }) => resource))].join(', ')}`,
     run,
     ...(identity && { identity }),
     verdict: verdicts[report.verdict],
-    problems: [...exports.flatMap(toProblems), ...toMissing(report)],
+    problems: [...toProblems(exports), ...toMissing(report)],
     next: report.next ?? [],
     controls:
       report.verdict === 'proven'
         ? []
         : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
     tables: [toTable(exports)],
-    ...(startedAt !== undefined && { facts: [{ name: 'started', value: { time: startedAt } }] }),
+    facts: [
+      ...(startedAt === undefined ? [] : [{ name: 'started', value: { time: startedAt } }]),
+      ...published
+        // A read says the same of itself in each of its destinations.
+        .filter(({ resource }, at) => published.findIndex((one) => one.resource === resource) === at)
+        .flatMap(({ resource, scope, completeThrough }) => [
+          ...(completeThrough === null
+            ? []
+            : [{ name: `${resource} complete through`, value: { time: completeThrough } }]),
+          { name: resource, value: scope.join(' ') },
+        ]),
+    ],
     ...(folder !== undefined && {
       folder,
       page,
       files: published.flatMap(({ manifest: path, resource, destination }) =>
-        path === '' ? [] : [{ name: toLink({ folder, store, path }), about: `${resource}, ${destination}` }],
+        path === null
+          ? []
+          : [{ name: toLink({ folder, store, path }), about: `${resource}, ${destination}` }],
       ),
     }),
   }
@@ -56,63 +69,42 @@ const toLink = ({ folder, store, path }: { folder: string; store: string | undef
     ? `../${path.slice(`${store}/exports/`.length)}`
     : relative(folder, path).split(sep).join('/')
 
-const columns = ['resource', 'to', 'verdict', 'records', 'new', 'changed', 'deleted', 'where'] as const
-
-type Cells = Readonly<Record<(typeof columns)[number], string | number>>
-
-function toCells(result: ResourceResult): Cells[] {
-  const { resource } = result
-  const without = (verdict: 'failed' | 'stopped', to = ''): Cells => ({
-    resource,
-    to,
-    verdict,
-    records: '',
-    new: '',
-    changed: '',
-    deleted: '',
-    where: '',
+/** The table of exports. Columns that are empty in every row are omitted. */
+function toTable(exports: readonly ExportedItem[]): Table {
+  const columns = Object.entries(fields).flatMap(([name, field]) => {
+    const cells = exports.map((item) => ({ ...unpublished, ...item })[field] ?? '')
+    return cells.some((cell) => cell !== '') ? [{ name, cells }] : []
   })
-  if ('error' in result) return [without('failed')]
-  if ('stopped' in result) return [without('stopped')]
-  return [
-    ...result.published.map(({ destination, verdict, records, deleted, where, ...counts }) => ({
-      resource,
-      to: destination,
-      verdict,
-      records,
-      new: counts.new ?? '',
-      changed: counts.changed ?? '',
-      deleted: deleted ?? '',
-      where,
-    })),
-    ...(result.failed ?? []).map(({ destination }) => without('failed', destination)),
-    ...(result.unpublished ?? []).map((destination) => without('stopped', destination)),
-  ]
+  return {
+    title: '',
+    head: columns.map(({ name }) => name),
+    rows: exports.map((_, row) => columns.map(({ cells }) => cells[row] ?? '')),
+  }
 }
 
-/** The table of resources. Columns that are empty in every row are omitted. */
-function toTable(exports: readonly ResourceResult[]): Table {
-  const rows = exports.flatMap(toCells)
-  const head = columns.filter((name) => rows.some((row) => row[name] !== ''))
-  return { title: '', head, rows: rows.map((row) => head.map((name) => row[name])) }
-}
+const unpublished = { records: null, new: null, changed: null, deleted: null, where: null }
 
-function toProblems(result: ResourceResult): Problem[] {
-  const { resource } = result
-  if ('error' in result) return [{ text: `${resource}: ${result.error}` }]
-  if ('stopped' in result) return [{ text: `${resource}: stopped before it was published.` }]
-  return [
-    ...(result.failed ?? []).map(({ destination, error }) => ({
-      text: `${resource} to ${destination}: ${error}`,
-    })),
-    ...(result.unpublished ?? []).map((destination) => ({
-      text: `${resource} to ${destination}: stopped before it was published.`,
-    })),
-    // A read has the same reasons in each of its destinations, so duplicates are dropped.
-    ...[...new Set(result.published.flatMap(({ reasons, warnings }) => [...reasons, ...warnings]))].map(
-      (sentence) => ({ text: `${resource}: ${sentence}` }),
-    ),
-  ]
+/** The field of each column. */
+const fields = {
+  resource: 'resource',
+  to: 'destination',
+  verdict: 'verdict',
+  records: 'records',
+  new: 'new',
+  changed: 'changed',
+  deleted: 'deleted',
+  where: 'where',
+} as const
+
+function toProblems(exports: readonly ExportedItem[]): Problem[] {
+  const texts = exports.flatMap((item) => {
+    const { resource, destination, verdict, reasons } = item
+    if (isPublished(item)) return [...reasons, ...item.warnings].map((one) => `${resource}: ${one}`)
+    const name = destination === null ? resource : `${resource} to ${destination}`
+    return [`${name}: ${verdict === 'failed' ? reasons.join(' ') : 'stopped before it was published.'}`]
+  })
+  // A read has the same reasons in each of its destinations.
+  return [...new Set(texts)].map((text) => ({ text }))
 }
 
 function toMissing({ missing }: ExportReport): Problem[] {

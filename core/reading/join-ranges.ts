@@ -1,5 +1,5 @@
 import type { RangePlan } from './plan-read.ts'
-import { newPass, type Range, type RangeState } from './range-state.ts'
+import type { Range, RangeState } from './range-state.ts'
 
 /** The states of ranges do not belong to their plan, or its ranges leave a gap. */
 export class RangesMismatchError extends Error {
@@ -53,7 +53,6 @@ function merge(
   return {
     ...root,
     completeThrough: Math.min(...all.map((state) => state.completeThrough)),
-    ...newPass,
     size: root.countBefore,
     ...(countBefore !== undefined && { countBefore }),
     phase: isBroken ? 'pages' : 'ended',

@@ -8,8 +8,8 @@ export interface ReadOutcome {
   verdict: 'proven' | 'unproven'
   /** Why it is not proven, as sentences; empty if it is. */
   reasons: string[]
-  /** What the verdict covers, in one or more sentences. */
-  scope: string
+  /** What the verdict covers, one sentence each. */
+  scope: string[]
   /** Further observations for the report. */
   notes: string[]
   /** The verdict covers records created up to this time; null if unproven. */
@@ -19,8 +19,8 @@ export interface ReadOutcome {
   clock: 'service' | 'local'
   /** The order of the chain, or of the pages. */
   ordering: 'created' | 'updated'
-  countBefore: number | undefined
-  countAfter: number | undefined
+  countBefore: number | null
+  countAfter: number | null
   windows: number
   requests: number
   linksRepaired: number
@@ -62,7 +62,7 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
     scope: [
       ...(isProven ? provenScope(reading) : unprovenScope(reading)),
       ...bothScope(reading, uncheckable),
-    ].join(' '),
+    ],
     notes: [
       ...(requests.oddNext > 0 ? [oddNext(requests.oddNext)] : []),
       ...state.ties
@@ -76,8 +76,8 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
     ...(newestUpdated !== undefined && { newestUpdated: toTimestamp(newestUpdated) }),
     clock: state.clock,
     ordering: key,
-    countBefore: state.countBefore,
-    countAfter: state.countAfter,
+    countBefore: state.countBefore ?? null,
+    countAfter: state.countAfter ?? null,
     requests: requests.made,
     ...state.counts,
     ties: state.ties,

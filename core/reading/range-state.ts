@@ -73,7 +73,7 @@ export interface Range {
 }
 
 /** A tie group that no window held completely, so it was swept. */
-export interface SweptGroup {
+export type SweptGroup = {
   at: string
   records: number
   sweeps: number

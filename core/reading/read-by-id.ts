@@ -34,16 +34,25 @@ type IdResult =
   | { kind: 'missing'; id: string }
   | { kind: 'open'; id: string; why: string }
 
-/** The result of a fetch by id. */
+/** The result of a fetch by id, with the facts of a list that it has no use for. */
 export interface IdOutcome {
   verdict: 'proven' | 'unproven'
   reasons: string[]
-  scope: string
+  scope: string[]
   notes: string[]
   asked: number
   requests: number
   records: number
   missing: { rows: number; first: string[] }
+  completeThrough: null
+  clock: 'local'
+  ordering: 'as asked'
+  countBefore: null
+  countAfter: null
+  windows: 0
+  linksRepaired: 0
+  duplicatesDropped: 0
+  ties: []
 }
 
 export interface ReadByIdOptions {
@@ -212,14 +221,24 @@ export function toIdOutcome(
   return {
     verdict: counts.open === 0 ? 'proven' : 'unproven',
     reasons,
-    scope:
+    scope: [
       counts.open === 0
         ? `Each of the ${countBefore} requested ids of ${resource} is here once, or in missing.csv because the service answered that it does not exist.`
         : `Of the ${countBefore} requested ids of ${resource}, ${counts.records} are here once and ${counts.missing} are in missing.csv because the service answered that they do not exist. Could not be read: ${counts.open}.`,
+    ],
     notes: [...notes],
     asked: countBefore,
     requests: state.requests.made,
     records: counts.records,
     missing: { rows: counts.missing, first: firstMissing },
+    completeThrough: null,
+    clock: 'local',
+    ordering: 'as asked',
+    countBefore: null,
+    countAfter: null,
+    windows: 0,
+    linksRepaired: 0,
+    duplicatesDropped: 0,
+    ties: [],
   }
 }

@@ -147,7 +147,7 @@ export async function readCandidates(options: {
         reasons: outcome?.reasons ?? [capped, ...(last?.reasons ?? [])],
         capped: outcome === undefined,
         requests: counted.requests(),
-        count: (outcome ?? last)?.countBefore,
+        count: (outcome ?? last)?.countBefore ?? undefined,
       }
       await replaceFile(path, JSON.stringify(result))
       return result

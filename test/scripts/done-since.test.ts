@@ -5,7 +5,7 @@ import type { ChangeKind } from '../../core/changes/change-kind.ts'
 import { changeKinds } from '../../core/changes/kinds.ts'
 import type { ChangeToStage } from '../../core/changes/stage-changes.ts'
 import type { Publication } from '../../core/state/publications.ts'
-import type { ExportReport, PublishedExport } from '../../core/exports/report.ts'
+import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import { openState } from '../../core/state/open.ts'
 import type { RowPatch } from '../../core/state/ledger/row.ts'
 import type { EndedRun } from '../../scripts/runs/done-since/ended-run.ts'
@@ -349,7 +349,7 @@ describe('an export needs no person any more', () => {
     ['but not by one that was cut short', later, { capped: true }, false],
   ] as const)('%s', async ([, startedAt, note, is]) => {
     const folder = await openFolder()
-    await folder.report('run-1', [{ resource: 'plans', published: [entry()] }])
+    await folder.report('run-1', [entry()])
     await folder.publish('run-1', own, { verdict: 'unproven' })
     expect(await folder.isDone('run-1', 'exportData')).toBe(false)
     await folder.publish('run-2', startedAt, note)
@@ -359,7 +359,7 @@ describe('an export needs no person any more', () => {
   test('that had a warning only once a later full one has none', async () => {
     const folder = await openFolder()
     const warned = entry({ verdict: 'proven', warnings: ['7 deletes were held back.'] })
-    await folder.report('run-1', [{ resource: 'plans', published: [warned] }])
+    await folder.report('run-1', [warned])
     await folder.publish('run-1', own, { mode: 'incremental' })
     const isDoneAfter = async (
       run: string,
@@ -367,7 +367,7 @@ describe('an export needs no person any more', () => {
       published: PublishedExport,
       mode: 'full' | 'incremental',
     ) => {
-      await folder.report(run, [{ resource: 'plans', published: [published] }])
+      await folder.report(run, [published])
       await folder.publish(run, at, { mode })
       return await folder.isDone('run-1', 'exportData')
     }
@@ -379,7 +379,13 @@ describe('an export needs no person any more', () => {
 
   test('that failed once each of its destinations has the list, if its plan is known', async () => {
     const folder = await openFolder()
-    await folder.report('run-1', [{ resource: 'plans', error: 'the service is away' }])
+    const failed: ExportedItem = {
+      resource: 'plans',
+      destination: null,
+      verdict: 'failed',
+      reasons: ['the service is away'],
+    }
+    await folder.report('run-1', [failed])
     await folder.publish('run-2', later)
     expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(false)
     const plan = { to: ['duckdb', 'parquet'], since: {}, filters: {}, exclude: [], hash: [], forExcel: false }
@@ -387,13 +393,13 @@ describe('an export needs no person any more', () => {
     expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(false)
     await folder.publish('run-2', later, { destination: 'parquet' })
     expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(true)
-    await folder.report('run-1', [{ resource: 'plans', error: 'the service is away' }], 'another')
+    await folder.report('run-1', [failed], 'another')
     expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(false)
   })
 
   test('is never said of runs that leave nothing to compare: a fetch, and a publication of kept parts', async () => {
     const folder = await openFolder()
-    await folder.report('run-1', [{ resource: 'plans', published: [entry()] }])
+    await folder.report('run-1', [entry()])
     await folder.publish('run-2', later)
     for (const type of ['fetchDocuments', 'publishRun'])
       expect(await folder.isDone('run-1', type)).toBe(false)

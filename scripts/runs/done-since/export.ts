@@ -1,7 +1,12 @@
 import { join } from 'node:path'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { findProven } from '../../../core/exports/proven.ts'
-import { type ExportReport, reportFile, type ResourceResult } from '../../../core/exports/report.ts'
+import {
+  type ExportedItem,
+  type ExportReport,
+  isPublished,
+  reportFile,
+} from '../../../core/exports/report.ts'
 import { placeOf } from '../../../core/exports/watermark.ts'
 import { readNote } from '../../../core/runs/run-files.ts'
 import type { Publication } from '../../../core/state/publications.ts'
@@ -20,8 +25,12 @@ export async function isExported(records: Records, ended: EndedRun): Promise<boo
   )
   const plan = await readNote<ExportPlan>(join(dataDir, 'parts', toFileName(run), 'plan.json'))
   // Without the plan, nobody knows where a list was to be published that was not read.
-  if (plan === undefined && exports.some((result) => 'error' in result)) return false
-  const needs = exports.flatMap((result) => needsOf(result, plan?.to ?? []))
+  if (
+    plan === undefined &&
+    exports.some(({ verdict, destination }) => verdict === 'failed' && destination === null)
+  )
+    return false
+  const needs = exports.flatMap((item) => needsOf(item, plan?.to ?? []))
   for (const { resource, destination, isWarned } of needs) {
     const own = published.findLast(
       (one) => one.run === run && one.resource === resource && one.destination === destination,
@@ -51,24 +60,19 @@ const readReport = (of: { dataDir: string; run: string }) =>
   readNote<ExportReport>(reportFile({ ...of, ending: '.json' }))
 
 interface Need {
-  resource: ResourceResult['resource']
+  resource: ExportedItem['resource']
   destination: ExportPlan['to'][number]
   /** Proven, with a warning for a person. */
   isWarned?: true
 }
 
-/** What of a result needs a person. What a person has stopped does not. */
-function needsOf(result: ResourceResult, to: ExportPlan['to']): Need[] {
-  const { resource } = result
-  if ('error' in result) return to.map((destination) => ({ resource, destination }))
-  if ('stopped' in result) return []
-  return [
-    ...result.published.flatMap(({ destination, verdict, warnings }): Need[] => {
-      if (warnings.length > 0) return [{ resource, destination, isWarned: true }]
-      return verdict === 'proven' ? [] : [{ resource, destination }]
-    }),
-    ...(result.failed ?? []).map(({ destination }) => ({ resource, destination })),
-  ]
+/** What needs a person. What a person has stopped does not. */
+function needsOf(item: ExportedItem, to: ExportPlan['to']): Need[] {
+  const { resource, destination, verdict } = item
+  if (isPublished(item) && item.warnings.length > 0)
+    return [{ resource, destination: item.destination, isWarned: true }]
+  if (verdict === 'proven' || verdict === 'stopped') return []
+  return (destination === null ? to : [destination]).map((one) => ({ resource, destination: one }))
 }
 
 type Asked = Pick<Publication, 'mode' | 'filters' | 'excluded' | 'hashed' | 'forExcel'> & {
@@ -87,7 +91,8 @@ const noteOf = ({ plan, resource, destination }: Need & { plan: ExportPlan }): A
 
 async function isWithoutWarnings(of: Required<Omit<Need, 'isWarned'>> & { dataDir: string; run: string }) {
   const { resource, destination } = of
-  const result = (await readReport(of))?.exports.find((one) => one.resource === resource)
-  const published = result !== undefined && 'published' in result ? result.published : []
-  return published.some((one) => one.destination === destination && one.warnings.length === 0)
+  const published = (await readReport(of))?.exports.filter(isPublished) ?? []
+  return published.some(
+    (one) => one.resource === resource && one.destination === destination && one.warnings.length === 0,
+  )
 }

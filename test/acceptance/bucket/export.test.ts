@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { openFiles, openPublished } from '../../../worker/files.ts'
 import { findOldExports, removeOldExport } from '../../../core/exports/prune-exports.ts'
-import type { ExportReport } from '../../../core/exports/report.ts'
+import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { readPlaces } from '../../../worker/settings/settings.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
@@ -54,11 +54,8 @@ async function run(input: ExportInput): Promise<ExportReport> {
   const started = await startRun({ client: await connectTemporal(), world, input })
   return await started.result()
 }
-const publishedOf = (report: ExportReport, resource: string) => {
-  const result = report.exports.find((one) => one.resource === resource)
-  if (result === undefined || !('published' in result)) throw new Error(JSON.stringify(report))
-  return result.published
-}
+const publishedOf = (report: ExportReport, resource: string) =>
+  report.exports.filter((one) => one.resource === resource).filter(isPublished)
 const call = (...words: string[]) => callCommand(world, words, { env })
 const read = async <T>(path: string) => JSON.parse((await store.read(path))!.text) as T
 
@@ -77,7 +74,7 @@ test('an export is published to the bucket, with its pointers and its report, an
     `${url}/exports/subscriptions/latest-proven`,
     `${url}/exports/subscriptions/latest.json`,
     `${url}/exports/parquet/customers/latest`,
-    parquet!.manifest,
+    parquet!.manifest!,
   ]) {
     const verified = await call('verify', where)
     expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining('proven') })

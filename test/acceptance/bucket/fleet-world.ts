@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
-import type { ExportReport } from '../../../core/exports/report.ts'
+import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { openFiles } from '../../../worker/files.ts'
 import { readPlaces } from '../../../worker/settings/settings.ts'
@@ -108,9 +108,10 @@ async function newFolder() {
 
 /** How often each record is in the published tables. */
 async function timesPublished(store: FileStore, report: ExportReport, resource: string) {
-  const result = report.exports.find((one) => one.resource === resource)
-  if (result === undefined || !('published' in result)) throw new Error(JSON.stringify(report))
-  const [{ where, manifest } = { where: '', manifest: '' }] = result.published
+  const [published] = report.exports.filter((one) => one.resource === resource).filter(isPublished)
+  if (published?.manifest === undefined || published.manifest === null)
+    throw new Error(JSON.stringify(report))
+  const { where, manifest } = published
   const files = (await store.list(store.pathOf(where)!)).filter(({ path }) =>
     new RegExp(`/${resource}-[0-9a-f]{12}\\.csv$`).test(path),
   )

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { type Manifest, manifestName } from '../../../core/destinations/manifest.ts'
-import { type ExportReport, publishedOf } from '../../../core/exports/report.ts'
+import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { ListName } from '../../../sandbox/options.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import type { Tally } from '../tally.ts'
@@ -56,8 +56,8 @@ export class ExportJudge {
       if (manifest.mode === 'full') await judgePointer({ path, found })
       judgeProven({ manifest, rows, sandbox: this.#sandbox, merged: this.#merge(manifest, rows), found })
     }
-    for (const { manifest: path, verdict } of report?.exports.flatMap(publishedOf) ?? []) {
-      if (isRestored && !existsSync(path)) continue
+    for (const { manifest: path, verdict } of report?.exports.filter(isPublished) ?? []) {
+      if (path === null || (isRestored && !existsSync(path))) continue
       if (!this.#looked.has(path)) findings.push(`${path} is reported, and nobody looked at it`)
       const shown = JSON.parse(await readFile(path, 'utf8')) as Manifest
       if (shown.verdict !== verdict) findings.push(`the report says ${verdict}, and ${path} ${shown.verdict}`)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { closeExport } from '../../../core/exports/close.ts'
-import type { ResourceResult } from '../../../core/exports/report.ts'
+import type { ExportedItem } from '../../../core/exports/report.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
@@ -14,19 +14,16 @@ const published = {
   reasons: [],
   records: 1,
   where: '',
-  manifest: '',
+  manifest: null,
   warnings: [],
   missing: { count: 1, first: ['x'] },
 }
 
 test.each<[string, object]>([
-  ['a list that the run does not have', { resource: 'plans', published: [] }],
-  [
-    'a list that leads out of the data folder',
-    { published: [{ ...published, resource: '../../../outside' }] },
-  ],
-  ['a manifest that lies elsewhere', { published: [{ ...published, manifest: '../outside/manifest.json' }] }],
-])('an export is not closed with %s, and nothing is written', async (_, result) => {
+  ['a list that the run does not have', { resource: 'plans' }],
+  ['a list that leads out of the data folder', { ...published, resource: '../../../outside' }],
+  ['a manifest that lies elsewhere', { ...published, manifest: '../outside/manifest.json' }],
+])('an export is not closed with %s, and nothing is written', async (_, item) => {
   const parent = await mkdtemp(join(tmpdir(), 'close-'))
   onTestFinished(() => rm(parent, { recursive: true, force: true }))
   const dataDir = join(parent, 'data')
@@ -38,7 +35,7 @@ test.each<[string, object]>([
     shared: cached(dataDir),
     files: undefined,
     plan: createPlan(),
-    results: [{ resource: 'customers', ...result } as unknown as ResourceResult],
+    exports: [{ resource: 'customers', ...item } as unknown as ExportedItem],
     name: 'export-1',
   })
   await expect(closed).rejects.toMatchObject({ name: 'InvalidInput' })

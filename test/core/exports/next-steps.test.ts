@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { exportNextSteps } from '../../../core/exports/next-steps.ts'
-import type { PublishedExport, ResourceResult } from '../../../core/exports/report.ts'
+import type { ExportedItem, PublishedExport } from '../../../core/exports/report.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 const plan = {
@@ -18,17 +18,18 @@ const published = (fields: Partial<PublishedExport>) =>
     verdict: 'proven',
     reasons: [],
     capped: false,
+    records: 1,
     heldBack: 0,
     ...fields,
   }) as PublishedExport
 
-const commands = (...results: ResourceResult[]) =>
-  exportNextSteps({ plan, results }).map(({ command }) => command)
+const commands = (...exports: ExportedItem[]) =>
+  exportNextSteps({ plan, exports }).map(({ command }) => command)
 
 test('a capped read leads to one without the cap', () => {
   const steps = exportNextSteps({
     plan,
-    results: [{ resource: 'customers', published: [published({ verdict: 'unproven', capped: true })] }],
+    exports: [published({ verdict: 'unproven', capped: true })],
   })
   expect(steps).toEqual([
     {
@@ -39,24 +40,26 @@ test('a capped read leads to one without the cap', () => {
 })
 
 test('an unproven read leads to another one, a failed destination to publish, held-back deletes to --max-deletes', () => {
-  expect(commands({ resource: 'customers', published: [published({ verdict: 'unproven' })] })).toEqual([
+  expect(commands(published({ verdict: 'unproven' }))).toEqual([
     'connector export customers --to csv,duckdb --filter status=active',
   ])
   expect(
-    commands({
+    commands(published({}), {
       resource: 'customers',
-      published: [published({})],
-      failed: [{ destination: 'duckdb', error: 'locked' }],
+      destination: 'duckdb',
+      verdict: 'failed',
+      reasons: ['locked'],
     }),
   ).toEqual(['connector publish export-1 --to duckdb'])
-  expect(commands({ resource: 'customers', published: [published({ heldBack: 12 })] })).toEqual([
-    'connector publish export-1 --max-deletes all',
-  ])
+  expect(commands(published({ heldBack: 12 }))).toEqual(['connector publish export-1 --max-deletes all'])
 })
 
 test('a stopped or failed read leads to the same command, and a proven export to none', () => {
-  expect(commands({ resource: 'customers', stopped: true }, { resource: 'plans', error: 'x' })).toEqual([
-    'connector export customers plans --to csv,duckdb --filter status=active --max-pages 3',
-  ])
-  expect(commands({ resource: 'customers', published: [published({})] })).toEqual([])
+  expect(
+    commands(
+      { resource: 'customers', destination: null, verdict: 'stopped', reasons: [] },
+      { resource: 'plans', destination: null, verdict: 'failed', reasons: ['x'] },
+    ),
+  ).toEqual(['connector export customers plans --to csv,duckdb --filter status=active --max-pages 3'])
+  expect(commands(published({}))).toEqual([])
 })

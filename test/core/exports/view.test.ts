@@ -17,13 +17,13 @@ const toCsv: PublishedExport = {
   deleted: null,
   heldBack: 0,
   where: 'exports/customers/export-all-20261121-100437',
-  manifest: '',
+  manifest: null,
+  scope: [],
   warnings: [],
 }
 
 function headOf(published: PublishedExport): readonly string[] {
-  const exports = [{ resource: published.resource, published: [published] }]
-  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'proven', exports }
+  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'proven', exports: [published] }
   return toExportView(report).tables?.[0]?.head ?? []
 }
 

@@ -422,7 +422,7 @@ describe('what was asked for', () => {
       'the service ignores the filter name: it returned 400 records that do not match; they were left out',
     ])
     expect(outcome.uncheckableFilters).toEqual(['country'])
-    expect(outcome.scope).toContain('The records do not show whether the service honoured country')
+    expect(outcome.scope.join(' ')).toContain('The records do not show whether the service honoured country')
   })
 
   test('a cap on the requests ends it there, with what came until then', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { toFacts } from '../../../core/exports/read-facts.ts'
 import { toManifest } from '../../../core/destinations/to-manifest.ts'
+import { toFacts } from '../../../core/exports/publish.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { startState } from '../../../core/reading/range-state.ts'
@@ -19,9 +19,11 @@ const noted = [
 function expectNoClaim(outcome: ReadOutcome, records: number): void {
   expect(outcome.verdict).toBe('unproven')
   expect(outcome.completeThrough).toBeNull()
-  expect(outcome.scope).not.toMatch(/every record|throughout|created up to|updated since/i)
-  expect(outcome.scope).toMatch(new RegExp(`^${records} records of customers that the service listed`))
-  expect(outcome.scope).toContain('missing')
+  expect(outcome.scope.join(' ')).not.toMatch(/every record|throughout|created up to|updated since/i)
+  expect(outcome.scope.join(' ')).toMatch(
+    new RegExp(`^${records} records of customers that the service listed`),
+  )
+  expect(outcome.scope.join(' ')).toContain('missing')
 }
 
 /** What is published of a read, and what of that is shown. */
@@ -68,7 +70,7 @@ describe('a read that is not proven claims nothing about what it did not see', (
     expect(outcome.reasons.join('\n')).toContain(reason)
     expectNoClaim(outcome, ids.length)
     const { manifest, claims } = publish(outcome)
-    expect(manifest).toMatchObject({ verdict: 'unproven', completeThrough: null, scope: [outcome.scope] })
+    expect(manifest).toMatchObject({ verdict: 'unproven', completeThrough: null, scope: outcome.scope })
     expect(claims).not.toMatch(/every record|complete through/i)
     expect(claims).toContain('may be missing')
   })
@@ -96,5 +98,5 @@ test('a proven read says what was rejected', async () => {
   list.versions = [list.now.with(5, { ...list.now[5]!, record: { ...list.now[5]!.record, id: null } })]
   const { outcome } = await readThrough({ ...options, fetchPage: list.fetchPage })
   expect(outcome.verdict).toBe('proven')
-  expect(outcome.scope).toContain('Records without a usable id, in rejected.jsonl: 1.')
+  expect(outcome.scope.join(' ')).toContain('Records without a usable id, in rejected.jsonl: 1.')
 })

@@ -189,7 +189,7 @@ test(
       mode: 'incremental' as const,
     }
     const report = await (await startRun({ client, world, input: incremental })).result()
-    expect(report.exports).toMatchObject([{ published: [{ mode: 'full' }] }])
+    expect(report.exports).toMatchObject([{ mode: 'full' }])
   },
 )
 

@@ -2,7 +2,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import type { ExportReport } from '../../../core/exports/report.ts'
+import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
@@ -85,9 +85,7 @@ test('two records under one id are unproven in every destination, both in the fi
   const to = ['csv', 'parquet', 'duckdb', 'postgres'] as const
   const { run, exports } = await export_(world, { resources: ['customers'], to: [...to] })
   const reasons = [`the service has more than one record under the same id: ${id}`]
-  expect(exports.flatMap((result) => ('published' in result ? result.published : []))).toMatchObject(
-    to.map((destination) => ({ destination, verdict: 'unproven', reasons })),
-  )
+  expect(exports).toMatchObject(to.map((destination) => ({ destination, verdict: 'unproven', reasons })))
   const folder = join(world.dataDir, 'exports', 'customers', run)
   const csv = await readFile(join(folder, 'customers.csv'), 'utf8')
   expect(csv.split('\n').filter((line) => line.startsWith(`${id},`))).toHaveLength(2)
@@ -247,9 +245,9 @@ test(
     for (const to of ['csv', 'csv', 'duckdb', 'csv', 'duckdb'] as const) {
       const report = await export_(world, { mode: 'incremental', lookbackSeconds: 0, to: [to] })
       const [one] = report.exports
-      if (one === undefined || !('published' in one)) throw new Error(report.summary)
-      const { where } = one.published[0]!
-      records.push(one.published[0]!.records)
+      if (one === undefined || !isPublished(one)) throw new Error(report.summary)
+      const { where } = one
+      records.push(one.records)
       const [row] =
         to === 'csv'
           ? [JSON.parse(await readFile(join(where, 'manifest.json'), 'utf8')) as { mode: string }]

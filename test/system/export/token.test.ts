@@ -59,7 +59,7 @@ describe('a token that expires while an export reads', () => {
     world.sandbox.control.adjust({ tokens: ['next'] })
     expect(await run.result()).toMatchObject({
       verdict: 'proven',
-      exports: [{ published: [{ records: 4000 }] }],
+      exports: [{ records: 4000 }],
     })
     const refused = world.sandbox.control.requests().filter(({ status }) => status === 401)
     expect(refused.length).toBeGreaterThan(0)
@@ -77,7 +77,7 @@ describe('a token that expires while an export reads', () => {
       await writeFile(file, 'next\n')
       expect(await run.result()).toMatchObject({
         verdict: 'proven',
-        exports: [{ published: [{ records: 4000 }] }],
+        exports: [{ records: 4000 }],
       })
     },
   )

@@ -6,7 +6,7 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
-import type { ExportReport } from '../../../core/exports/report.ts'
+import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { endProcess } from '../../../core/state/process-identity.ts'
@@ -163,10 +163,9 @@ export async function startRun(options: {
 
 /** Where a run published a resource. */
 export function folderOf(report: ExportReport, resource: string): string {
-  const result = report.exports.find((one) => one.resource === resource)
-  if (result === undefined || !('published' in result))
-    throw new Error(`${resource}: ${JSON.stringify(result)}`)
-  return result.published[0]!.where
+  const [published] = report.exports.filter((one) => one.resource === resource).filter(isPublished)
+  if (published === undefined) throw new Error(`${resource}: ${report.summary}`)
+  return published.where
 }
 
 /** The rows of a resource's main table as a run published them. */

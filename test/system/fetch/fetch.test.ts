@@ -113,7 +113,7 @@ describe('a fetch of documents', () => {
     const report = await under([refusal], async () =>
       (await startFetch({ client, world, input: { ...input, ids: [...input.ids] } })).result(),
     )
-    expect(report).toMatchObject({ verdict: 'unproven', exports: [{ published: [{ records: 2 }] }] })
+    expect(report).toMatchObject({ verdict: 'unproven', exports: [{ records: 2 }] })
     expect(report.summary).toMatch(/502 could not be read: .*Archived/)
     const rejected = await readFile(join(folderOf(report, 'creditnotes'), 'rejected.jsonl'), 'utf8')
     expect(JSON.parse(rejected)).toMatchObject({ record: { id: '502' } })

@@ -185,10 +185,7 @@ const crafted: Record<keyof Activities, () => object[]> = {
       checkpoint,
     })),
   ],
-  closeExport: () => [
-    { results: [{ resource: 'plans', published: [published()] }] },
-    { results: [{ resource: `../../${up}`, published: [{ ...published(), resource: `../../${up}` }] }] },
-  ],
+  closeExport: () => [{ exports: [published()] }, { exports: [{ ...published(), resource: `../../${up}` }] }],
   stageImport: () => [{}],
   sendImport: () => [segment],
   auditImport: () => [{ limits: {} }],

@@ -32,7 +32,7 @@ test(
       const run = await startRun({ client, world, input: { resources: ['customers'] } })
       expect(await run.result()).toMatchObject({
         verdict: 'proven',
-        exports: [{ published: [{ records: 250 }] }],
+        exports: [{ records: 250 }],
       })
       // Only this workspace's service was asked.
       expect(worlds.map((one, at) => asked(one) > (before[at] ?? 0))).toEqual(

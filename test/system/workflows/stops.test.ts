@@ -1,7 +1,7 @@
 import { Context, heartbeat } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { expect, test } from 'vitest'
-import type { ExportReport, ResourceResult } from '../../../core/exports/report.ts'
+import type { ExportedItem, ExportReport } from '../../../core/exports/report.ts'
 import { until } from '../export/world.ts'
 import { closedExport, exportPlan, readSteps, startSteps, type Steps } from './steps.ts'
 
@@ -28,8 +28,8 @@ const publication = {
 }
 
 /** Gives what was closed as the report. */
-const closeExport = ({ results }: { results: ResourceResult[] }) =>
-  closedExport({ verdict: 'stopped', exports: results })
+const closeExport = ({ exports }: { exports: ExportedItem[] }) =>
+  closedExport({ verdict: 'stopped', exports })
 
 const ways = ['stop', 'Request Cancellation'] as const
 
@@ -57,7 +57,10 @@ test.each(ways)('an export that is publishing ends on %s, and publishes nothing 
   const report = (await run.result()) as ExportReport
   expect(report).toMatchObject({
     verdict: 'stopped',
-    exports: [{ resource: 'plans', published: [{ destination: 'csv' }], unpublished: ['duckdb'] }],
+    exports: [
+      { resource: 'plans', destination: 'csv' },
+      { resource: 'plans', destination: 'duckdb', verdict: 'stopped' },
+    ],
   })
   expect(begun).toEqual(['duckdb'])
 })
@@ -75,7 +78,7 @@ test('an export that is paused while it publishes starts publishing again after 
   await run.signal('pause')
   await until(async () => (await run.query<{ phase: string }>('status')).phase === 'paused')
   await run.signal('unpause')
-  expect(await run.result()).toMatchObject({ exports: [{ published: [{ destination: 'csv' }] }] })
+  expect(await run.result()).toMatchObject({ exports: [{ destination: 'csv' }] })
 })
 
 test.each(ways)('a run that publishes again ends on %s, with a report', async (how) => {
@@ -90,7 +93,7 @@ test.each(ways)('a run that publishes again ends on %s, with a report', async (h
   await end(how)
   expect(await run.result()).toMatchObject({
     verdict: 'stopped',
-    exports: [{ resource: 'plans', stopped: true }],
+    exports: [{ resource: 'plans', destination: null, verdict: 'stopped' }],
   })
 })
 
