@@ -8,6 +8,8 @@ export async function planCustomers(of: {
   deps: Partial<ReadDeps> & { dataDir: string; shared: SharedFolder }
   plan: ExportPlan
   count?: number
+  /** Called for each request. */
+  onRequest?: () => void
 }): Promise<ReadPlan> {
   const page = { records: [], count: of.count ?? 0, next: null, servedAt: undefined }
   const state = { now: () => Date.parse('2026-11-20T00:00:00Z') }
@@ -15,7 +17,12 @@ export async function planCustomers(of: {
     deps: { state, concurrency: 1, recordsPerRange: 1_000, readLagMs: 0, hashKey: '', ...of.deps },
     plan: of.plan,
     resource: 'customers',
-    billing: { list: () => Promise.resolve(page) } as unknown as Billing,
+    billing: {
+      list: () => {
+        of.onRequest?.()
+        return Promise.resolve(page)
+      },
+    } as unknown as Billing,
     cancelled: new AbortController().signal,
     onRequests: () => undefined,
   })

@@ -23,10 +23,20 @@ async function beginRead(overrides: Partial<ExportPlan> = {}) {
 
 test('a read keeps its first plan, also if another attempt brings one', async () => {
   const { deps, plan, begun, folder } = await beginRead()
-  const later = { now: () => Date.parse('2026-11-21T00:00:00Z') }
-  expect(await planCustomers({ deps: { ...deps, state: later }, plan, count: 7 })).toEqual(begun)
+  let requests = 0
+  const onRequest = () => void (requests += 1)
+  expect(await planCustomers({ deps: { ...deps, state: { now: () => 1 } }, plan, onRequest })).toEqual(begun)
+  expect(requests, 'what is planned already').toBe(0)
   await writeFile(join(folder, 'read.json'), '{"tables"')
   await expect(planCustomers({ deps, plan })).rejects.toMatchObject({ name: 'PartsDamagedError' })
+})
+
+test('of two workers that plan a read at once, the second goes by the plan of the first', async () => {
+  const { deps } = await beginRead()
+  const plan = createPlan({ run: 'another' })
+  const planAt = (time: number) => planCustomers({ deps: { ...deps, state: { now: () => time } }, plan })
+  const [one, two] = await Promise.all([planAt(1), planAt(2)])
+  expect(JSON.parse(JSON.stringify(one))).toEqual(JSON.parse(JSON.stringify(two)))
 })
 
 test('a worker that comes back with another hash key leaves the read alone instead of mixing two kinds of hashes', async () => {

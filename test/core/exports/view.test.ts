@@ -44,3 +44,18 @@ test('the table of an export has only the columns that its destinations fill in'
 test('the README shows the table of an export to CSV as it is printed', () => {
   expect(readFileSync('README.md', 'utf8')).toMatch(new RegExp(`^${headOf(toCsv).join(' +')}$`, 'm'))
 })
+
+test('the page of a run says what each read covers and up to which moment, once for all its destinations', () => {
+  const scope = ['Every record of customers is here once.', 'The records do not say whether they are live.']
+  const exports = [
+    { ...toCsv, scope },
+    { ...toCsv, scope, destination: 'parquet' as const },
+    { ...toCsv, resource: 'plans' as const, verdict: 'unproven' as const, completeThrough: null },
+  ]
+  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'unproven', exports }
+  expect(toExportView(report).facts).toEqual([
+    { name: 'customers complete through', value: { time: '2026-11-21T10:04:37Z' } },
+    { name: 'customers', value: scope.join(' ') },
+    { name: 'plans', value: '' },
+  ])
+})

@@ -376,6 +376,15 @@ describe('ranges are joined only', () => {
     await expect(readList({ ...read, state }).next()).rejects.toThrow('no verdict of its own')
   })
 
+  test('and only the oldest one says whether the list goes on below', () => {
+    const ofPart = { root: { ...root, range: { downTo: middle } }, ranges: [{ range: { downTo: middle } }] }
+    const [newest, oldest] = [ended({ downTo: middle }, 'ended', { sawBound: true }), both[1]]
+    expect(joinRanges(ofPart, [newest])).toMatchObject({ state: { sawBound: true } })
+    expect(joinRanges(plan, [newest, oldest])).toMatchObject({
+      state: expect.not.objectContaining({ sawBound: true }),
+    })
+  })
+
   test('and what cut one of them short is said of the whole read', async () => {
     const start = startRange(plan, plan.ranges[0]!)
     let last: RangeState | undefined

@@ -44,13 +44,13 @@ describe('a destination that fails', () => {
       exports: { destination: string }[]
     }
     expect(exports).toMatchObject([
-      { destination: 'csv', verdict: 'proven', records: 12 },
       {
         resource: 'plans',
         destination: 'postgres',
         verdict: 'failed',
         reasons: [expect.stringContaining('"nowhere" does not exist')],
       },
+      { destination: 'csv', verdict: 'proven', records: 12 },
     ])
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
     const told = await callCommand(world, ['report', run])
@@ -59,8 +59,8 @@ describe('a destination that fails', () => {
     expect(again.code).toBe(1)
     expect(JSON.parse(again.stdout)).toMatchObject({
       exports: [
-        { destination: 'duckdb', verdict: 'proven' },
         { destination: 'postgres', verdict: 'failed', reasons: [expect.stringContaining('nowhere')] },
+        { destination: 'duckdb', verdict: 'proven' },
       ],
     })
     expect(
