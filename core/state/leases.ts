@@ -21,7 +21,10 @@ export interface Leases {
     owner: LeaseOwner
     isClosed: (owner: LeaseOwner) => Promise<boolean>
   }): Promise<LeaseResult>
-  /** Releases the lease; does nothing if another owner holds it. */
+  /**
+   * Releases the lease; does nothing if another owner holds it. An attempt of this owner that slept meanwhile does not get the
+   * right to send from it.
+   */
   release(options: { name: string; owner: LeaseOwner }): Promise<void>
   holder(options: { name: string }): Promise<LeaseOwner | undefined>
   /** Forgets all: those of a backup may have ended long ago, and each step takes its own again. */
@@ -29,43 +32,51 @@ export interface Leases {
 }
 
 export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
-  const holder = async ({ name }: { name: string }) => {
-    const row = await db.selectFrom('leases').selectAll().where('name', '=', name).executeTakeFirst()
-    return row === undefined ? undefined : toOwner(row)
-  }
+  const find = ({ name }: { name: string }) =>
+    db.selectFrom('leases').selectAll().where('name', '=', name).executeTakeFirst()
 
-  const free = ({ name, owner }: { name: string; owner: LeaseOwner }) =>
-    db
-      .deleteFrom('leases')
-      .where('name', '=', name)
-      .where('workflowId', '=', owner.workflowId)
-      .where('runId', '=', owner.runId)
-      .execute()
+  const isOf = (owner: LeaseOwner) => ({ workflowId: owner.workflowId, runId: owner.runId })
 
   const insert = async ({ name, owner }: { name: string; owner: LeaseOwner }) => {
-    const values = { name, workflowId: owner.workflowId, runId: owner.runId, takenAt: now(), attempt: 0 }
     await db
       .insertInto('leases')
-      .values(values)
-      .onConflict((conflict) => conflict.doNothing())
+      .values({ name, ...isOf(owner), takenAt: now(), attempt: 0, released: 0 })
+      .onConflict((conflict) =>
+        conflict
+          .column('name')
+          .doUpdateSet({ released: 0 })
+          .where('leases.workflowId', '=', owner.workflowId)
+          .where('leases.runId', '=', owner.runId),
+      )
       .execute()
-    return await holder({ name })
+    return await find({ name })
   }
 
   return {
-    holder,
+    holder: async ({ name }) => {
+      const row = await find({ name })
+      return row === undefined || row.released === 1 ? undefined : toOwner(row)
+    },
     take: async ({ name, owner, isClosed }) => {
-      // Each iteration returns or releases the lease of one closed owner.
+      // Each iteration returns or removes the lease of one closed owner.
       for (;;) {
-        const held = await insert({ name, owner })
-        if (held === undefined) continue
+        const row = await insert({ name, owner })
+        if (row === undefined) continue
+        const held = toOwner(row)
         if (isSame(held, owner)) return { taken: true }
-        if (!(await isClosed(held))) return { taken: false, heldBy: held }
-        await free({ name, owner: held })
+        if (row.released === 0 && !(await isClosed(held))) return { taken: false, heldBy: held }
+        await db
+          .deleteFrom('leases')
+          .where((lease) => lease.and({ name, ...isOf(held) }))
+          .execute()
       }
     },
-    release: async (options) => {
-      await free(options)
+    release: async ({ name, owner }) => {
+      await db
+        .updateTable('leases')
+        .set({ released: 1, token: null })
+        .where((lease) => lease.and({ name, ...isOf(owner) }))
+        .execute()
     },
     forgetAll: async () => {
       await db.deleteFrom('leases').execute()

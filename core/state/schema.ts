@@ -91,6 +91,8 @@ export interface LeaseTable {
   token: string | null
   /** When Temporal scheduled that attempt, by its clock. */
   attempt: number
+  /** 1: free for anyone. The row stays, so that an attempt from before takes nothing. */
+  released: number
 }
 
 export type Mode = 'live' | 'test'
@@ -215,7 +217,7 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
     ) ${end}`,
     `create table leases (
       name ${text} primary key, workflow_id ${text} not null, run_id ${text} not null, taken_at ${number} not null,
-      token ${text}, attempt ${number} not null
+      token ${text}, attempt ${number} not null, released ${number} not null
     ) ${end}`,
     `create table changes (
       id ${id}, run ${text} not null, "row" ${number} not null,

@@ -74,11 +74,11 @@ async function takeRight(
   const { token } = sender
   const taken = await db
     .insertInto('leases')
-    .values({ name, ...owner, takenAt, token, attempt })
+    .values({ name, ...owner, takenAt, token, attempt, released: 0 })
     .onConflict((conflict) =>
       conflict
         .column('name')
-        .doUpdateSet({ token, attempt })
+        .doUpdateSet({ token, attempt, released: 0 })
         .where('leases.workflowId', '=', owner.workflowId)
         .where('leases.runId', '=', owner.runId)
         .where('leases.attempt', '<=', attempt),

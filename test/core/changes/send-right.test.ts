@@ -74,6 +74,21 @@ test('what ends the sending of a run takes the right from an attempt on another 
   await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
 })
 
+test('an attempt that slept until its run had reported and released its lease sends nothing', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { ledger, run, state } = engine
+  await engine.stage(addonRows(2))
+  const slept = createSendRight({ ledger, run, lease: leaseOf(run, 1) })
+  const lease = leaseOf(run, 2)
+  const deps = sharedBy(engine)
+  await endSending({ deps, attempts: createAttempts(), run, lease })
+  await state.leases.release(lease)
+  await expect(engine.send({ right: slept })).rejects.toBeInstanceOf(SupersededError)
+  // The same run, reset or started again, may.
+  const later = createSendRight({ ledger, run, lease: leaseOf(run, 3) })
+  expect(await engine.send({ right: later })).toMatchObject({ ended: 'finished', done: 2 })
+})
+
 test('an attempt that slept before it took the right does not take it from a later one', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
