@@ -2,6 +2,7 @@ import { Big } from 'big.js'
 import { isDate, parseTimestamp } from './data/times.ts'
 import { attentionReasons, statuses } from './data/subscriptions.ts'
 import { numberText } from './exact-json.ts'
+import type { FaultOf } from './faults.ts'
 import type { ListName } from './options.ts'
 import type { Collection, Fields, StoredRecord, Term, World } from './store.ts'
 
@@ -97,9 +98,10 @@ export function toTerms(options: {
   name: ListName
   world: World
   query: URLSearchParams
-  ignores: (filter: string) => boolean
+  ignored: readonly FaultOf<'ignoreFilters'>[]
 }): { terms: Term[]; errors: Record<string, string[]> | undefined } {
-  const { name, world, query, ignores } = options
+  const { name, world, query, ignored } = options
+  const ignores = (filter: string) => ignored.some(({ filters: some }) => some?.includes(filter) ?? true)
   const terms: Term[] = []
   const errors: Record<string, string[]> = {}
   for (const [param, filter] of Object.entries(filters[name])) {

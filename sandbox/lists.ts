@@ -1,36 +1,57 @@
 import { type Answer, detail, json } from './answer.ts'
 import type { Chance } from './data/random.ts'
+import type { Lag } from './faults.ts'
 import { lastParam, toTerms } from './filters.ts'
 import type { ListName } from './options.ts'
 import type { Call } from './service.ts'
-import type { OrderField, RecordView, StoredRecord, Term } from './store.ts'
+import type { OrderField, StoredRecord, Term } from './store.ts'
 
 /** A page of a list (interface section 4.1). */
 export function listPage(name: ListName, call: Call): Answer {
-  const { query, struck, world, service, mode } = call
-  const ignored = struck.all('ignoreFilters')
-  const ignores = (filter: string) => ignored.some(({ filters }) => filters?.includes(filter) ?? true)
-  const { terms, errors } = toTerms({ name, world, query, ignores })
+  const { query, struck, world, service, mode, path } = call
+  const collection = world[name]
+  const { terms, errors } = toTerms({ name, world, query, ignored: struck.all('ignoreFilters') })
   if (errors !== undefined) return json(400, errors)
   terms.push(...hidingTerms(name, call))
 
-  const lagging = struck.find('replica')
-  const view = lagging === undefined ? world[name].view : service.replicas.view(mode, name, lagging.lag)
-  const stale = struck.find('staleCount')
-  const counted = stale === undefined ? view : service.replicas.view(mode, name, stale.lag)
-  const { field, descending } = orderingOf(name, call)
-  const count = counted.matching(terms, field).length
+  const viewOf = (fault: { lag: Lag } | undefined) => fault && service.replicas.view(mode, name, fault.lag)
+  const view = viewOf(struck.find('replica')) ?? collection.view
+  const counted = viewOf(struck.find('staleCount')) ?? view
+  const order = orderOf(name, call)
+  const count = counted.matching(terms, order.field).length
   const size = pageSizeOf(query, struck.find('pageSize'))
   const pages = Math.max(1, Math.ceil(count / size))
   const page = pageOf(query, pages)
   if (page === undefined) return detail(404, 'Invalid page.')
 
-  const rows = rowsOf({ call, view, terms, field, descending, page, size, count })
-  const links = linksOf({ call, page, pages })
-  return { status: 200, body: toEnvelope({ count, links, records: toJson(name, call, rows) }) }
+  const shown = struck.find('repeatPage') === undefined ? page : Math.max(1, page - 1)
+  // Django cuts at the count, which came from a separate query.
+  const window = { ...order, from: (shown - 1) * size, to: Math.min(shown * size, count) }
+  const chance = service.settings.tieOrder === 'shuffled' ? service.chance : undefined
+  const rows = cutWindow(view.matching(terms, order.field), window, chance)
+  const dropped = struck.find('shortWindow')?.drop ?? 0
+  for (let drop = 0; drop < dropped && rows.length > 0; drop++)
+    rows.splice(service.chance.below(rows.length), 1)
+  const records = rows.map((record) => collection.json(record))
+  for (const { field, value, records: wrong = 1 } of struck.all('wrongType'))
+    for (let changed = 0; changed < wrong && rows.length > 0; changed++) {
+      const place = service.chance.below(rows.length)
+      records[place] = collection.jsonWith(rows[place] as StoredRecord, { [field]: value })
+    }
+
+  const base = struck.find('foreignLinks')?.base ?? call.base
+  const link = (to: number) =>
+    to < 1 || to > pages ? 'null' : JSON.stringify(`${base}${path}${pageParams(query, to)}`)
+  const head = `{"count":${count},"next":${link(page + 1)},"previous":${link(page - 1)},"results":[`
+  // The records' JSON is cached, so a page needs no serialization.
+  const separated = records.flatMap((record, place) => (place === 0 ? [record] : [comma, record]))
+  return { status: 200, body: Buffer.concat([Buffer.from(head), ...separated, end]) }
 }
 
-function orderingOf(name: ListName, call: Call): { field: OrderField; descending: boolean } {
+const comma = Buffer.from(',')
+const end = Buffer.from(']}')
+
+function orderOf(name: ListName, call: Call): { field: OrderField; descending: boolean } {
   const { orderings, defaultOrdering } = call.service.settings.lists[name]
   const asked =
     call.struck.find('ignoreOrdering') === undefined ? (lastParam(call.query, 'ordering') ?? '') : ''
@@ -49,117 +70,37 @@ function hidingTerms(name: ListName, call: Call): Term[] {
   return [{ key: `hide ${hidden.join()}`, holds }]
 }
 
-function rowsOf(options: {
-  call: Call
-  view: RecordView
-  terms: readonly Term[]
-  field: OrderField
-  descending: boolean
-  page: number
-  size: number
-  count: number
-}): StoredRecord[] {
-  const { call, view, terms, field, descending, size, count } = options
-  const page = call.struck.find('repeatPage') === undefined ? options.page : Math.max(1, options.page - 1)
-  const chance = call.service.settings.tieOrder === 'shuffled' ? call.service.chance : undefined
-  const from = (page - 1) * size
-  // Django cuts at the count, which came from a separate query.
-  const to = Math.min(page * size, count)
-  const rows = cutWindow({ records: view.matching(terms, field), field, descending, from, to, chance })
-  const dropped = call.struck.find('shortWindow')?.drop ?? 0
-  for (let drop = 0; drop < dropped && rows.length > 0; drop++)
-    rows.splice(call.service.chance.below(rows.length), 1)
-  return rows
-}
-
-function linksOf(options: { call: Call; page: number; pages: number }) {
-  const { call, page, pages } = options
-  const base = call.struck.find('foreignLinks')?.base ?? call.base
-  const link = (to: number) =>
-    JSON.stringify(pageLink({ base, path: call.path, query: call.query, page: to }))
-  return { next: page < pages ? link(page + 1) : 'null', previous: page > 1 ? link(page - 1) : 'null' }
-}
-
-function toJson(name: ListName, call: Call, rows: readonly StoredRecord[]): Buffer[] {
-  const collection = call.world[name]
-  const records = rows.map((record) => collection.json(record))
-  for (const { field, value, records: wrong } of call.struck.all('wrongType')) {
-    for (let count = 0; count < (wrong ?? 1) && rows.length > 0; count++) {
-      const place = call.service.chance.below(rows.length)
-      records[place] = collection.jsonWith(rows[place] as StoredRecord, { [field]: value })
-    }
-  }
-  return records
-}
-
-const COMMA = 44
-const END = Buffer.from(']}')
-
-/** Concatenates the records' cached JSON, so a page needs no serialization. */
-function toEnvelope(options: {
-  count: number
-  links: { next: string; previous: string }
-  records: readonly Buffer[]
-}): Buffer {
-  const { count, links, records } = options
-  const head = `{"count":${count},"next":${links.next},"previous":${links.previous},"results":[`
-  const headLength = Buffer.byteLength(head)
-  let length = headLength + END.length + Math.max(0, records.length - 1)
-  for (const record of records) length += record.length
-  const page = Buffer.allocUnsafe(length)
-  let place = page.write(head)
-  for (const [number, record] of records.entries()) {
-    if (number > 0) page[place++] = COMMA
-    place += record.copy(page, place)
-  }
-  END.copy(page, place)
-  return page
-}
-
 /**
  * The records at indexes `from` to `to` of an ascending list, read forward or backward. With `chance`,
  * records with equal keys change places at each call, as in a database without a complete ordering.
  */
-export function cutWindow(options: {
-  records: readonly StoredRecord[]
-  field: OrderField
-  descending: boolean
-  from: number
-  to: number
-  chance: Chance | undefined
-}): StoredRecord[] {
-  const { records, field, descending, chance } = options
-  const end = Math.min(options.to, records.length)
-  const first = descending ? records.length - end : options.from
-  const last = descending ? records.length - options.from : end
+function cutWindow(
+  records: readonly StoredRecord[],
+  window: { field: OrderField; descending: boolean; from: number; to: number },
+  chance: Chance | undefined,
+): StoredRecord[] {
+  const { field, descending } = window
+  const end = Math.min(window.to, records.length)
+  const first = descending ? records.length - end : window.from
+  const last = descending ? records.length - window.from : end
   if (first >= last) return []
-  const window =
-    chance === undefined ? records.slice(first, last) : shuffled({ records, field, first, last, chance })
-  return descending ? window.toReversed() : window
-}
-
-function shuffled(options: {
-  records: readonly StoredRecord[]
-  field: OrderField
-  first: number
-  last: number
-  chance: Chance
-}): StoredRecord[] {
-  const { records, field, first, last, chance } = options
   const key = (place: number) => records[place]?.[field]
-  let from = first
-  let to = last
-  // Ties that span a border are shuffled as a whole, so records cross the border.
-  while (from > 0 && key(from - 1) === key(first)) from--
-  while (to < records.length && key(to) === key(last - 1)) to++
-  const wide = records.slice(from, to)
-  for (let start = 0; start < wide.length;) {
-    let end = start + 1
-    while (end < wide.length && wide[end]?.[field] === wide[start]?.[field]) end++
-    if (end - start > 1) chance.shuffle(wide, start, end)
-    start = end
+  let [from, to] = [first, last]
+  if (chance !== undefined) {
+    // Ties that span a border are shuffled as a whole, so records cross the border.
+    while (from > 0 && key(from - 1) === key(first)) from--
+    while (to < records.length && key(to) === key(last - 1)) to++
   }
-  return wide.slice(first - from, last - from)
+  const wide = records.slice(from, to)
+  let start = 0
+  while (start < wide.length) {
+    let next = start + 1
+    while (next < wide.length && key(from + next) === key(from + start)) next++
+    if (next - start > 1) chance?.shuffle(wide, start, next)
+    start = next
+  }
+  const rows = wide.slice(first - from, last - from)
+  return descending ? rows.toReversed() : rows
 }
 
 const DEFAULT_SIZE = 20
@@ -169,10 +110,7 @@ const MOST = 100
  * The page size as Django REST framework reads it: anything but a positive number means the default, too
  * large a size the maximum.
  */
-export function pageSizeOf(
-  query: URLSearchParams,
-  limit: { cap: number; fixed?: boolean } | undefined,
-): number {
+function pageSizeOf(query: URLSearchParams, limit: { cap: number; fixed?: boolean } | undefined): number {
   if (limit?.fixed === true) return limit.cap
   const asked = lastParam(query, 'page_size') ?? ''
   const size = /^\d+$/.test(asked) && Number(asked) > 0 ? Number(asked) : DEFAULT_SIZE
@@ -180,24 +118,18 @@ export function pageSizeOf(
 }
 
 /** The requested page; undefined if it does not exist. Page 1 of an empty list exists. */
-export function pageOf(query: URLSearchParams, pages: number): number | undefined {
+function pageOf(query: URLSearchParams, pages: number): number | undefined {
   const asked = lastParam(query, 'page') ?? '1'
   if (asked === 'last') return pages
   const page = /^\d+$/.test(asked) ? Number(asked) : 0
   return page >= 1 && page <= pages ? page : undefined
 }
 
-/** The absolute address of another page: sorted parameters, and no `page` for the first one. */
-export function pageLink(options: {
-  base: string
-  path: string
-  query: URLSearchParams
-  page: number
-}): string {
-  const query = new URLSearchParams(options.query)
-  query.delete('page')
-  if (options.page > 1) query.set('page', String(options.page))
-  query.sort()
-  const params = query.toString()
-  return `${options.base}${options.path}${params === '' ? '' : `?${params}`}`
+/** The parameters of another page: sorted, and no `page` for the first one. */
+function pageParams(query: URLSearchParams, page: number): string {
+  const params = new URLSearchParams(query)
+  params.delete('page')
+  if (page > 1) params.set('page', String(page))
+  params.sort()
+  return params.size === 0 ? '' : `?${params.toString()}`
 }

@@ -3,29 +3,20 @@ import { type ListName, listNames, type Mode } from './options.ts'
 import { type Change, type Collection, RecordView, type World } from './store.ts'
 
 /** A copy of a collection that receives every change later. */
-class Replica {
-  readonly #view: RecordView
-  readonly #waiting: { change: Change; at: number }[] = []
-  readonly #lag: Lag
-  readonly #now: () => number
-  /** Stops receiving changes. */
-  readonly close: () => void
-
-  constructor(options: { collection: Collection; lag: Lag; now: () => number }) {
-    this.#lag = options.lag
-    this.#now = options.now
-    this.#view = new RecordView([...options.collection.view.ordered('created')])
-    this.close = options.collection.onChange((change) => this.#waiting.push({ change, at: this.#now() }))
-  }
-
-  /** The state that the replica has reached by now. */
-  view(): RecordView {
-    const { seconds, changes = 0 } = this.#lag
-    const newest = seconds === undefined ? Infinity : this.#now() - seconds * 1_000_000
-    const due = this.#waiting.slice(0, Math.max(0, this.#waiting.length - changes))
-    const end = due.findIndex(({ at }) => at > newest)
-    for (const { change } of this.#waiting.splice(0, end < 0 ? due.length : end)) this.#view.put(change)
-    return this.#view
+function createReplica(collection: Collection, lag: Lag, now: () => number) {
+  const copy = new RecordView([...collection.view.ordered('created')])
+  const waiting: { change: Change; at: number }[] = []
+  return {
+    /** Stops receiving changes. */
+    close: collection.onChange((change) => waiting.push({ change, at: now() })),
+    /** The state that the replica has reached by now. */
+    view() {
+      const newest = lag.seconds === undefined ? Infinity : now() - lag.seconds * 1_000_000
+      const due = waiting.slice(0, Math.max(0, waiting.length - (lag.changes ?? 0)))
+      const end = due.findIndex(({ at }) => at > newest)
+      for (const { change } of waiting.splice(0, end < 0 ? due.length : end)) copy.put(change)
+      return copy
+    },
   }
 }
 
@@ -33,7 +24,7 @@ class Replica {
 export class Replicas {
   readonly #worlds: Record<Mode, World>
   readonly #now: () => number
-  readonly #replicas = new Map<string, Replica>()
+  readonly #replicas = new Map<string, ReturnType<typeof createReplica>>()
 
   constructor(options: { worlds: Record<Mode, World>; now: () => number }) {
     this.#worlds = options.worlds
@@ -43,11 +34,8 @@ export class Replicas {
   prepare(fault: Fault): void {
     if (fault.kind !== 'replica' && fault.kind !== 'staleCount') return
     const on = fault.on === undefined ? undefined : [fault.on].flat()
-    for (const name of listNames) {
-      if (on !== undefined && !on.includes(`GET /${name}/`)) continue
-      this.view('live', name, fault.lag)
-      this.view('test', name, fault.lag)
-    }
+    for (const name of listNames.filter((list) => on?.includes(`GET /${list}/`) ?? true))
+      for (const mode of ['live', 'test'] as const) this.view(mode, name, fault.lag)
   }
 
   /** Drops all replicas, for when the faults change: unused ones need no updates. */
@@ -58,11 +46,9 @@ export class Replicas {
 
   view(mode: Mode, name: ListName, lag: Lag): RecordView {
     const key = JSON.stringify([mode, name, lag.seconds, lag.changes])
-    let replica = this.#replicas.get(key)
-    if (replica === undefined) {
-      replica = new Replica({ collection: this.#worlds[mode][name], lag, now: this.#now })
-      this.#replicas.set(key, replica)
-    }
+    const known = this.#replicas.get(key)
+    const replica = known ?? createReplica(this.#worlds[mode][name], lag, this.#now)
+    this.#replicas.set(key, replica)
     return replica.view()
   }
 }

@@ -10,13 +10,12 @@ import { SECOND } from './data/times.ts'
 import { Drifter } from './drift.ts'
 import { type Fault, FaultPlan, faultKinds, type Struck, type TokenBucket } from './faults.ts'
 import {
-  type ListName,
-  listNames,
   type Mode,
   type ResourceName,
   resourceNames,
   type SandboxOptions,
   type Settings,
+  type Ties,
   toSettings,
 } from './options.ts'
 import { Replicas } from './replicas.ts'
@@ -63,14 +62,10 @@ export function createService(options: SandboxOptions): Service {
   const clock = new Clock(settings.clockSkewSeconds)
   const audit = new Audit(settings.audit)
   const now = () => clock.now()
-  const world = (mode: Mode) =>
-    createWorld({
-      settings,
-      mode,
-      now,
-      tell: (mode, resource, change) => audit.effect(mode, resource, change),
-    })
-  const worlds = { live: world('live'), test: world('test') }
+  const worlds = {
+    live: createWorld({ settings, mode: 'live', now, audit }),
+    test: createWorld({ settings, mode: 'test', now, audit }),
+  }
   const service: Service = {
     settings,
     tokens: new Set([settings.token]),
@@ -118,39 +113,38 @@ function writer(decimals: Settings['decimals']): (value: unknown) => string {
   return (value) => JSON.stringify(value, replace)
 }
 
-function generators(settings: Settings, mode: Mode, seed: number): Record<ResourceName, RecordGenerator> {
+function generatorsOf(settings: Settings, mode: Mode): Record<ResourceName, RecordGenerator> {
   const testMode = mode === 'test'
   const { needsAttention } = settings
-  const neighbours = settings.counts[mode]
   return {
-    customers: customerGenerator({ seed, testMode }),
-    subscriptions: subscriptionGenerator({ seed, testMode, neighbours, needsAttention }),
-    plans: planGenerator({ seed }),
-    retentions: retentionGenerator({ seed, testMode }),
+    customers: customerGenerator(testMode),
+    subscriptions: subscriptionGenerator({ testMode, neighbours: settings.counts[mode], needsAttention }),
+    plans: planGenerator,
+    retentions: retentionGenerator(testMode),
     products: bareGenerator('prod'),
     addons: bareGenerator('add'),
     orders: bareGenerator('ord'),
-    creditnotes: creditNoteGenerator({ seed, testMode }),
-    cancellations: cancellationGenerator({ seed, testMode }),
+    creditnotes: creditNoteGenerator(testMode),
+    cancellations: cancellationGenerator(testMode),
   }
 }
 
-function createWorld(options: {
-  settings: Settings
-  mode: Mode
-  now: () => number
-  tell: (mode: Mode, resource: ResourceName, change: Change) => number
-}): World {
-  const { settings, mode, now } = options
+function createWorld(options: { settings: Settings; mode: Mode; now: () => number; audit: Audit }): World {
+  const { settings, mode, now, audit } = options
   const write = writer(settings.decimals)
-  const isList = (name: ResourceName): name is ListName => (listNames as readonly string[]).includes(name)
+  const generators = generatorsOf(settings, mode)
   const collections = resourceNames.map((name, number) => {
     const seed = mix(settings.seed, number * 2 + (mode === 'test' ? 1 : 0))
-    const generator = generators(settings, mode, seed)[name]
+    const generator = generators[name]
     // Group sizes are chosen for the live lists; those in test mode are small.
-    const ties = (mode === 'live' && isList(name) && settings.ties[name]) || {}
-    const records = createHistory({ count: settings.counts[mode][name], seed, ties, generator })
-    const tell = (change: Change) => options.tell(mode, name, change)
+    const tied: Partial<Record<ResourceName, Ties>> = mode === 'live' ? settings.ties : {}
+    const records = createHistory({
+      count: settings.counts[mode][name],
+      seed,
+      ties: tied[name] ?? {},
+      generator,
+    })
+    const tell = (change: Change) => audit.effect(mode, name, change)
     return [name, new Collection({ generator, seed, write, records, now, tell })] as const
   })
   return Object.fromEntries(collections) as World

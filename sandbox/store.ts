@@ -1,4 +1,4 @@
-import { mix } from './data/random.ts'
+import { Chance, mix } from './data/random.ts'
 import { toTimestamp } from './data/times.ts'
 import type { ResourceName } from './options.ts'
 
@@ -23,13 +23,17 @@ export interface StoredRecord {
   json: Buffer | undefined
 }
 
+interface Origin extends Pick<StoredRecord, 'index' | 'id' | 'created' | 'updated'> {
+  stamps: { created: string; updated: string }
+}
+
 /** Generates the records of one resource from a seed and an index. */
 export interface RecordGenerator {
   idOf(index: number): RecordId
-  /** The fields unique to this record. */
-  own(origin: Pick<StoredRecord, 'index' | 'id' | 'created' | 'updated'>): Fields
+  /** The fields unique to this record; `stamps` are its `created` and `updated`. */
+  own(origin: Origin, chance: Chance): Fields
   /** The fields shared by all records of a variant. */
-  shared(variant: number): Fields
+  shared(chance: Chance): Fields
 }
 
 /** A prime, so that variants never align with groups of equal `created`. */
@@ -73,6 +77,11 @@ const compares: Record<OrderField, Compare> = {
       ? one.id - other.id
       : collator.compare(String(one.id), String(other.id)) || one.index - other.index,
 }
+
+const stampsOf = ({ created, updated }: Pick<StoredRecord, 'created' | 'updated'>) => ({
+  created: toTimestamp(created),
+  updated: toTimestamp(updated),
+})
 
 /** The index of a record in a sorted array, or where it belongs. */
 function indexIn(records: readonly StoredRecord[], record: StoredRecord, compare: Compare): number {
@@ -125,14 +134,21 @@ export class RecordView {
   }
 }
 
+interface CollectionOptions {
+  generator: RecordGenerator
+  seed: number
+  write: (value: unknown) => string
+  /** In the order of `created`. */
+  records: StoredRecord[]
+  now: () => number
+  /** Numbers and records every change. */
+  tell: (change: Change) => number
+}
+
 /** The records of one resource in one mode, live or test; the only place where they change. */
 export class Collection {
   readonly view: RecordView
-  readonly #generator: RecordGenerator
-  readonly #seed: number
-  readonly #write: (value: unknown) => string
-  readonly #now: () => number
-  readonly #tell: (change: Change) => number
+  readonly #options: CollectionOptions
   readonly #shared = new Map<number, Fields>()
   readonly #byId: Map<string, StoredRecord>
   readonly #listeners = new Set<(change: Change) => void>()
@@ -140,23 +156,12 @@ export class Collection {
   readonly #left: { record: StoredRecord; left: number }[] = []
   #nextIndex: number
 
-  /** `records` must be in the order of `created`; `tell` numbers and records every change. */
-  constructor(options: {
-    generator: RecordGenerator
-    seed: number
-    write: (value: unknown) => string
-    records: StoredRecord[]
-    now: () => number
-    tell: (change: Change) => number
-  }) {
-    this.#generator = options.generator
-    this.#seed = options.seed
-    this.#write = options.write
-    this.#now = options.now
-    this.#tell = options.tell
-    this.#nextIndex = options.records.length
-    this.#byId = new Map(options.records.map((record) => [String(record.id), record]))
-    this.view = new RecordView(options.records)
+  constructor(options: CollectionOptions) {
+    const { records } = options
+    this.#options = options
+    this.#nextIndex = records.length
+    this.#byId = new Map(records.map((record) => [String(record.id), record]))
+    this.view = new RecordView(records)
   }
 
   get(id: RecordId): StoredRecord | undefined {
@@ -168,19 +173,24 @@ export class Collection {
   }
 
   json(record: StoredRecord): Buffer {
-    return (record.json ??= Buffer.from(this.#write(record.fields ?? this.#generate(record))))
+    return (record.json ??= Buffer.from(this.#options.write(record.fields ?? this.#generate(record))))
   }
 
   /** The record's JSON with some fields replaced. */
   jsonWith(record: StoredRecord, fields: Fields): Buffer {
-    return Buffer.from(this.#write({ ...this.fields(record), ...fields }))
+    return Buffer.from(this.#options.write({ ...this.fields(record), ...fields }))
   }
 
   #generate(record: StoredRecord): Fields {
-    const variant = mix(this.#seed, record.index) % variants
+    const { generator, seed } = this.#options
+    const variant = mix(seed, record.index) % variants
     let shared = this.#shared.get(variant)
-    if (shared === undefined) this.#shared.set(variant, (shared = this.#generator.shared(variant)))
-    return { ...this.#generator.own(record), ...shared }
+    if (shared === undefined)
+      this.#shared.set(variant, (shared = generator.shared(new Chance(seed, 1_000_000_007 + variant))))
+    return {
+      ...generator.own({ ...record, stamps: stampsOf(record) }, new Chance(seed, record.index)),
+      ...shared,
+    }
   }
 
   /** Returns a function that unsubscribes the listener. */
@@ -191,7 +201,7 @@ export class Collection {
 
   /** The id of the next new record. */
   nextId(): RecordId {
-    return this.#generator.idOf(this.#nextIndex)
+    return this.#options.generator.idOf(this.#nextIndex)
   }
 
   /** Creates a record: generated if there are no fields; `created` may be in the past (a late commit). */
@@ -200,9 +210,8 @@ export class Collection {
     const ownId = fields?.['id']
     const id = typeof ownId === 'string' || typeof ownId === 'number' ? ownId : this.nextId()
     const index = this.#nextIndex++
-    const created = options.created ?? this.#now()
-    const stamps = { id, created: toTimestamp(created), updated: toTimestamp(created) }
-    const all = fields === undefined ? undefined : { ...stamps, ...fields }
+    const created = options.created ?? this.#options.now()
+    const all = fields && { id, ...stampsOf({ created, updated: created }), ...fields }
     const record = { index, id, created, updated: created, entered: 0, fields: all, json: undefined }
     return this.#enter('create', record, cause)
   }
@@ -217,7 +226,7 @@ export class Collection {
     const { id, cause, touch = true } = options
     const before = this.get(id)
     if (before === undefined) return undefined
-    const updated = touch ? this.#now() : before.updated
+    const updated = touch ? this.#options.now() : before.updated
     const stamp = touch ? { updated: toTimestamp(updated) } : {}
     const fields = { ...this.fields(before), ...stamp, ...options.fields }
     const after = { ...before, updated, fields, json: undefined }
@@ -263,7 +272,7 @@ export class Collection {
   #publish(change: Change): number {
     this.view.put(change)
     for (const listener of this.#listeners) listener(change)
-    return this.#tell(change)
+    return this.#options.tell(change)
   }
 }
 

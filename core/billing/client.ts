@@ -1,6 +1,5 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
-import { Authorization, type TokenSource } from './authorization.ts'
-import { createCalls, type CallObserver, type Calls } from './calls.ts'
+import { Authorization, createCalls, type CallObserver, type Calls, type TokenSource } from './calls.ts'
 import type { FleetRate, Share } from './fleet-rate.ts'
 import { RateLimiter, type Spacing } from './rate-limit.ts'
 import {

@@ -1,6 +1,5 @@
 import type { RecordGenerator } from '../store.ts'
-import { Chance } from './random.ts'
-import { toTimestamp } from './times.ts'
+import type { Chance } from './random.ts'
 import { awkwardNames, drawAmount, notes, phones, plainNames, streets, textId } from './values.ts'
 
 export const countries = [
@@ -15,16 +14,13 @@ const states = [
 ]
 const currencies = ['CLP', 'COP', 'MXN']
 
-export function customerGenerator(options: { seed: number; testMode: boolean }): RecordGenerator {
-  const { seed, testMode } = options
+export function customerGenerator(testMode: boolean): RecordGenerator {
   return {
     idOf: (index) => textId('cus', index),
-    own: ({ index, id, created, updated }) => {
-      const chance = new Chance(seed, index)
+    own: ({ index, id, stamps }, chance) => {
       const awkward = chance.happens(0.08)
       const name = awkward ? chance.pick(awkwardNames) : `${chance.pick(plainNames)} ${index}`
       const rut = 50_000_000 + ((index * 7919) % 49_000_000)
-      const stamps = { created: toTimestamp(created), updated: toTimestamp(updated) }
       const contacts = Array.from({ length: chance.pick([0, 1, 1, 2]) }, (_, place) => ({
         id: `con_${String(id).slice(4)}_${place}`,
         name: chance.pick(plainNames),
@@ -47,7 +43,7 @@ export function customerGenerator(options: { seed: number; testMode: boolean }):
         ...stamps,
       }
     },
-    shared: (variant) => sharedFields(new Chance(seed, 1_000_000_007 + variant)),
+    shared: sharedFields,
   }
 }
 

@@ -1,17 +1,14 @@
 import type { RecordGenerator } from '../store.ts'
-import { Chance } from './random.ts'
-import { toDate, toTimestamp } from './times.ts'
+import { toDate } from './times.ts'
 import { decimal, drawAmount, notes, plainNames, textId } from './values.ts'
 
 /** Ids are integers, as in tables with a serial key. */
 const FIRST_ID = 1001
 
-export function retentionGenerator(options: { seed: number; testMode: boolean }): RecordGenerator {
-  const { seed, testMode } = options
+export function retentionGenerator(testMode: boolean): RecordGenerator {
   return {
     idOf: (index) => FIRST_ID + index,
-    own: ({ index, id, created, updated }) => {
-      const chance = new Chance(seed, index)
+    own: ({ index, id, created, stamps }, chance) => {
       return {
         id,
         supplier: textId('sup', index % 300),
@@ -32,26 +29,22 @@ export function retentionGenerator(options: { seed: number; testMode: boolean })
           total: drawAmount(chance),
         })),
         test_mode: testMode,
-        created: toTimestamp(created),
-        updated: toTimestamp(updated),
+        ...stamps,
       }
     },
-    shared: (variant) => {
-      const chance = new Chance(seed, 1_000_000_007 + variant)
-      return {
-        amount: drawAmount(chance),
-        exempt: chance.happens(0.7) ? null : decimal('0.00'),
-        tax: drawAmount(chance),
-        tax_percent: chance.pick([null, decimal('19.0')]),
-        subtotal: drawAmount(chance),
-        discount: null,
-        discount_scheme: chance.pick([null, '%', '$']),
-        biller_status: chance.pick(['pending', 'accepted', '']),
-        tax_agency: chance.pick([{}, { track_id: 123456789, state: 'EPR' }, null]),
-        ...(chance.happens(0.3) ? {} : { local_file: 'https://ejemplo.cl/r.pdf?x=1,2' }),
-        imported: chance.happens(0.1),
-        bulk: chance.pick([null, 1, 2, 3]),
-      }
-    },
+    shared: (chance) => ({
+      amount: drawAmount(chance),
+      exempt: chance.happens(0.7) ? null : decimal('0.00'),
+      tax: drawAmount(chance),
+      tax_percent: chance.pick([null, decimal('19.0')]),
+      subtotal: drawAmount(chance),
+      discount: null,
+      discount_scheme: chance.pick([null, '%', '$']),
+      biller_status: chance.pick(['pending', 'accepted', '']),
+      tax_agency: chance.pick([{}, { track_id: 123456789, state: 'EPR' }, null]),
+      ...(chance.happens(0.3) ? {} : { local_file: 'https://ejemplo.cl/r.pdf?x=1,2' }),
+      imported: chance.happens(0.1),
+      bulk: chance.pick([null, 1, 2, 3]),
+    }),
   }
 }

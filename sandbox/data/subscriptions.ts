@@ -1,5 +1,5 @@
 import type { RecordGenerator } from '../store.ts'
-import { Chance } from './random.ts'
+import type { Chance } from './random.ts'
 import { DAY, toDate, toTimestamp } from './times.ts'
 import { decimal, notes, textId } from './values.ts'
 
@@ -20,18 +20,15 @@ interface Neighbours {
 }
 
 export function subscriptionGenerator(options: {
-  seed: number
   testMode: boolean
   neighbours: Neighbours
   /** The share in `needs_attention`. */
   needsAttention: number
 }): RecordGenerator {
-  const { seed, testMode, neighbours, needsAttention } = options
+  const { testMode, neighbours, needsAttention } = options
   return {
     idOf: (index) => textId('sub', index),
-    own: ({ index, id, created, updated }) => {
-      const chance = new Chance(seed, index)
-      const stamps = { created: toTimestamp(created), updated: toTimestamp(updated) }
+    own: ({ id, created, updated, stamps }, chance) => {
       const lines = Array.from({ length: 1 + chance.below(3) }, (_, place) => ({
         id: `${String(id).replace('sub', 'sli')}_${place}`,
         plan: textId('plan', chance.below(Math.max(1, neighbours.plans))),
@@ -51,7 +48,7 @@ export function subscriptionGenerator(options: {
         ...stamps,
       }
     },
-    shared: (variant) => sharedFields(new Chance(seed, 1_000_000_007 + variant)),
+    shared: sharedFields,
   }
 }
 

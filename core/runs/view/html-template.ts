@@ -6,7 +6,7 @@ export class Html {
   }
 }
 
-type Part = Html | string | number | undefined | readonly Html[]
+type Part = Html | string | number | undefined | readonly (Html | undefined)[]
 
 /** Builds HTML from a template: every inserted text is escaped, for both content and quoted attributes. */
 export function html(markup: TemplateStringsArray, ...parts: readonly Part[]): Html {
@@ -16,7 +16,7 @@ export function html(markup: TemplateStringsArray, ...parts: readonly Part[]): H
 function toText(part: Part): string {
   if (part === undefined) return ''
   if (part instanceof Html) return part.text
-  if (typeof part === 'object') return part.map(({ text }) => text).join('')
+  if (typeof part === 'object') return part.map((html) => html?.text ?? '').join('')
   return escape(String(part))
 }
 

@@ -1,4 +1,4 @@
-import { cellText, formatCount, numericColumns } from './format.ts'
+import { type Cell, cellText, formatCount, numericColumns } from './format.ts'
 import { html, Html } from './html-template.ts'
 import { piecesOf, type Sentence } from './sentence.ts'
 import { style } from './style.ts'
@@ -33,9 +33,27 @@ export function toReportPage(view: View): string {
             <strong>${verdict?.word}</strong>
             <p>${verdict?.meaning}</p>
           </div>
-          ${summary === undefined ? undefined : html`<p>${summary}</p>`} ${toProblems(problems)}
-          ${toNext(next)} ${toCounts(counts)} ${tables.filter(({ rows }) => rows.length > 0).map(toTable)}
-          ${toFacts(facts)} ${toFiles(files)}
+          ${summary === undefined ? undefined : html`<p>${summary}</p>`}
+          ${section('Look at this', problems.map(toProblem))} ${section('Next', next.map(toStep))}
+          ${section(
+            'Counts',
+            counts.map(toCount),
+            (items) =>
+              html`${toBar(counts)}
+                <dl class="counts">${items}</dl>`,
+          )}
+          ${tables.map(toTable)}
+          ${section(
+            'Details',
+            facts.map(toFact),
+            (rows) =>
+              html`<table class="facts">
+                <tbody>
+                  ${rows}
+                </tbody>
+              </table>`,
+          )}
+          ${section('Files', files.map(toFile))}
         </main>
       </body>
     </html> `
@@ -61,56 +79,31 @@ function toInline(from: Sentence): Html {
   return html`${pieces}`
 }
 
-function toProblems(problems: readonly Problem[]): Html | undefined {
-  if (problems.length === 0) return undefined
+/** Nothing if there is nothing to show. */
+function section(title: string, items: readonly Html[], toBody: (items: readonly Html[]) => Html = toList) {
+  if (items.length === 0) return undefined
   return html`<section>
-    <h2>Look at this</h2>
-    <ul class="problems">
-      ${problems.map(
-        ({ text, details = [] }) =>
-          html`<li>
-            ${toInline(text)}${
-              details.length === 0
-                ? undefined
-                : html`<ul>
-                    ${details.map((detail) => html`<li>${detail}</li>`)}
-                  </ul>`
-            }
-          </li>`,
-      )}
-    </ul>
+    <h2>${title}</h2>
+    ${toBody(items)}
   </section>`
 }
 
-function toNext(next: readonly NextStep[]): Html | undefined {
-  if (next.length === 0) return undefined
-  return html`<section>
-    <h2>Next</h2>
-    <ul class="next">
-      ${next.map(
-        ({ text, command }) =>
-          html`<li>${text}${command === undefined ? '' : html`: <code>${command}</code>`}</li>`,
-      )}
-    </ul>
-  </section>`
-}
+const toList = (items: readonly Html[]) =>
+  html`<ul>
+    ${items.map((item) => html`<li>${item}</li>`)}
+  </ul>`
 
-function toCounts(counts: readonly Count[]): Html | undefined {
-  if (counts.length === 0) return undefined
-  return html`<section>
-    <h2>Counts</h2>
-    ${toBar(counts)}
-    <dl class="counts">
-      ${counts.map(
-        ({ name, value, tone }) =>
-          html`<div>
-            <dt class="${tone}">${name}</dt>
-            <dd>${formatCount(value)}</dd>
-          </div>`,
-      )}
-    </dl>
-  </section>`
-}
+const toProblem = ({ text, details = [] }: Problem) =>
+  html`${toInline(text)}${details.length === 0 ? undefined : toList(details.map((detail) => html`${detail}`))}`
+
+const toStep = ({ text, command }: NextStep) =>
+  html`${text}${command === undefined ? undefined : html`: <code>${command}</code>`}`
+
+const toCount = ({ name, value, tone }: Count) =>
+  html`<div>
+    <dt class="${tone}">${name}</dt>
+    <dd>${formatCount(value)}</dd>
+  </div>`
 
 /** A bar with the shares of the counts that have a tone. */
 function toBar(counts: readonly Count[]): Html | undefined {
@@ -130,64 +123,41 @@ function toBar(counts: readonly Count[]): Html | undefined {
 }
 
 /** On a phone each row becomes a card whose cells are labelled with their column. */
-function toTable({ title, head, rows }: Table): Html {
+function toTable({ title, head, rows }: Table): Html | undefined {
   const kinds = numericColumns({ head, rows }).map((isNumeric) => (isNumeric ? 'number' : 'text'))
-  return html`<section>
-    <h2>${title}</h2>
-    <table class="rows">
-      <thead>
-        <tr>
-          ${head.map((name, column) => html`<th scope="col" class="${kinds[column]}">${name}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(
-          (row) =>
-            html`<tr>
-              ${row.map(
-                (cell, column) =>
-                  html`<td class="${kinds[column]}" data-name="${head[column]}">
-                    <span>${cellText(cell)}</span>
-                  </td>`,
-              )}
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </section>`
+  const toCell = (cell: Cell, column: number) =>
+    html`<td class="${kinds[column]}" data-name="${head[column]}">
+      <span>${cellText(cell)}</span>
+    </td>`
+  const lines = rows.map(
+    (row) =>
+      html`<tr>
+        ${row.map(toCell)}
+      </tr>`,
+  )
+  return section(
+    title,
+    lines,
+    (body) =>
+      html`<table class="rows">
+        <thead>
+          <tr>
+            ${head.map((name, column) => html`<th scope="col" class="${kinds[column]}">${name}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${body}
+        </tbody>
+      </table>`,
+  )
 }
 
-function toFacts(facts: NonNullable<View['facts']>): Html | undefined {
-  if (facts.length === 0) return undefined
-  return html`<section>
-    <h2>Details</h2>
-    <table class="facts">
-      <tbody>
-        ${facts.map(
-          ({ name, value }) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${cellText(value)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </section>`
-}
+const toFact = ({ name, value }: NonNullable<View['facts']>[number]) =>
+  html`<tr>
+    <th scope="row">${name}</th>
+    <td>${cellText(value)}</td>
+  </tr>`
 
 /** Links only to files beside the page. */
-function toFiles(files: NonNullable<View['files']>): Html | undefined {
-  if (files.length === 0) return undefined
-  return html`<section>
-    <h2>Files</h2>
-    <ul>
-      ${files.map(
-        ({ name, about }) =>
-          html`<li>
-            <a href="./${name.toWellFormed().split('/').map(encodeURIComponent).join('/')}">${name}</a>
-            ${about}
-          </li>`,
-      )}
-    </ul>
-  </section>`
-}
+const toFile = ({ name, about }: NonNullable<View['files']>[number]) =>
+  html`<a href="./${name.toWellFormed().split('/').map(encodeURIComponent).join('/')}">${name}</a> ${about}`

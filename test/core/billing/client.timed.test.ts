@@ -560,7 +560,8 @@ describe('the bounds', () => {
     }
     const [slow, free] = await Promise.all([timed(share), timed(billing)])
     expect(slow).toBeGreaterThan(280)
-    expect(free).toBeLessThan(280)
+    // Compared with each other: a busy machine slows both.
+    expect(free).toBeLessThan(slow)
   })
 })
 
