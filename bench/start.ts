@@ -94,13 +94,12 @@ const commandsOf = ({
   fresh: number
 }) => [
   ['--help'],
-  ['runs'],
-  ['status', exported],
-  ['report', exported],
-  ['state'],
+  ['run', 'list'],
+  ['run', 'show', exported],
+  ['run', 'report', exported],
+  ['state', 'show'],
   ['verify', published],
   ['schedule', 'list'],
-  ['preview', 'plans'],
   ['check'],
   ['export', 'plans', '--max-pages', String(fresh), '--detach'],
   ['recover', '--dry-run', '--max-pages', String(fresh), '--detach'],

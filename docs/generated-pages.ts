@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { allResources } from '../core/billing/resources/lists.ts'
 import { importInput } from '../core/imports/input.ts'
+import { exportInput } from '../core/exports/input.ts'
 import { recoveryInput } from '../core/recoveries/input.ts'
 import { describeFields } from '../core/runs/input-fields.ts'
 import { toTables } from '../core/tables/privacy.ts'
+import type { Commands } from '../scripts/command-line.ts'
+import { commands } from '../scripts/commands/commands.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
 import { importBlocks } from './import-pages.ts'
@@ -19,6 +22,7 @@ export function generatedPages(): { path: string; text: string }[] {
     { path: here('configuration.md'), text: describeSettings() },
     { path: here('dbt/sources.yml'), text: dbtSources() },
     filledPage(here('guarantees.md')),
+    filledPage(here('commands.md')),
     filledPage(here('imports.md')),
     filledPage(here('recovery.md')),
     filledPage(here('architecture.md')),
@@ -27,6 +31,8 @@ export function generatedPages(): { path: string; text: string }[] {
 
 const blocks: Readonly<Record<string, () => string>> = {
   ...importBlocks,
+  commands: () => commandTable(commands),
+  exportFields: () => describeFields(exportInput),
   importFields: () => describeFields(importInput),
   recoveryFields: () => describeFields(recoveryInput),
   rooms: roomTable,
@@ -78,4 +84,12 @@ function roomTable(): string {
     return `| \`${room}\` | ${arrows.filter(Boolean).join('; ') || 'nothing of ours'} |`
   })
   return ['| room | may import |', '| --- | --- |', ...rows].join('\n')
+}
+
+function commandTable(all: Commands): string {
+  const rows = (listed: Commands, group: string): string[] =>
+    Object.entries(listed).flatMap(([name, one]) =>
+      'commands' in one ? rows(one.commands, `${name} `) : [`| \`${group}${name}\` | ${one.summary} |`],
+    )
+  return ['| command | what it does |', '|---|---|', ...rows(all, '')].join('\n')
 }

@@ -4,21 +4,19 @@ import { UsageError } from './terminal/failures.ts'
 import { createTerminal, type Terminal } from './terminal/terminal.ts'
 
 /**
- * The file of a command. `configure` gives the command its arguments, options and action.
+ * Gives a command its arguments, options and action.
  *
  * An action prints through the terminal, throws errors (exit code: the error's `exitCode`, else 1) and sets
  * `process.exitCode` from `exitCodes` if the result is less than proven. It closes everything it opens, so that the
  * process ends by itself.
  */
-export interface CommandFile {
-  configure(command: Command, terminal: Terminal, all: Commands): void
-}
+export type Configure = (command: Command, terminal: Terminal, all: Commands) => void
 
-/** A command's entry in the list; its file is loaded only when it is chosen. */
-export interface ListedCommand {
-  summary: string
-  load: () => Promise<CommandFile>
-}
+/** A command, whose file is loaded only when it is chosen, or a group of commands. */
+export type ListedCommand = { summary: string } & (
+  | { load: () => Promise<Configure> }
+  | { commands: Readonly<Record<string, ListedCommand>> }
+)
 
 export type Commands = Readonly<Record<string, ListedCommand>>
 
@@ -38,7 +36,7 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
   })
   process.on('uncaughtException', (error) => process.exit(terminal.failure(error)))
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A reader that closes early (`connector runs | head`) is not a failure. A full disk is.
+    // A reader that closes early (`connector run list | head`) is not a failure. A full disk is.
     if (error.code === 'EPIPE') process.exit()
     throw error
   })
@@ -50,22 +48,42 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
 /** False if it failed; the exit code is in `process.exitCode`. */
 export async function execute(of: CommandLine & { terminal: Terminal }): Promise<boolean> {
   const { commands, terminal } = of
-  const words = of.words.length === 0 ? ['--help'] : of.words
+  const { words } = of
+  const names = words.filter((word) => !word.startsWith('-') && word !== 'help')
+  const program = createProgram(commands)
+  const { command, load } = find({ command: program, commands, names })
   try {
-    const program = createProgram(commands)
-    const name = chosenName(words)
-    const command = program.commands.find((one) => one.name() === name)
-    const file = await commands[name ?? '']?.load()
-    if (command !== undefined) file?.configure(command, terminal, commands)
+    if (load !== undefined) (await load())(command, terminal, commands)
     await program.parseAsync(words, { from: 'user' })
     return true
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return true
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return true
+      // A program or group alone says what there is.
+      if (error.code === 'commander.help' && words.length === names.length) {
+        command.outputHelp()
+        return true
+      }
+    }
     process.exitCode = terminal.failure(error instanceof CommanderError ? toUsageError(error) : error)
     return false
   } finally {
     terminal.close()
   }
+}
+
+/** The command or group that the words name, as far as they name one. */
+function find(of: { command: Command; commands: Commands; names: readonly string[] }): {
+  command: Command
+  load?: () => Promise<Configure>
+} {
+  const { command, commands } = of
+  const [name = '', ...names] = of.names
+  const [listed, found] = [commands[name], command.commands.find((one) => one.name() === name)]
+  if (listed === undefined || found === undefined) return { command }
+  return 'load' in listed
+    ? { command: found, load: listed.load }
+    : find({ command: found, commands: listed.commands, names })
 }
 
 export function createProgram(commands: Commands): Command {
@@ -79,18 +97,20 @@ export function createProgram(commands: Commands): Command {
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeErr: () => undefined })
     .exitOverride()
-  for (const [name, { summary }] of Object.entries(commands)) program.command(name).description(summary)
+  addCommands(program, commands)
   return program
+}
+
+function addCommands(parent: Command, commands: Commands): void {
+  for (const [name, listed] of Object.entries(commands)) {
+    const command = parent.command(name).description(listed.summary)
+    if ('commands' in listed) addCommands(command, listed.commands)
+  }
 }
 
 function packageVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   return (manifest as { version: string }).version
-}
-
-function chosenName(words: readonly string[]): string | undefined {
-  const [first, second] = words.filter((word) => !word.startsWith('-'))
-  return first === 'help' ? second : first
 }
 
 /** Commander's message as one line, with its suggestion. */

@@ -69,7 +69,7 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
       message: `${why} What was sent is known, and the same import resumes from there.`,
     }),
     parkedCommand: ({ run, rows }) =>
-      shell`connector resolve ${run} --row ${rows.parked?.[0] ?? 0} --exists <id> | --absent | --drop --why "..."`,
+      shell`connector run resolve ${run} --rows ${rows.parked?.[0] ?? 0} --exists <id> | --absent | --drop --why "..."`,
   }
   return await writeRun(job)
 }

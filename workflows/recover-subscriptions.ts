@@ -85,7 +85,7 @@ export async function recoverSubscriptions(
       type: 'RecoveryFailed',
       message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks them up first.`,
     }),
-    parkedCommand: ({ run }) => shell`connector report ${run}`,
+    parkedCommand: ({ run }) => shell`connector run report ${run}`,
     attention: ({ plan: { notifyAbove = Infinity }, staged: { candidates }, result }) => {
       if (candidates <= notifyAbove) return undefined
       const summary = `${candidates} subscriptions need attention, more than ${notifyAbove}; ${result.summary}`

@@ -25,7 +25,7 @@ export function exportNextSteps({
     {
       isDue: unpublished.size > 0,
       text: 'once that is fixed, publish without reading again',
-      command: shell`connector publish ${run} --to ${[...unpublished].join(',')}`,
+      command: shell`connector run publish ${run} --to ${[...unpublished].join(',')}`,
     },
     {
       isDue: unread.length > 0,
@@ -45,7 +45,7 @@ export function exportNextSteps({
     {
       isDue: published.some(({ heldBack }) => heldBack > 0),
       text: 'if the service is right that these records are gone, mark them as deleted',
-      command: shell`connector publish ${run} --max-deletes all`,
+      command: shell`connector run publish ${run} --max-deletes all`,
     },
   ]
   return steps.flatMap(({ isDue, ...step }) => (isDue ? [step] : []))

@@ -6,11 +6,16 @@ import { runFolder } from '../runs/known-run.ts'
 import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
 import { resolveInside } from '../storage/inside.ts'
 import type { FileCheck } from './check.ts'
-import { inputsFolder } from './stored-input.ts'
 import type { ControlTotals } from './totals.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import type { ImportFile } from './open-file.ts'
 import { readMapping } from './mapping/mapping.ts'
+
+/**
+ * Where the data folder has the files of imports. Each input has a folder that is named after its hash, so it never
+ * changes, any number of runs refer to it, and nothing copies it again.
+ */
+export const inputsFolder = 'imports/input'
 
 /** What was staged of a file. Counts only, because it is part of the history. */
 export interface StagedNote {

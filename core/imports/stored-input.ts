@@ -10,15 +10,11 @@ import { InvalidFile } from './errors.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { countMapped, mapColumns } from './mapping/columns.ts'
 import { conventionsIn, type Mapping, type SheetChoice } from './mapping/mapping.ts'
+import { inputsFolder } from './run-files.ts'
 import { copyName, refuseLarge, workbookRows } from './source-file.ts'
 import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
 import type { ColumnUse } from './workbook/render.ts'
 
-/**
- * Where the data folder has the files of imports. Each input has a folder that is named after its hash, so it never
- * changes, any number of runs refer to it, and nothing copies it again.
- */
-export const inputsFolder = 'imports/input'
 const mappingName = 'mapping.json'
 
 /** The files of an input; their paths are relative to the data folder. */

@@ -153,7 +153,7 @@ export function importNextSteps({
   const { run } = plan
   const path = (name: string) => join(dataDir, plan.folder, name)
   if (plan.dryRun) return [{ text: 'to import it', command: sameCommand(source) }]
-  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector run watch ${run}` }]
   if (ended.how === 'refused')
     return [{ text: 'fix the file, then import it again', command: sameCommand(source) }]
   const { staged, notTried, unknown, rejected, parked } = counts
@@ -180,7 +180,7 @@ export function importNextSteps({
   if (parked > 0)
     add(
       `${parked} parked ${rows(parked)}: look in the service as ${path(runFiles.parked)} says, then (or --absent, --drop)`,
-      `${shell`connector resolve ${run} --row ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
+      `${shell`connector run resolve ${run} --rows ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
     )
   if (lost > 0)
     add(

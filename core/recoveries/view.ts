@@ -141,7 +141,7 @@ export function recoveryNextSteps(
   const { run, verdict, ended, counts, continueWith, snapshot, failedCanaries } = report
   if (verdict === 'dryRun')
     return [{ text: 'to resume them', command: recoverCommand({ ...asked, dryRun: false }) }]
-  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector watch ${run}` }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector run watch ${run}` }]
   // The same command would resume the same ones first, and they would fail again.
   const causes = failedCanaries.map(({ reason, notTried }) => ({
     text: `find out in the service why all that went first for ${reason} failed, then recover the other ${notTried}`,

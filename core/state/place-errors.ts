@@ -19,7 +19,7 @@ export class NotMovedHereError extends Error {
   constructor({ place, moved }: { place: string; moved: string }) {
     super(
       `The state of this data folder was moved to ${moved}, and ${place} has another one or none. Correct ` +
-        'CONNECTOR_STATE_URL and BILLING_WORKSPACE; if the move was interrupted, repeat `connector move-state`.',
+        'CONNECTOR_STATE_URL and BILLING_WORKSPACE; if the move was interrupted, repeat `connector state move`.',
     )
   }
 }
@@ -31,7 +31,7 @@ export class StateNotMovedError extends Error {
   constructor({ folder }: { folder: string }) {
     super(
       `The data folder ${folder} has a state of its own (state.db), which knows what was sent. Move it to PostgreSQL with ` +
-        '`connector move-state`, or unset CONNECTOR_STATE_URL.',
+        '`connector state move`, or unset CONNECTOR_STATE_URL.',
     )
   }
 }

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import type { DestinationName } from '../../core/destinations/names.ts'
 import { openFiles, openPublished } from '../../worker/files.ts'
 import { createCommandService } from '../../worker/service.ts'
@@ -16,7 +16,7 @@ import { processSettings } from '../session/settings.ts'
 import { exitCodes, UsageError } from '../terminal/failures.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, toDestinations } from './options.ts'
+import { addExamples, toDestinations, toDuration } from './options.ts'
 
 interface Options {
   fresh?: number
@@ -28,7 +28,11 @@ interface Options {
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .option('--fresh <age>', 'check only that every exported list has a proven export this recent', toMs)
+    .option(
+      '--fresh <age>',
+      'check only that every exported list has a proven export this recent',
+      toDuration,
+    )
     .option('--to <destinations>', 'with --fresh: only these, separated by commas', toDestinations)
     .option('--replay', 'check only that every open run can resume with this version')
     .option('--idle', 'check only how long the service keeps idle connections open (up to 200 s)')
@@ -134,11 +138,3 @@ const toSettingsTable = (settings: ReturnType<typeof listSettings>) =>
     head: ['variable', 'value', 'from'],
     rows: settings.map(({ name, value, from }) => [name, value ?? '', from]),
   })
-
-const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-function toMs(text: string): number {
-  const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
-  if (count === undefined) throw new InvalidArgumentError('Write 90m, 26h or 2d.')
-  return Number(count) * (unitMs[unit] ?? 0)
-}

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Argument, type Command } from 'commander'
 import { createProgram, type Commands } from '../command-line.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, choice } from './options.ts'
@@ -7,9 +7,11 @@ const shells = ['bash', 'zsh', 'fish'] as const
 const names = ['connector', 'billing-connector']
 
 export function configure(command: Command, terminal: Terminal, all: Commands): void {
-  command.argument('<shell>', shells.join(', ')).action(async (name: string) => {
-    const shell = choice('shell', shells)(name)
-    const words = await readWords(terminal, all)
+  const argument = new Argument('<shell>', 'your shell').choices(shells).argParser(choice('shell', shells))
+  command.addArgument(argument).action(async (shell: (typeof shells)[number]) => {
+    const program = createProgram(all)
+    await configureAll(program, { all, terminal })
+    const words = wordsOf(program)
     const script = shell === 'fish' ? toFish(words) : toBash(words, shell)
     terminal.result({ document: { shell, script }, text: script })
   })
@@ -19,59 +21,56 @@ export function configure(command: Command, terminal: Terminal, all: Commands): 
   })
 }
 
-/** The words that may follow a command and each of its options. */
+/** The words that may follow a command, a group or the program itself, and those that may follow each option. */
 interface Words {
+  /** `export`, `run show`; empty for the program itself. */
   command: string
-  summary: string
   next: string[]
-  values: Map<string, readonly string[]>
+  options: { name: string; values: readonly string[] }[]
 }
 
-async function readWords(terminal: Terminal, all: Commands): Promise<Words[]> {
-  const program = createProgram(all)
-  for (const one of program.commands) (await all[one.name()]?.load())?.configure(one, terminal, all)
-  return program.commands.map((command) => {
-    const options = [
-      ...command.options,
-      ...command.commands.flatMap((sub) => sub.options),
-      ...program.options,
-    ]
-    const visible = options.filter(({ hidden, long }) => !hidden && long !== undefined)
-    return {
-      command: command.name(),
-      summary: command.description(),
-      next: [
-        ...command.commands.map((sub) => sub.name()),
-        ...command.registeredArguments.flatMap(({ description }) => listedIn(description)),
-        ...new Set(visible.map(({ long }) => long ?? '')),
-      ],
-      values: new Map(
-        visible.flatMap(({ long = '', argChoices, description }) => {
-          const choices = argChoices ?? listedIn(description)
-          return choices.length === 0 ? [] : [[long, choices] as const]
-        }),
-      ),
-    }
-  })
+async function configureAll(parent: Command, of: { all: Commands; terminal: Terminal }): Promise<void> {
+  for (const command of parent.commands) {
+    const listed = of.all[command.name()]
+    if (listed === undefined) continue
+    if ('commands' in listed) await configureAll(command, { ...of, all: listed.commands })
+    else (await listed.load())(command, of.terminal, of.all)
+  }
 }
 
-/** Extracts the names at the end of a description: `where to publish: csv, duckdb`. */
-function listedIn(description: string): string[] {
-  const [, list = ''] = /^(?:[^:,]*: )?([\w-]+(?:, [\w-]+)+)(?: \(.*\))?$/.exec(description) ?? []
-  return list === '' ? [] : list.split(', ')
+function wordsOf(command: Command, path: readonly string[] = []): Words[] {
+  const below = command.commands.flatMap((sub) => wordsOf(sub, [...path, sub.name()]))
+  const options = command.options.flatMap(({ hidden, long, argChoices = [] }) =>
+    hidden || long === undefined || long === null ? [] : [{ name: long, values: argChoices }],
+  )
+  const next = [
+    ...command.commands.map((sub) => sub.name()),
+    ...command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices),
+  ]
+  return [{ command: path.join(' '), next, options }, ...below]
 }
 
 function toBash(words: readonly Words[], shell: 'bash' | 'zsh'): string {
-  const values = words.flatMap(({ command, values: byOption }) =>
-    [...byOption].map(([option, choices]) => `    "${command} ${option}") words="${choices.join(' ')}" ;;`),
+  const [program, ...commands] = words
+  const common = (program?.options ?? []).map(({ name }) => name)
+  const cases = words.map(({ command, next, options }) => {
+    const follow = [...next, ...new Set([...options.map(({ name }) => name), ...common])]
+    return `    "${command}") words="${follow.join(' ')}" ;;`
+  })
+  const values = words.flatMap(({ command, options }) =>
+    options
+      .filter(({ values: some }) => some.length > 0)
+      .map(({ name, values: some }) => `    "${command} ${name}") words="${some.join(' ')}" ;;`),
   )
+  const groups = commands.filter(({ command }) => words.some((one) => one.command.startsWith(`${command} `)))
   return `${shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : ''}_connector() {
-  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]} words
-  case "$COMP_CWORD" in
-    1) words="${words.map(({ command }) => command).join(' ')}" ;;
-    *) case "$command" in
-${words.map(({ command, next }) => `      ${command}) words="${next.join(' ')}" ;;`).join('\n')}
-    esac ;;
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command= words
+  [ "$COMP_CWORD" -gt 1 ] && command=\${COMP_WORDS[1]}
+  case "$command" in
+    ${groups.map(({ command }) => command).join('|')}) [ "$COMP_CWORD" -gt 2 ] && command="$command \${COMP_WORDS[2]}" ;;
+  esac
+  case "$command" in
+${cases.join('\n')}
   esac
   case "$command $previous" in
 ${values.join('\n')}
@@ -82,14 +81,14 @@ complete -o default -F _connector ${names.join(' ')}`
 }
 
 function toFish(words: readonly Words[]): string {
-  const lines = words.flatMap(({ command, summary, next, values }) => {
-    const seen = `-n '__fish_seen_subcommand_from ${command}'`
+  const lines = words.flatMap(({ command, next, options }) => {
+    const seen = command.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`)
+    const where = `-n '${command === '' ? '__fish_use_subcommand' : seen.join('; and ')}'`
     return [
-      `-n __fish_use_subcommand -a ${command} -d '${summary.replaceAll("'", String.raw`\'`)}'`,
-      ...next.map((word) => {
-        const choices = values.get(word)
-        if (!word.startsWith('--')) return `${seen} -a ${word}`
-        return `${seen} -l ${word.slice(2)}${choices === undefined ? '' : ` -x -a '${choices.join(' ')}'`}`
+      ...next.map((word) => `${where} -a ${word}`),
+      ...options.map(({ name, values }) => {
+        const choices = values.length === 0 ? '' : ` -x -a '${values.join(' ')}'`
+        return `${where} -l ${name.slice(2)}${choices}`
       }),
     ]
   })

@@ -9,9 +9,17 @@ import { uploadIds } from '../runs/upload-ids.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { checkReading } from './check-reading.ts'
-import { addInputArgument, addInputOptions, inputOf } from './input-options.ts'
-import { addExamples, addServerOptions, callersPath, toServer, type ServerOptions } from './options.ts'
+import { checkReading } from './export.ts'
+import {
+  addExamples,
+  addInputArgument,
+  addInputOptions,
+  addServerOptions,
+  callersPath,
+  inputOf,
+  toServer,
+  type ServerOptions,
+} from './options.ts'
 
 type Documents = FetchInput['documents']
 

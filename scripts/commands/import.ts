@@ -1,29 +1,48 @@
 import type { Command } from 'commander'
+import { InvalidMapping } from '../../core/imports/errors.ts'
 import { type ImportInput, importInput } from '../../core/imports/input.ts'
 import { readMapping, readingFields, readingOf, toMapping } from '../../core/imports/mapping/mapping.ts'
+import { template } from '../../core/imports/mapping/template.ts'
 import { typedOptions } from '../../core/runs/input-fields.ts'
 import type { ImportOrder } from '../runs/upload-import.ts'
 import { processSettings } from '../session/settings.ts'
-import { RefusedError } from '../terminal/failures.ts'
+import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addInputArgument, addInputOptions, inputOf } from './input-options.ts'
-import { addExamples, addServerOptions, callersPath, toServer, type ServerOptions } from './options.ts'
+import {
+  addExamples,
+  addInputArgument,
+  addInputOptions,
+  addServerOptions,
+  callersPath,
+  inputOf,
+  toServer,
+  type ServerOptions,
+} from './options.ts'
 
 type Options = ServerOptions &
-  Omit<ImportInput, 'kind' | 'file'> & { yes?: boolean; map?: string[]; set?: string[]; lookup?: string[] }
+  Omit<ImportInput, 'kind' | 'file'> & {
+    yes?: boolean
+    template?: boolean
+    map?: string[]
+    set?: string[]
+    lookup?: string[]
+  }
 
 /** Repeatable. A value may contain a comma. */
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, text]
 
 export function configure(command: Command, terminal: Terminal): void {
   addInputArgument(command, importInput, '<kind>')
-  command.argument('<file>', 'CSV file or .xlsx workbook')
+  command.argument('[file]', 'CSV file or .xlsx workbook')
   addInputOptions(command, importInput)
     .option('--map <theirs=ours>', 'a column of the file and the field it is; repeatable', collect)
     .option('--set <field=value>', 'a field with the same value in every row; repeatable', collect)
     .option('--lookup <field=file>', 'a file with two columns, theirs and ours; repeatable', collect)
+    .option('--template', 'print the header of a CSV file and an example row, and nothing else')
     .option('--yes', 'do not ask on a terminal')
-  addServerOptions(command).action(async (kind: ImportInput['kind'], file: string, options: Options) => {
+  addServerOptions(command).action(async (kind: ImportInput['kind'], file = '', options: Options) => {
+    if (options.template) return printTemplate({ kind, locale: options.locale, terminal })
+    if (file === '') throw new UsageError('Name the file to import, or add --template.')
     const server = toServer(options)
     const settings = processSettings()
     const { yes = false } = options
@@ -33,12 +52,27 @@ export function configure(command: Command, terminal: Terminal): void {
     await runImport({ settings, terminal, order })
   })
   addExamples(command, 'run', {
+    'import retentions --template --locale es-CL > rows.csv': 'start a file to fill in',
     'import retentions rows.csv --mapping mapping.json --dry-run': 'list every problem, send nothing',
     'import retentions rows.csv --mapping mapping.json --expect-rows 30 --expect-total amount=1883.50':
       'send only if the totals match',
     'import retentions rows.csv --on-invalid skip --local':
       'send the valid rows, with a Temporal server of its own',
   })
+}
+
+function printTemplate(of: {
+  kind: ImportInput['kind']
+  locale: string | undefined
+  terminal: Terminal
+}): void {
+  const { kind, locale, terminal } = of
+  try {
+    const text = template({ kind, ...(locale !== undefined && { locale }) })
+    terminal.result({ document: { kind, template: text }, text: text.replace(/\r?\n$/, '') })
+  } catch (error) {
+    throw error instanceof InvalidMapping ? new UsageError(error.message, { cause: error }) : error
+  }
 }
 
 async function toOrder({

@@ -1,8 +1,104 @@
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
+import type { z } from 'zod'
+import { choicesOf, defaultOf, fieldsOf, type Form, type InputField } from '../../core/runs/input-fields.ts'
+import { parseDuration } from '../../core/runs/duration.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
+
+/** Adds the options of an input's fields. The action gets their values under the names of the fields. */
+export function addInputOptions(command: Command, schema: z.ZodObject): Command {
+  for (const field of fieldsOf(schema)) {
+    if (field.flag === undefined) continue
+    const option = new Option(field.flag, helpOf(field))
+    const choices = choicesOf(field)
+    if (choices !== undefined) option.choices(choices)
+    option.attributeName = () => field.name
+    if (!option.isBoolean()) option.argParser((text, before) => readText(field, text, before))
+    command.addOption(option)
+  }
+  return command
+}
+
+function helpOf(field: InputField): string {
+  const otherwise = field.form.type === 'boolean' ? undefined : defaultOf(field)
+  return `${field.help}${otherwise === undefined ? '' : ` (default: ${otherwise})`}`
+}
+
+/** Adds an argument that is a field of the input, as in `[resources...]`. */
+export function addInputArgument(command: Command, schema: z.ZodObject, flag: string): Command {
+  const field = fieldsOf(schema).find(({ name }) => flag.includes(name))
+  if (field === undefined) throw new RangeError(`the input has no field ${flag}`)
+  const argument = new Argument(flag, helpOf(field))
+  const choices = choicesOf(field)
+  if (choices !== undefined) argument.choices(choices)
+  return command.addArgument(argument.argParser((text, before) => readText(field, text, before)))
+}
+
+/** The input that the options of a command stand for, without what is not a field of it. */
+export function inputOf<S extends z.ZodObject>(schema: S, options: object): z.input<S> {
+  const known = Object.entries(options).filter(([name]) => Object.hasOwn(schema.shape, name))
+  return Object.fromEntries(known) as z.input<S>
+}
+
+/**
+ * The value of a field from the text of its option; `before` is its value from the same option, typed earlier.
+ *
+ * @throws {InvalidArgumentError} a sentence that says what to write instead
+ */
+function readText(field: InputField, text: string, before?: unknown): unknown {
+  const value = toValue(field.form, text, before)
+  const parsed = field.schema.safeParse(value)
+  if (parsed.success) return value
+  const messages = [...new Set(parsed.error.issues.map(({ message }) => message))].join('; ')
+  throw new InvalidArgumentError(
+    expectationOf(field, text) ?? `${messages.replace(/^./, (first) => first.toUpperCase())}.`,
+  )
+}
+
+function toValue(form: Form, text: string, before: unknown): unknown {
+  const { type, items, anyOf } = form
+  if (type === 'array') {
+    const values = text.split(',').map((part) => toValue(items ?? {}, part.trim(), undefined))
+    return [...((before as unknown[] | undefined) ?? []), ...values]
+  }
+  if (type === 'object') {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+    return name === undefined ? text : { ...(before as object | undefined), [name]: value }
+  }
+  const isNumber = [form, ...(anyOf ?? [])].some((one) => one.type === 'number' || one.type === 'integer')
+  return isNumber && /^\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text
+}
+
+/** What to write, where the schema says it; undefined if the schema's own message does. */
+function expectationOf(field: InputField, text: string): string | undefined {
+  const choices = choicesOf(field)
+  if (choices !== undefined) {
+    const wrong = text.split(',').map((part) => part.trim())
+    const near = wrong.flatMap((part) => (choices.includes(part) ? [] : (nearestName(part, choices) ?? [])))
+    const meant = near.length === 0 ? '' : `Did you mean ${near.join(', ')}? `
+    return `${meant}Choose from ${choices.join(', ')}.`
+  }
+  const { type, items = {}, anyOf = items.anyOf } = field.form
+  if (type === 'object') return `Write ${/<(.+)>/.exec(field.flag ?? '')?.[1] ?? 'name=value'}.`
+  if (type === 'array' && items.type === 'string') return 'Write values separated by commas.'
+  const number = [field.form, items, ...(anyOf ?? [])].find(
+    (one) => one.type === 'number' || one.type === 'integer',
+  )
+  const words = (anyOf ?? []).flatMap((one) => (typeof one.const === 'string' ? [one.const] : []))
+  const isOpen = anyOf?.some((one) => one.type === 'string' && one.const === undefined)
+  if (number === undefined || isOpen) return undefined
+  return `Write ${[rangeOf(number), ...words].join(', or ')}.`
+}
+
+function rangeOf({ type, minimum, maximum, exclusiveMinimum }: Form): string {
+  const noun = type === 'integer' ? 'a whole number' : 'a number'
+  if (exclusiveMinimum !== undefined) return `${noun} above ${exclusiveMinimum}`
+  const isBound = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER
+  return `${noun}${minimum === undefined ? '' : ` from ${minimum}`}${isBound ? ` to ${maximum}` : ''}`
+}
 
 /**
  * Parses one of a few values; for a mistyped value, suggests the closest one.
@@ -21,33 +117,11 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
 
 export const toList = (text: string): string[] => text.split(',').map((part) => part.trim())
 
-export const toWholeNumber = (text: string): number => {
-  if (/^\d{1,9}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError(`Write a whole number.`)
-}
-
-export const toCount = (text: string): number => {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Write a whole number from 1.')
-}
-
-export const toNumber = (text: string): number => {
-  const number = Number(text)
-  if (text.trim() !== '' && Number.isFinite(number) && number >= 0) return number
-  throw new InvalidArgumentError('Write a number from 0.')
-}
-
-/** Parses a rate in requests per second. */
-export const toRate = (text: string): number => {
-  const rate = toNumber(text)
-  if (rate > 0) return rate
-  throw new InvalidArgumentError('Write a number above 0.')
-}
-
-export function toFilter(text: string, filters: Record<string, string> = {}): Record<string, string> {
-  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-  if (name === undefined || value === undefined) throw new InvalidArgumentError('Write name=value.')
-  return { ...filters, [name]: value }
+/** Parses a duration to milliseconds, as inputs write it: `90s`, `15m`, `2h`, `3d`. */
+export function toDuration(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined) return ms
+  throw new InvalidArgumentError('Write a duration such as 90s, 15m, 26h or 2d.')
 }
 
 /** Parses destinations (`csv,duckdb`): drops duplicates and keeps the order. */
@@ -80,13 +154,24 @@ export function toServer({ local = false, detach = false }: ServerOptions): Requ
   return { local, detach }
 }
 
-export const rateOption = () =>
-  new Option('--rate <n>', "requests per second of this run, within the worker's rate").argParser(toRate)
+/** The options of a command that records a person's decision. */
+export interface DecisionOptions {
+  why: string
+  by?: string
+}
 
-export const byOption = () => new Option('--by <name>', 'your name (default: the current user)')
+export const addDecision = (command: Command): Command =>
+  command
+    .requiredOption('--why <reason>', 'your reason; it is kept on record')
+    .option('--by <name>', 'your name (default: the current user)')
 
-export const schemaOption = (otherwise = 'billing; in test mode billing_test') =>
-  new Option('--schema <name>', `schema in PostgreSQL (default: ${otherwise})`)
+export const decisionOf = ({
+  why,
+  by = userInfo().username,
+}: DecisionOptions): Required<DecisionOptions> => ({
+  by,
+  why,
+})
 
 const exits = {
   run: '0 done and proven · 1 failed · 2 wrong usage, or refused · 3 finished, but unproven or stopped, or with rejected, parked or missing rows',

@@ -1,33 +1,31 @@
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { findOldExports, removeOldExport } from '../../core/exports/prune-exports.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openFiles, openPublished } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
-import { addExamples } from './options.ts'
-
-const dayMs = 86_400_000
+import { addExamples, toDuration } from './options.ts'
 
 interface Options {
-  keepDays: number
+  olderThan: number
   dryRun?: boolean
   yes?: boolean
 }
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .requiredOption('--keep-days <n>', 'keep exports of the last n days', toDays)
+    .requiredOption('--older-than <time>', 'only exports that are at least this old, as in 30d', toDuration)
     .option('--dry-run', 'list what would be removed; remove nothing')
-    .option('--yes', 'remove without asking')
-    .action(async ({ keepDays, dryRun = false, yes = false }: Options) => {
+    .option('--yes', 'do not ask on a terminal')
+    .action(async ({ olderThan, dryRun = false, yes = false }: Options) => {
       const source = { env: process.env, cwd: process.cwd() }
       const places = readPlaces(source)
       const files = openFiles(places)
       const state = readStatePlace(source)
       await using published = await openPublished(state, files)
       const where = { ...published, dataDir: places.dataDir, files }
-      const before = Date.now() - keepDays * dayMs
+      const before = Date.now() - olderThan
       const old = await findOldExports({ ...where, before })
       if (!dryRun && old.length > 0) {
         if (!yes) await confirm({ terminal, text: toTable(old) })
@@ -37,11 +35,11 @@ export function configure(command: Command, terminal: Terminal): void {
       const counts = `${old.length} ${old.length === 1 ? 'export' : 'exports'}, ${megabytes} MB.`
       const summary = `${dryRun ? 'Would remove' : 'Removed'} ${counts}`
       const text = old.length === 0 ? 'Nothing to remove.' : `${toTable(old)}\n${summary}`
-      terminal.result({ document: { dryRun, removed: old }, text })
+      terminal.result({ document: { dryRun, [dryRun ? 'old' : 'removed']: old }, text })
     })
   addExamples(command, 'inspect', {
-    'prune --keep-days 30 --dry-run': 'list what is older and what nothing needs',
-    'prune --keep-days 30 --yes': 'remove them, in cron',
+    'prune --older-than 30d --dry-run': 'list what is older and what nothing needs',
+    'prune --older-than 30d --yes': 'remove them, in cron',
   })
 }
 
@@ -64,8 +62,3 @@ const toTable = (all: Awaited<ReturnType<typeof findOldExports>>): string =>
       folder,
     ]),
   })
-
-function toDays(text: string): number {
-  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Write a whole number of days from 1.')
-}

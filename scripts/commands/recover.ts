@@ -2,8 +2,14 @@ import type { Command } from 'commander'
 import { type RecoveryInput, recoveryInput } from '../../core/recoveries/input.ts'
 import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addInputOptions, inputOf } from './input-options.ts'
-import { addExamples, addServerOptions, toServer, type ServerOptions } from './options.ts'
+import {
+  addExamples,
+  addInputOptions,
+  addServerOptions,
+  inputOf,
+  toServer,
+  type ServerOptions,
+} from './options.ts'
 
 type Options = ServerOptions & RecoveryInput & { yes?: boolean }
 

@@ -1,45 +1,42 @@
 import type { Command } from 'commander'
 import { readFileSync } from 'node:fs'
+import { z } from 'zod'
 import type { SandboxOptions } from '../../sandbox/options.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, callersPath, toWholeNumber } from './options.ts'
+import { addExamples, addInputOptions, callersPath } from './options.ts'
 
-interface Options {
-  port?: number
-  host?: string
-  seed?: number
-  options?: string
-}
+const sandboxInput = z.object({
+  port: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .meta({ flag: '--port <port>', help: 'port to listen on', otherwise: 'a free one' }),
+  host: z.string().optional().meta({
+    flag: '--host <address>',
+    help: 'address to listen on; it has no access control, so only in a private network',
+    otherwise: '127.0.0.1',
+  }),
+  seed: z.int().min(0).optional().meta({
+    flag: '--seed <number>',
+    help: 'seed of its data and of everything random',
+  }),
+})
 
 export function configure(command: Command, terminal: Terminal): void {
-  command
-    .option('--port <number>', 'port to listen on (default: a free one)', toWholeNumber)
-    .option(
-      '--host <address>',
-      'address to listen on (default: 127.0.0.1); it has no access control, so only in a private network',
-    )
-    .option('--seed <number>', 'seed of its data and of everything random', toWholeNumber)
+  addInputOptions(command, sandboxInput)
     .option('--options <file>', 'JSON file with everything else: counts, faults, drift, what lists honour')
-    .action(async (options: Options) => {
-      await serve({ options: toSandboxOptions(options), terminal })
+    .action(async ({ options: file, ...typed }: { options?: string }) => {
+      const fromFile = file === undefined ? {} : readOptions(callersPath(file))
+      await serve({ options: { ...fromFile, ...typed }, terminal })
     })
   addExamples(command, 'inspect', {
     'sandbox --port 8080': 'prints the settings to connect to it',
     'sandbox --seed 7 --options sandbox.json': 'the same data every time, with faults of your own',
   })
-}
-
-function toSandboxOptions({ port, host, seed, options: file }: Options): SandboxOptions {
-  const fromFile = file === undefined ? {} : readOptions(callersPath(file))
-  return {
-    ...fromFile,
-    ...(port === undefined ? {} : { port }),
-    ...(host === undefined ? {} : { host }),
-    ...(seed === undefined ? {} : { seed }),
-  }
 }
 
 function readOptions(file: string): SandboxOptions {

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { listNames } from '../../core/billing/resources/lists.ts'
+import { z } from 'zod'
+import { type ListName, listNames } from '../../core/billing/resources/lists.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
@@ -11,44 +12,77 @@ import { openState } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
 import { stateFileOf } from '../../core/state/sqlite-file.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
-import { personHere } from '../runs/person.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { fetchRun, sharedFiles } from '../runs/fetch-run.ts'
 import { repairState } from '../runs/repair-state.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, byOption, choice } from './options.ts'
+import {
+  addDecision,
+  addExamples,
+  addInputArgument,
+  addInputOptions,
+  decisionOf,
+  type DecisionOptions,
+} from './options.ts'
 
-interface ResetOptions {
-  to?: DestinationName
-  why: string
-  by?: string
+export function configureShow(command: Command, terminal: Terminal): void {
+  command.action(async () => show(terminal))
+  addExamples(command, 'inspect', { 'state show': 'how far each incremental export has read' })
 }
 
-/** Shows and resets the watermarks of incremental exports, and repairs the ledger. */
-export function configure(command: Command, terminal: Terminal): void {
+const resetInput = z.object({
+  resource: z.enum(listNames).meta({ help: 'the list' }),
+  to: z
+    .enum(destinationNames)
+    .optional()
+    .meta({ flag: '--to <destination>', help: 'only of this destination', otherwise: 'all' }),
+})
+
+type ResetOptions = DecisionOptions & { to?: DestinationName }
+
+export function configureReset(command: Command, terminal: Terminal): void {
+  addInputArgument(command, resetInput, '<resource>')
+  addDecision(addInputOptions(command, resetInput)).action(
+    async (resource: ListName, options: ResetOptions) => reset({ resource, options, terminal }),
+  )
+  addExamples(command, 'inspect', {
+    'state reset customers --to duckdb --why "the warehouse was restored"':
+      'the next incremental export reads the whole list',
+  })
+}
+
+/** Moves the state of the data folder to PostgreSQL. */
+export function configureMove(command: Command, terminal: Terminal): void {
+  command.action(async () => {
+    const { folder, database } = readStatePlace({ env: process.env, cwd: process.cwd() })
+    if (database === undefined)
+      throw new RefusedError('CONNECTOR_STATE_URL is not set: it names the database to move the state to.', {
+        hint: 'Set it to postgres://user:password@host/database, here and for the worker.',
+      })
+    const lock = acquireLock({ folder, role: 'state move' })
+    try {
+      // Loaded late: only this command needs the driver of PostgreSQL.
+      const { moveState } = await import('../../core/state/move-state.ts')
+      const { to, changes } = await moveState({ folder, database })
+      const count = changes.toLocaleString('en-US')
+      terminal.result({
+        document: { to, changes },
+        text: `Moved the state to ${to}: ${count} changes. Start the workers with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL; state.db stays as it was and is no longer used.`,
+      })
+    } finally {
+      lock.release()
+    }
+  })
+  addExamples(command, 'run', {
+    'state move': 'with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL set, no run open and no worker running',
+  })
+}
+
+export function configureRepair(command: Command, terminal: Terminal): void {
   command
-    .command('show', { isDefault: true })
-    .description('list the watermarks: how far each incremental export has read')
-    .action(async () => show(terminal))
-  command
-    .command('reset')
-    .description('forget the watermark of a resource: its next incremental export reads the whole list')
-    .argument('<resource>', listNames.join(', '))
-    .option('--to <destination>', 'only of this destination', choice('destination', destinationNames))
-    .requiredOption('--why <reason>', 'your reason; it is kept in exports/watermark-resets.jsonl')
-    .addOption(byOption())
-    .action(async (name: string, options: ResetOptions) => reset({ name, options, terminal }))
-  command
-    .command('repair')
-    .description(
-      'after a restore, before the worker starts: what may have been sent since the backup becomes unknown',
-    )
     .option('--files-lost', 'the bucket with the files is lost, too: use that of the settings from now on')
     .action(async ({ filesLost = false }: { filesLost?: boolean }) => repair({ filesLost, terminal }))
   addExamples(command, 'inspect', {
-    state: 'how far each incremental export has read',
-    'state reset customers --to duckdb --why "the warehouse was restored"':
-      'the next incremental export reads the whole list',
     'state repair': 'state.db, PostgreSQL or more was restored from a backup',
   })
 }
@@ -118,10 +152,10 @@ function toWatermark(of: Publication, changesThrough: number) {
   return { workspace, mode, resource, destination, location, service: of.baseUrl, only, readUpTo, run }
 }
 
-async function reset(call: { name: string; options: ResetOptions; terminal: Terminal }): Promise<void> {
-  const { options, terminal } = call
-  const { to, why, by = personHere() } = options
-  const resource = choice('resource', listNames)(call.name)
+async function reset(call: { resource: ListName; options: ResetOptions; terminal: Terminal }): Promise<void> {
+  const { resource, options, terminal } = call
+  const { to } = options
+  const { why, by } = decisionOf(options)
   const place = statePlace()
   const { folder } = place
   // Prevents a worker from advancing a watermark in the meantime.
@@ -134,7 +168,7 @@ async function reset(call: { name: string; options: ResetOptions; terminal: Term
     const where = to === undefined ? '' : ` to ${to}`
     if (watermarks.length === 0)
       throw new RefusedError(`There is no watermark of ${resource}${where}.`, {
-        hint: '`connector state` lists them.',
+        hint: '`connector state show` lists them.',
       })
     const entry = { at: new Date().toISOString(), by, why, watermarks }
     await appendFile(join(folder, 'exports', 'watermark-resets.jsonl'), `${JSON.stringify(entry)}\n`)

@@ -1,6 +1,7 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Command } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
 import { startWorker } from '../../worker/start-worker.ts'
 import { freePorts, isFree } from '../dev-server/free-ports.ts'
 import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
@@ -8,17 +9,27 @@ import { localPlace, lostServerGraceMs, startLocalServer } from '../session/loca
 import { processSettings } from '../session/settings.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { addExamples, toCount } from './options.ts'
+import { addExamples, addInputOptions } from './options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
+/** The UI port of Temporal's own dev server, so that bookmarks and links survive a restart. */
+const usualUiPort = 8233
+
+const upInput = z.object({
+  uiPort: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .optional()
+    .meta({
+      flag: '--ui-port <port>',
+      help: 'port of the Temporal UI',
+      otherwise: `${usualUiPort}, or a free one if it is taken`,
+    }),
+})
+
 export function configure(command: Command, terminal: Terminal): void {
-  command.addOption(
-    new Option(
-      '--ui-port <port>',
-      `port of the Temporal UI (default: ${usualUiPort}, or a free one if it is taken)`,
-    ).argParser(toPort),
-  )
-  command.action(async ({ uiPort }: { uiPort?: number }) => {
+  addInputOptions(command, upInput).action(async ({ uiPort }: z.output<typeof upInput>) => {
     const settings = processSettings()
     const choosePorts = () => portsWith(uiPort)
     const server = await startLocalServer({ settings, terminal, choosePorts })
@@ -53,21 +64,12 @@ async function lost({ lost: signal }: DevServer): Promise<never> {
   throw signal.reason
 }
 
-/** The UI port of Temporal's own dev server, so that bookmarks and links survive a restart. */
-const usualUiPort = 8233
-
 /** @throws {RefusedError} if the requested port is taken */
 async function portsWith(uiPort: number | undefined): Promise<Ports> {
   const [grpc = 0, other = 0] = await freePorts(2)
   if (await isFree(uiPort ?? usualUiPort)) return { grpc, ui: uiPort ?? usualUiPort }
   if (uiPort === undefined) return { grpc, ui: other }
   throw new RefusedError(`Another program uses the port ${uiPort}.`, { hint: 'Choose another --ui-port.' })
-}
-
-function toPort(text: string): number {
-  const port = toCount(text)
-  if (port < 65_536) return port
-  throw new InvalidArgumentError('Write a port from 1 to 65535.')
 }
 
 /** A link to the UI's start form, prefilled for a recovery. */

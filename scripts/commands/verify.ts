@@ -1,4 +1,6 @@
-import { Option, type Command } from 'commander'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { publishingFields } from '../../core/exports/input.ts'
 import { verifyExport, verifyStoredExport } from '../../core/destinations/files/verify.ts'
 import type { Warehouse } from '../../core/destinations/destination.ts'
 import type { Manifest } from '../../core/destinations/manifest.ts'
@@ -11,45 +13,46 @@ import { warehouses } from '../../worker/destinations.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, callersPath, schemaOption } from './options.ts'
+import { addExamples, addInputOptions, callersPath } from './options.ts'
 
-interface Options {
-  warehouse?: WarehouseName
-  schema?: string
-}
-
-export function configure(command: Command, terminal: Terminal): void {
+export function configureVerify(command: Command, terminal: Terminal): void {
   command
     .argument('<folder>', 'folder with the manifest, or its address in a bucket')
-    .addOption(
-      new Option(
-        '--warehouse <name>',
-        'compare the tables of this warehouse with the export, id by id and column by column',
-      ).choices(warehouseNames),
-    )
-    .addOption(schemaOption())
-    .action(async (folder: string, options: Options) => {
-      const { warehouse, schema } = options
-      if (folder.startsWith('s3:')) return verifyInBucket({ address: folder, terminal, options })
+    .action(async (folder: string) => {
+      if (folder.startsWith('s3:')) return verifyInBucket({ address: folder, terminal })
       const path = callersPath(folder)
-      if (warehouse !== undefined) return verifyTables({ path, terminal, warehouse, schema })
-      if (schema !== undefined) throw new UsageError('--schema is for --warehouse postgres.')
       const { manifest, problems } = await verifyExport(path)
       tell({ terminal, manifest, problems, path, document: {}, where: 'matches its manifest' })
     })
   addExamples(command, 'run', {
     'verify data/exports/customers/latest': 'the checksums of the newest export',
     'verify s3://bucket/exports/customers/latest-proven': 'the same, in a bucket',
-    'verify data/exports/customers/latest --warehouse duckdb': 'compare a warehouse with it, too',
   })
 }
 
-async function verifyInBucket(of: { address: string; terminal: Terminal; options: Options }): Promise<void> {
-  const { terminal, options } = of
-  if (options.warehouse !== undefined || options.schema !== undefined)
-    throw new UsageError(
-      '--warehouse and --schema compare with files in a folder; copy the export into one first.',
-    )
+const compareInput = z.object({
+  to: z.enum(warehouseNames).meta({ flag: '--to <warehouse>', help: 'the warehouse to compare' }),
+  schema: publishingFields.schema,
+})
+
+export function configureCompare(command: Command, terminal: Terminal): void {
+  command.argument('<folder>', 'folder with the manifest')
+  addInputOptions(command, compareInput).action(
+    async (folder: string, { to: warehouse, schema }: Partial<z.output<typeof compareInput>>) => {
+      if (warehouse === undefined)
+        throw new UsageError(`Name the warehouse: --to ${warehouseNames.join(' or ')}.`)
+      if (folder.startsWith('s3:'))
+        throw new UsageError('compare needs the files in a folder; copy the export into one first.')
+      await verifyTables({ path: callersPath(folder), terminal, warehouse, schema })
+    },
+  )
+  addExamples(command, 'run', {
+    'compare data/exports/customers/latest --to duckdb': 'id by id and column by column',
+  })
+}
+
+async function verifyInBucket(of: { address: string; terminal: Terminal }): Promise<void> {
+  const { terminal } = of
   const address = parseBucketAddress(of.address)
   if (address === undefined || address.prefix === '')
     throw new UsageError(
@@ -84,7 +87,7 @@ async function verifyTables(options: {
 
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
   if (name !== 'postgres' && schema !== undefined)
-    throw new UsageError(`--schema is for --warehouse postgres; ${name} has one schema.`)
+    throw new UsageError(`--schema is for --to postgres; ${name} has one schema.`)
   // Each engine takes tens of megabytes, so only the requested one is loaded.
   const open = warehouses[name](readPlaces({ env: process.env, cwd: process.cwd() }))
   if (open === undefined)

@@ -1,9 +1,11 @@
+import type { Command } from 'commander'
 import { join, relative } from 'node:path'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 import type { DemoContext } from './demo-context.ts'
 import { prepareDemoImport, runDemoImport } from './demo-import.ts'
 import { demoRecovery, runDemoRecovery } from './demo-recovery.ts'
+import { addExamples } from '../commands/options.ts'
 import { followExport } from '../runs/follow.ts'
 import { reportExport } from '../runs/report-export.ts'
 import { startExport } from '../runs/run-export.ts'
@@ -21,7 +23,14 @@ const workspace = 'acc_demo'
 /** Deletes and inserts during the read: enough to make any reader that trusts page numbers lose records. */
 const listDrift = { perSecond: { deletes: 10, inserts: 10, updates: 10, lateCommits: 2 } }
 
-export async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .option('--keep', 'keep everything running until Ctrl-C (default on a terminal)')
+    .action(async ({ keep = terminal.isInteractive }: { keep?: boolean }) => runDemo({ terminal, keep }))
+  addExamples(command, 'run', { 'demo --keep': 'leave the Temporal UI open to look around' })
+}
+
+async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
   const counts = { customers: 5_000, subscriptions: 2_000, plans: 60, retentions: 1_000 }
   const drift = { customers: listDrift, subscriptions: listDrift, retentions: listDrift }
   const sandbox = await createSandbox({ token, workspace, counts, drift })

@@ -9,7 +9,7 @@ import type { RecoveryProgress } from '../../workflows/recovery-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import { fetchInput } from './fetch-run.ts'
-import { personHere } from './person.ts'
+import { userInfo } from 'node:os'
 import { toQuestion } from './question.ts'
 import { planOf } from './saved-plan.ts'
 
@@ -81,7 +81,7 @@ async function answer({
     return await handle.signal('stop')
   }
   const approval = {
-    by: personHere(),
+    by: userInfo().username,
     why: 'answered yes at the terminal',
     ...(count !== undefined && { count }),
   }

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { reportFile } from '../../core/exports/report.ts'
-import { type StoredInput, filesOf } from '../../core/imports/stored-input.ts'
+import type { StoredInput } from '../../core/imports/stored-input.ts'
 import { runFiles } from '../../core/imports/input.ts'
 import { runRooms } from '../../core/runs/step-folder.ts'
 import type { StatePlace } from '../../core/state/open.ts'
@@ -54,6 +54,8 @@ export async function fetchInput(places: RunPlaces, input: StoredInput): Promise
   const { dataDir } = places
   const fetch = (path: string) => fetchFile({ store, path, to: join(dataDir, path) })
   await fetch(input.mapping)
+  // Loaded late: only an import needs what reads a file of rows.
+  const { filesOf } = await import('../../core/imports/stored-input.ts')
   for (const path of await filesOf({ dataDir, ...input })) await fetch(path)
 }
 

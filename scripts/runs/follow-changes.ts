@@ -58,7 +58,7 @@ async function followChanges({
     // A run that was refused has sent nothing, and says so itself.
     if (error instanceof WorkflowFailedError && toFailure(error).exitCode === exitCodes.failed)
       terminal.note(
-        `What was sent, if anything, is in the report: ${shell`connector report ${handle.workflowId}`}`,
+        `What was sent, if anything, is in the report: ${shell`connector run report ${handle.workflowId}`}`,
       )
     throw error
   }

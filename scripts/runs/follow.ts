@@ -11,7 +11,7 @@ export class TemporalLostError extends Error {
   readonly hint: string
   constructor({ run, cause }: { run: string; cause: unknown }) {
     super('Temporal does not answer any more.', { cause })
-    this.hint = `The run continues when Temporal and the worker are back. Follow it with: ${shell`connector watch ${run}`}`
+    this.hint = `The run continues when Temporal and the worker are back. Follow it with: ${shell`connector run watch ${run}`}`
   }
 }
 

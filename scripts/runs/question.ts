@@ -16,5 +16,5 @@ export function toQuestion({
   until,
 }: NonNullable<WriteProgress['waitingFor']> & { run: string }): string {
   const confirmed = count === undefined ? '' : ` --count ${count}`
-  return `${questions[question]}. The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${shell`connector approve ${run}`}${confirmed} --why "..."; to end it: ${shell`connector stop ${run}`}`
+  return `${questions[question]}. The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${shell`connector run approve ${run}`}${confirmed} --why "..."; to end it: ${shell`connector run stop ${run}`}`
 }

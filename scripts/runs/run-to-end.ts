@@ -74,7 +74,7 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
     if (detach)
       return terminal.result({
         document: { run: handle.workflowId },
-        text: `Follow it with: ${shell`connector watch ${handle.workflowId}`}`,
+        text: `Follow it with: ${shell`connector run watch ${handle.workflowId}`}`,
       })
     using _interrupt = stopOnInterrupt({ ...options, session, handle })
     await options.follow({ session, handle, terminal, settings, local: options.local })
@@ -102,7 +102,7 @@ export function stopOnInterrupt(options: {
     terminal.note(
       next === 'waits'
         ? `The run ${run} waits. Run the same command again to resume it.`
-        : `The run ${run} continues. Follow it with: ${shell`connector watch ${run}`}`,
+        : `The run ${run} continues. Follow it with: ${shell`connector run watch ${run}`}`,
     )
     process.exit(exitCodes.failed)
   }

@@ -1,11 +1,12 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client } from '@temporalio/client'
+import type { Command } from 'commander'
 import { earlierSlots } from '../../worker/earlier-slots.ts'
 import { openSession } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { ScheduleMemo } from '../../core/schedules/memo.ts'
-import { callersPath } from '../commands/options.ts'
+import { addExamples, callersPath } from '../commands/options.ts'
 import { describe, findSchedule } from './find-schedules.ts'
 import { planChanges, type Change, type Plan } from './plan-changes.ts'
 import { readSchedulesFile } from './read-file.ts'
@@ -13,8 +14,18 @@ import { fingerprint, ownerMemo, toTemporal } from './to-temporal.ts'
 
 const pausedByFile = 'Paused in the schedules file: start it with Trigger, or remove `paused` from the file.'
 
+export function configure(command: Command, terminal: Terminal): void {
+  command
+    .argument('[file]', 'the schedules file', 'schedules.yaml')
+    .option('--yes', 'do not ask on a terminal')
+    .action(async (file: string, { yes = false }: { yes?: boolean }) => applyFile({ file, yes, terminal }))
+  addExamples(command, 'inspect', {
+    'schedule apply': 'show what schedules.yaml would change, ask, apply it',
+  })
+}
+
 /** Makes the schedules in Temporal match the file, after a confirmation. */
-export async function applyFile(options: { file: string; yes: boolean; terminal: Terminal }): Promise<void> {
+async function applyFile(options: { file: string; yes: boolean; terminal: Terminal }): Promise<void> {
   const { file, yes, terminal } = options
   const settings = processSettings()
   const wanted = await readSchedulesFile(callersPath(file))

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { personHere } from '../runs/person.ts'
+import { addDecision, addExamples, decisionOf, type DecisionOptions } from '../commands/options.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -32,35 +32,30 @@ function configureControl<Options>({ command, terminal, act }: Control<Options>)
   })
 }
 
-interface Reason {
-  why: string
-  by?: string
-}
-
 export function configurePause(command: Command, terminal: Terminal): void {
-  command
-    .description('start no runs until it is unpaused; a run in progress continues')
-    .requiredOption('--why <reason>', 'shown in the note of the schedule')
-    .option('--by <name>', 'your name (default: the current user)')
-  configureControl<Reason>({
+  addDecision(command)
+  configureControl<DecisionOptions>({
     command,
     terminal,
-    act: async ({ handle }, { name, why, by = personHere() }) => {
+    act: async ({ handle }, { name, ...options }) => {
+      const { by, why } = decisionOf(options)
       await handle.pause(`Paused by ${by}: ${why}`)
       return { text: `${name} is paused.` }
     },
   })
+  addExamples(command, 'inspect', {
+    'schedule pause export-nightly --why "the service is migrated tonight"':
+      'start no runs until it is unpaused',
+  })
 }
 
 export function configureUnpause(command: Command, terminal: Terminal): void {
-  command
-    .description('start runs at their times again')
-    .option('--why <reason>', 'shown in the note of the schedule', 'no reason given')
-    .option('--by <name>', 'your name (default: the current user)')
-  configureControl<Reason>({
+  addDecision(command)
+  configureControl<DecisionOptions>({
     command,
     terminal,
-    act: async ({ handle }, { name, why, by = personHere() }) => {
+    act: async ({ handle }, { name, ...options }) => {
+      const { by, why } = decisionOf(options)
       await handle.unpause(`Unpaused by ${by}: ${why}`)
       const [next] = (await handle.describe()).info.nextActionTimes
       return {
@@ -73,7 +68,6 @@ export function configureUnpause(command: Command, terminal: Terminal): void {
 const startedWithinMs = 10_000
 
 export function configureTrigger(command: Command, terminal: Terminal): void {
-  command.description('start a run now, even if the schedule is paused')
   configureControl<object>({
     command,
     terminal,
@@ -83,7 +77,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
         throw new RefusedError(
           `The run ${running.workflow.workflowId} of ${name} is still active, so no other was started.`,
           {
-            hint: `Follow it with: ${shell`connector watch ${running.workflow.workflowId}`}`,
+            hint: `Follow it with: ${shell`connector run watch ${running.workflow.workflowId}`}`,
           },
         )
       const before = description.info.numActionsTaken
@@ -92,7 +86,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
         const { info } = await handle.describe()
         const run = info.recentActions.at(-1)?.action.workflow.workflowId
         if (info.numActionsTaken > before && run !== undefined)
-          return { text: `Started ${run}. Follow it with: ${shell`connector watch ${run}`}`, run }
+          return { text: `Started ${run}. Follow it with: ${shell`connector run watch ${run}`}`, run }
       }
       throw new Error(
         `Temporal accepted the trigger of ${name} but started no run. Check the schedule in the Temporal UI.`,
@@ -102,9 +96,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
 }
 
 export function configureDelete(command: Command, terminal: Terminal): void {
-  command
-    .description('delete a schedule; its runs continue, and `apply` creates it again')
-    .option('--yes', 'delete without asking')
+  command.option('--yes', 'do not ask on a terminal')
   configureControl<{ yes?: boolean }>({
     command,
     terminal,

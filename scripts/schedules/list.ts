@@ -24,33 +24,31 @@ interface LastRun {
   summary: string | null
 }
 
-export function configureList(command: Command, terminal: Terminal): void {
-  command
-    .description('list the schedules with their next run and the verdict of the last')
-    .action(async () => {
-      const settings = processSettings()
-      await using client = await openClient({ settings, terminal })
-      const place = { client, taskQueue: settings.taskQueue }
-      const listed = (await ownSchedules(place)).map(async (name) => {
-        const found = await findSchedule({ ...place, name })
-        return found === undefined ? [] : [await toListed({ client, name, ...found })]
-      })
-      const schedules = (await Promise.all(listed)).flat()
-      const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
-        name,
-        when,
-        paused ? 'paused' : toLocal(next, timezone),
-        toLocal(last?.startedAt ?? null, timezone),
-        last === null ? '' : (last.verdict ?? last.status),
-        [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
-      ])
-      const head = ['schedule', 'what', 'next', 'last', 'ended', '']
-      const none = 'No schedules. Create them with `connector schedule apply`.'
-      terminal.result({
-        document: { schedules },
-        text: rows.length === 0 ? none : formatTable({ head, rows }),
-      })
+export function configure(command: Command, terminal: Terminal): void {
+  command.action(async () => {
+    const settings = processSettings()
+    await using client = await openClient({ settings, terminal })
+    const place = { client, taskQueue: settings.taskQueue }
+    const listed = (await ownSchedules(place)).map(async (name) => {
+      const found = await findSchedule({ ...place, name })
+      return found === undefined ? [] : [await toListed({ client, name, ...found })]
     })
+    const schedules = (await Promise.all(listed)).flat()
+    const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
+      name,
+      when,
+      paused ? 'paused' : toLocal(next, timezone),
+      toLocal(last?.startedAt ?? null, timezone),
+      last === null ? '' : (last.verdict ?? last.status),
+      [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
+    ])
+    const head = ['schedule', 'what', 'next', 'last', 'ended', '']
+    const none = 'No schedules. Create them with `connector schedule apply`.'
+    terminal.result({
+      document: { schedules },
+      text: rows.length === 0 ? none : formatTable({ head, rows }),
+    })
+  })
 }
 
 async function toListed(of: { client: Client; name: string; description: ScheduleDescription }) {

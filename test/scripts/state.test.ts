@@ -7,7 +7,7 @@ import { openState } from '../../core/state/open.ts'
 import { repairState } from '../../scripts/runs/repair-state.ts'
 import { callCommand } from '../system/command-line/call-command.ts'
 
-test('`state` says that a data folder which no worker has used has no watermarks', async () => {
+test('`state show` says that a data folder which no worker has used has no watermarks', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'state-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   for (const dataDir of [folder, join(folder, 'absent')]) {
@@ -17,7 +17,7 @@ test('`state` says that a data folder which no worker has used has no watermarks
       BILLING_WORKSPACE: 'acc_1',
       CONNECTOR_DATA_DIR: dataDir,
     }
-    const shown = await callCommand({ env }, ['state'])
+    const shown = await callCommand({ env }, ['state', 'show'])
     expect(shown, shown.stderr).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^No watermarks: every incremental export reads the whole list\.$/m),

@@ -118,7 +118,7 @@ export const variables = z.object({
   }),
   CONNECTOR_STATE_URL: postgresAddress.optional().meta({
     meaning:
-      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. It needs `CONNECTOR_FILES_URL`; then any number of workers on any machines share the work. `connector move-state` moves an existing state there.',
+      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. It needs `CONNECTOR_FILES_URL`; then any number of workers on any machines share the work. `connector state move` moves an existing state there.',
     form: '`postgres://user:password@host/database`',
     otherwise: 'the state is `state.db` in the data folder',
     secret: true,

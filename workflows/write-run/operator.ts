@@ -76,7 +76,7 @@ function toAppeal(
   return {
     kind: 'approval',
     summary: `The run waits for approval until ${formatTime(until)}, ${questions[question]}.${done}`,
-    command: `${shell`connector approve ${run}`}${confirmed} --why "..."`,
+    command: `${shell`connector run approve ${run}`}${confirmed} --why "..."`,
   }
 }
 

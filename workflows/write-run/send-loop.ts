@@ -183,7 +183,7 @@ async function notifyOfBreakers(
   if (!opens) return
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. Single trials follow at growing intervals.`
-  const command = shell`connector status ${workflowInfo().workflowId}`
+  const command = shell`connector run show ${workflowInfo().workflowId}`
   await notifier.notify({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 

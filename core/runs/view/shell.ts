@@ -5,7 +5,7 @@ const quote = (argument: string): string =>
   plain.test(argument) ? argument : `'${argument.replaceAll("'", String.raw`'\''`)}'`
 
 /**
- * A command to type: shell`connector watch ${run}`. Each value becomes one shell word (a list: one word
+ * A command to type: shell`connector run watch ${run}`. Each value becomes one shell word (a list: one word
  * each), whatever the name of a run, schedule or file contains: `$(...)`, quotes and spaces have no effect.
  */
 export const shell = (

@@ -105,7 +105,7 @@ test('commands find the exports in the bucket: check, check --fresh, report and 
     message: `${url} is writable and honours If-None-Match and If-Match.`,
   })
   expect(await call('check', '--fresh', '1h')).toMatchObject({ code: 0 })
-  expect((await call('report', report.run)).stdout).toContain(`${url}/exports/plans/${report.run}`)
+  expect((await call('run', 'report', report.run)).stdout).toContain(`${url}/exports/plans/${report.run}`)
   // The last three runs keep their parts, and with them what is published.
   await rm(join(world.dataDir, 'parts', report.run), { recursive: true })
   await using published = await openPublished({ folder: world.dataDir }, store)
@@ -160,7 +160,7 @@ test('a run is published where it began, whatever the settings of a later worker
   const report = await started.result()
   await first.stop()
   await startTestWorker(own)
-  const again = await callCommand(own, ['publish', report.run, '--to', 'parquet'])
+  const again = await callCommand(own, ['run', 'publish', report.run, '--to', 'parquet'])
   expect(again.code).toBe(1)
   expect(again.stderr + again.stdout).toContain(
     `The run ${report.run} publishes to ${elsewhere}, and CONNECTOR_FILES_URL of this worker is not set.`,

@@ -140,13 +140,15 @@ test('a machine with nothing but the two addresses imports, follows, reports and
   const fourth = await newMachine(world)
   const call = (...words: string[]) => callCommand(world, words, { env: fourth })
   expect(
-    await call('resolve', run, '--row', parked.join(','), '--drop', '--why', 'made by hand'),
+    await call('run', 'resolve', run, '--rows', parked.join(','), '--drop', '--why', 'made by hand'),
   ).toMatchObject({
     code: 0,
   })
-  expect(await call('watch', run)).toMatchObject({ stdout: expect.stringContaining('dropped by a person') })
-  expect(await call('status', run)).toMatchObject({ code: 0 })
-  const again = await call('report', run, '--json')
+  expect(await call('run', 'watch', run)).toMatchObject({
+    stdout: expect.stringContaining('dropped by a person'),
+  })
+  expect(await call('run', 'show', run)).toMatchObject({ code: 0 })
+  const again = await call('run', 'report', run, '--json')
   const later = JSON.parse(again.stdout) as { counts: object; files: { results: string } }
   expect(later.counts).toMatchObject({ parked: 0, skipped: parked.length, done: count - parked.length })
   expect(later.files.results).toMatch(new RegExp(`^${fourth.CONNECTOR_DATA_DIR}`))
@@ -217,8 +219,8 @@ test('machines with nothing but the two addresses fetch the documents of a file,
   const fetched = await call('fetch', 'creditnotes', file, '--json')
   const { run, verdict } = JSON.parse(fetched.stdout) as { run: string; verdict: string }
   expect({ code: fetched.code, verdict }).toEqual({ code: 0, verdict: 'proven' })
-  expect((await call('report', run, '--json')).stdout).toBe(fetched.stdout)
-  expect(await call('report', 'nothing')).toMatchObject({
+  expect((await call('run', 'report', run, '--json')).stdout).toBe(fetched.stdout)
+  expect(await call('run', 'report', 'nothing')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('There is no report of a run nothing'),
   })
@@ -233,7 +235,7 @@ test('machines with nothing but the two addresses fetch the documents of a file,
   expect(resumesDone(world).toSorted()).toEqual(broken.toSorted())
   // No program there opens a page.
   const env = { ...(await newMachine(world)), PATH: '/nowhere' }
-  const opened = await callCommand(world, ['open', recovery.run, '--json'], { env })
+  const opened = await callCommand(world, ['run', 'open', recovery.run, '--json'], { env })
   expect(opened, opened.stderr).toMatchObject({ code: 0 })
   const { page } = JSON.parse(opened.stdout) as { page: string }
   expect(page).toMatch(new RegExp(`^${env.CONNECTOR_DATA_DIR}`))

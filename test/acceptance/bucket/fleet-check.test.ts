@@ -64,7 +64,7 @@ test('a user without rights and a state that was not moved are refused by check 
   const unmoved = expect.stringContaining('has a state of its own (state.db)')
   expect(await checkState(of)).toEqual([unmoved])
   expect(await startFailure(of)).toEqual(unmoved)
-  const moved = await callCommand(of, ['move-state'], { env: fleetOf(of) })
+  const moved = await callCommand(of, ['state', 'move'], { env: fleetOf(of) })
   expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('Moved the state to the schema') })
   expect((await callCommand(of, ['check', '--json'])).stdout).toContain(
     'set CONNECTOR_STATE_URL to that database',
@@ -72,7 +72,7 @@ test('a user without rights and a state that was not moved are refused by check 
   expect(await startFailure(of, { CONNECTOR_STATE_URL: '' })).toContain(
     'set CONNECTOR_STATE_URL to that database',
   )
-  expect(await callCommand(of, ['move-state'])).toMatchObject({ code: 2 })
+  expect(await callCommand(of, ['state', 'move'])).toMatchObject({ code: 2 })
   expect(await checkState(of)).toEqual([expect.stringMatching(/^ok: The state in the schema/)])
 })
 

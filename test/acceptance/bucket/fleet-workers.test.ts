@@ -29,7 +29,7 @@ test('of two workers on one state, the other finishes an import when the one tha
   const sender = workers.find(({ child }) => identity.includes(` ${child.pid}@`))!
   const names = workers.map(({ child }) => `${child.pid}@${hostname()}`)
   const env = await newMachine(world)
-  const status = (await callCommand(world, ['status', run.workflowId], { env })).stdout
+  const status = (await callCommand(world, ['run', 'show', run.workflowId], { env })).stdout
   expect(status).toContain(`Worked on by ${sender.child.pid}@${hostname()}.`)
   expect(status).toMatch(/Workers: \d+@\S+ \(seen \d s ago\) and \d+@\S+ \(seen \d s ago\)\./)
   for (const name of names) expect(status).toContain(name)

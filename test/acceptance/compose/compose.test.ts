@@ -80,7 +80,7 @@ test('every service comes up, healthy where it says so, and `check` finds nothin
     sandbox: 'running 0',
     worker: 'running healthy',
   })
-  expect(await stack.connector('report', 'nothing')).toMatchObject({ code: 2 })
+  expect(await stack.connector('run', 'report', 'nothing')).toMatchObject({ code: 2 })
   const { code, stdout, stderr } = await stack.connector('check')
   expect({ code, stderr }).toMatchObject({ code: 0 })
   expect(stdout).toContain('A worker for acc_demo listens')
@@ -158,7 +158,7 @@ test('a recovery that a person approves by command resumes what the gateway brok
     args: [{ verifyAfter: '1s', firstWait: '1s', coolDown: 0 }],
   })
   await until(async () => {
-    const status = await stack.connector('status', 'recover-today', '--json')
+    const status = await stack.connector('run', 'show', 'recover-today', '--json')
     return status.code === 0 && 'waitingFor' in (JSON.parse(status.stdout) as object)
   })
   const approved = await stack.connector(
@@ -266,10 +266,10 @@ test('with a payload key, Temporal’s database holds no row, name, e-mail, tax 
     retentionsCsv(12, { mark: 'Honorarios de Rosa Araya', from: rowsSoFar + 1 }),
   )
   const { run } = await command('import', 'retentions', 'april.csv', '--wait-for-approval', '--detach')
-  await until(async () => 'waitingFor' in (await command('status', String(run))))
+  await until(async () => 'waitingFor' in (await command('run', 'show', String(run))))
   const why = 'Rosa Araya pidió el reembolso'
-  await command('approve', String(run), '--by', 'Carla Muñoz', '--why', why)
-  expect(await command('watch', String(run))).toMatchObject({ counts: { done: 12 } })
+  await command('run', 'approve', String(run), '--by', 'Carla Muñoz', '--why', why)
+  expect(await command('run', 'watch', String(run))).toMatchObject({ counts: { done: 12 } })
 
   const dumps = ['temporal', 'temporal_visibility'].map((name) =>
     stack.compose('exec', '--no-TTY', 'postgresql', 'pg_dump', '--username=temporal', '--data-only', name),

@@ -67,7 +67,7 @@ test.each(workers)(
     expect(await exporting.result()).toMatchObject({ verdict: 'proven' })
     expect(await landed()).toEqual(Array.from({ length: from - 1 + rows }, (_, index) => index + 1))
     // A command in a container of its own fetches the report from the bucket.
-    const shown = await stack.connector('report', run, '--json')
+    const shown = await stack.connector('run', 'report', run, '--json')
     expect(shown, shown.stderr).toMatchObject({ code: 0 })
     await stack.compose('start', victim)
     await until(() => isHealthy(victim))

@@ -50,8 +50,8 @@ test('an unproven read leads to another one, a failed destination to publish, he
       verdict: 'failed',
       reasons: ['locked'],
     }),
-  ).toEqual(['connector publish export-1 --to duckdb'])
-  expect(commands(published({ heldBack: 12 }))).toEqual(['connector publish export-1 --max-deletes all'])
+  ).toEqual(['connector run publish export-1 --to duckdb'])
+  expect(commands(published({ heldBack: 12 }))).toEqual(['connector run publish export-1 --max-deletes all'])
 })
 
 test('a stopped or failed read leads to the same command, and a proven export to none', () => {

@@ -44,7 +44,7 @@ test('rejected rows lead to their sheet and to the command that imports it', () 
 
 test('parked rows lead to resolve, with the run and the first row', () => {
   expect(steps({ parked: 2 })).toMatchObject([
-    { command: `connector resolve import-retentions-1 --row 17 --exists <id> --why "..."` },
+    { command: `connector run resolve import-retentions-1 --rows 17 --exists <id> --why "..."` },
   ])
 })
 
@@ -80,7 +80,7 @@ test('an import that is done has no next step, and one that is active can be fol
     counts: none,
     parkedRow: undefined,
   })
-  expect(active).toEqual([{ text: 'to follow the run', command: 'connector watch import-retentions-1' }])
+  expect(active).toEqual([{ text: 'to follow the run', command: 'connector run watch import-retentions-1' }])
 })
 
 test('a person reads the name of their own file, with the options that they typed, and never the run’s copy of it', () => {

@@ -43,7 +43,7 @@ test('a dry run leads to the recovery itself, an active run to watch, a proven o
     { text: 'to resume them', command: 'connector recover' },
   ])
   expect(recoveryNextSteps({ ...report({}), ended: undefined as never }, {})).toMatchObject([
-    { command: 'connector watch recover-1' },
+    { command: 'connector run watch recover-1' },
   ])
   expect(recoveryNextSteps(report({}), asked)).toEqual([])
 })

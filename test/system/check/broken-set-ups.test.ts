@@ -217,7 +217,7 @@ describe('check finds at Temporal', () => {
     expect(await check(other)).toEqual(
       finding('search attributes: The namespace', 'has no search attributes Verdict, NeedsPerson, Resource'),
     )
-    const { code, stderr } = await callCommand(other, ['runs', '--verdict', 'proven'])
+    const { code, stderr } = await callCommand(other, ['run', 'list', '--verdict', 'proven'])
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringContaining(

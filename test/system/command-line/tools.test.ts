@@ -4,10 +4,6 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { init } from '../../../scripts/commands/init.ts'
-import { parseSchedules } from '../../../scripts/schedules/read-file.ts'
-import type { Terminal } from '../../../scripts/terminal/terminal.ts'
-import { readSettings } from '../../../worker/settings/settings.ts'
 import {
   connectTemporal,
   createWorld,
@@ -42,11 +38,14 @@ describe('connector completion', () => {
     expect(complete('connector', 'recover', '--reason', 'gate')).toBe('gateway_issue')
     expect(complete('connector', 'schedule', 'tri')).toBe('trigger')
     expect(complete('connector', 'import', 'delete')).toBe('delete-orders')
+    expect(complete('connector', 'run', 'resol')).toBe('resolve')
+    expect(complete('connector', 'run', 'list', '--verdict', 'prov')).toBe('proven')
+    expect(complete('connector', 'state', 'reset', 'pla')).toBe('plans')
   })
 
   test('has every command for fish and zsh, too', async () => {
     const fish = (await callCommand(nowhere, ['completion', 'fish'])).stdout
-    expect(fish).toContain('complete -c billing-connector -n __fish_use_subcommand -a recover')
+    expect(fish).toContain("complete -c billing-connector -n '__fish_use_subcommand' -a recover")
     expect(fish).toContain("-n '__fish_seen_subcommand_from export' -l mode -x -a 'full incremental'")
     const zsh = (await callCommand(nowhere, ['completion', 'zsh'])).stdout
     expect(zsh).toMatch(/^autoload -U \+X bashcompinit && bashcompinit\n/)
@@ -57,81 +56,14 @@ describe('connector completion', () => {
   })
 })
 
-describe('connector init', () => {
-  /** A person who answers the questions in turn. */
-  function person(...answers: string[]) {
-    const printed: string[] = []
-    const terminal = {
-      isInteractive: true,
-      ask: () => Promise.resolve(answers.shift() ?? ''),
-      result: ({ text }: { text: string }) => printed.push(text),
-    } as unknown as Terminal
-    return { terminal, printed }
-  }
-
-  test('writes settings that this user alone can read, and schedules that are valid; never over a file', async () => {
-    const folder = await temporary()
-    const { terminal, printed } = person('https://billing.example.com', 'secret-token', 'acc_1')
-    await init({ folder, terminal })
-    expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600)
-    const settings = readSettings({ env: {}, cwd: folder })
-    expect(settings.billing).toMatchObject({ baseUrl: 'https://billing.example.com', workspace: 'acc_1' })
-    const path = join(folder, 'schedules.yaml')
-    const schedules = parseSchedules({ text: await readFile(path, 'utf8'), path })
-    expect([...schedules.keys()]).toEqual(['export-nightly', 'watch-exports'])
-    expect(printed.join()).toContain('connector check')
-    expect(printed.join()).not.toContain('secret-token')
-    await expect(init({ folder, terminal })).rejects.toThrow('.env exists')
-  })
-
-  test('writes nothing after a wrong answer, or without a person', async () => {
-    const folder = await temporary()
-    const { terminal } = person('billing', 'secret-token', 'acc_1')
-    await expect(init({ folder, terminal })).rejects.toThrow('not valid for BILLING_BASE_URL')
-    await expect(init({ folder, terminal: { ...terminal, isInteractive: false } })).rejects.toThrow(
-      'not a terminal',
-    )
-    await expect(stat(join(folder, '.env'))).rejects.toThrow('ENOENT')
-  })
-})
-
-describe('connector preview', () => {
-  test('prints some records of a list, with one request and nothing kept', async () => {
-    const world = await createWorld({ counts: { plans: 30 } })
-    const { code, stdout, stderr } = await callCommand(world, ['preview', 'plans', '--limit', '4'])
-    expect(code).toBe(0)
-    expect(stderr).toContain(`LIVE ${world.workspace}`)
-    expect(stdout.trim().split('\n')).toHaveLength(5)
-    expect(world.sandbox.control.counters().requests).toBe(1)
-    const { stdout: json } = await callCommand(world, ['preview', 'plans', '--limit', '2', '--json'])
-    expect((JSON.parse(json) as { records: object[] }).records).toHaveLength(2)
-    const columns = await callCommand(world, ['preview', 'plans', '--columns', 'id,name'])
-    expect(columns.stdout.split('\n')[0]).toMatch(/^id +name$/)
-    expect(await callCommand(world, ['preview', 'plnas'])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('Did you mean plans?'),
-    })
-    expect(await callCommand(world, ['preview', 'plans', '--limit', '101'])).toMatchObject({ code: 2 })
-  })
-
-  test('names the status that was probably meant', async () => {
-    const world = await createWorld({ counts: { subscriptions: 3 } })
-    const words = ['preview', 'subscriptions', '--filter', 'status=activ']
-    expect(await callCommand(world, words)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('Did you mean active?'),
-    })
-  })
-})
-
-test('connector open opens the report page of a run, and prints its path where nothing can open it', async () => {
+test('run open shows the report page of a run, and prints its path where nothing can open it', async () => {
   const world = await createWorld({ counts: { plans: 3 } })
   await startTestWorker(world)
   const client = await connectTemporal()
   const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
   const bin = await temporary()
   const PATH = process.platform === 'darwin' ? '/nowhere' : bin
-  const without = await callCommand(world, ['open', run, '--json'], { env: { PATH } })
+  const without = await callCommand(world, ['run', 'open', run, '--json'], { env: { PATH } })
   const { page, opened } = JSON.parse(without.stdout) as { page: string; opened: boolean }
   expect(opened).toBe(false)
   expect(await readFile(page, 'utf8')).toContain('<!doctype html>')
@@ -140,13 +72,13 @@ test('connector open opens the report page of a run, and prints its path where n
   await writeFile(opener, `#!/bin/sh\necho "$1" > ${seen}\n`)
   await chmod(opener, 0o755)
   const env = { PATH: `${bin}:${process.env['PATH']}` }
-  expect((await callCommand(world, ['open', run], { env })).stdout).toBe(`Opened ${page}\n`)
+  expect((await callCommand(world, ['run', 'open', run], { env })).stdout).toBe(`Opened ${page}\n`)
   await until(async () => (await readFile(seen, 'utf8').catch(() => '')) === `${page}\n`)
-  expect(await callCommand(world, ['open', 'nothing'])).toMatchObject({ code: 2 })
+  expect(await callCommand(world, ['run', 'open', 'nothing'])).toMatchObject({ code: 2 })
 })
 
 test(
-  'connector state shows the watermarks, and resets one with a reason while no worker runs',
+  'state shows the watermarks, and resets one with a reason while no worker runs',
   { tags: ['long'] },
   async () => {
     const world = await createWorld({ counts: { plans: 5 } })
@@ -156,7 +88,7 @@ test(
     const input = { resources: ['plans' as const], to: ['csv' as const, 'duckdb' as const] }
     const { run } = await (await startRun({ client, world, input })).result()
     const shown = async () =>
-      JSON.parse((await callCommand(world, ['state', '--json'])).stdout) as {
+      JSON.parse((await callCommand(world, ['state', 'show', '--json'])).stdout) as {
         watermarks: { resource: string; destination: string; run: string; readUpTo: string }[]
       }
     const before = await shown()
@@ -165,7 +97,7 @@ test(
       ['plans', 'duckdb'],
     ])
     expect(before.watermarks[0]).toMatchObject({ run })
-    const table = (await callCommand(world, ['state'])).stdout
+    const table = (await callCommand(world, ['state', 'show'])).stdout
     expect(table).toMatch(/^resource +destination +service +only/m)
     expect(table).toMatch(/^plans +duckdb live +http:\/\/\S+ /m)
     const reset = ['state', 'reset', 'plans', '--to', 'duckdb', '--why', 'restored', '--by', 'Ana']
@@ -210,27 +142,27 @@ test(
     // One was asked to go elsewhere, and has not arrived.
     const plan = join(world.dataDir, 'parts', waiting, 'plan.json')
     await writeFile(plan, (await readFile(plan, 'utf8')).replace('"to":["csv"]', '"to":["csv","duckdb"]'))
-    expect((await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).stdout).toBe(
+    expect((await callCommand(world, ['prune', '--older-than', '30d', '--yes'])).stdout).toBe(
       'Nothing to remove.\n',
     )
     const database = new DatabaseSync(join(world.dataDir, 'state.db'))
     database.exec(`update publications set started_at = started_at - 40 * 86400000`)
     database.close()
-    const dry = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
-    const { removed } = JSON.parse(dry.stdout) as { removed: { run: string; folder: string }[] }
-    expect(removed.map((one) => one.run)).toEqual([first, capped])
-    const { folder } = removed[0]!
+    const dry = await callCommand(world, ['prune', '--older-than', '30d', '--dry-run', '--json'])
+    const { old } = JSON.parse(dry.stdout) as { old: { run: string; folder: string }[] }
+    expect(old.map((one) => one.run)).toEqual([first, capped])
+    const { folder } = old[0]!
     // A link of one's own counts, too.
     const link = join(dirname(folder), 'mine')
     await symlink(basename(folder), link)
-    const linked = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run', '--json'])
-    expect(JSON.parse(linked.stdout)).toMatchObject({ removed: [{ run: capped }] })
+    const linked = await callCommand(world, ['prune', '--older-than', '30d', '--dry-run', '--json'])
+    expect(JSON.parse(linked.stdout)).toMatchObject({ old: [{ run: capped }] })
     await rm(link)
-    expect(await callCommand(world, ['prune', '--keep-days', '30'])).toMatchObject({ code: 2 })
+    expect(await callCommand(world, ['prune', '--older-than', '30d'])).toMatchObject({ code: 2 })
     expect((await stat(folder)).isDirectory()).toBe(true)
-    expect(await callCommand(world, ['prune', '--keep-days', '30', '--yes'])).toMatchObject({ code: 0 })
+    expect(await callCommand(world, ['prune', '--older-than', '30d', '--yes'])).toMatchObject({ code: 0 })
     await expect(stat(folder)).rejects.toThrow('ENOENT')
-    const again = await callCommand(world, ['prune', '--keep-days', '30', '--dry-run'])
+    const again = await callCommand(world, ['prune', '--older-than', '30d', '--dry-run'])
     expect(again.stdout).toBe('Nothing to remove.\n')
     const verified = await callCommand(world, [
       'verify',

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => postgres.close())
 
 /** In an environment without the service's address or token. */
-const verify = (...words: string[]) => callCommand({ env }, ['verify', ...words])
+const compare = (...words: string[]) => callCommand({ env }, ['compare', ...words])
 
 /** A warehouse that an export was published to, and a way to change what is in it. */
 const warehouses = {
@@ -47,12 +47,12 @@ const toPublication = (more: Partial<Publication> = {}) =>
   workplace.toPublication('customers', [records], more)
 const toCsv = async (publication: Publication) => (await createCsvDestination().publish(publication)).location
 
-describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) => {
+describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
   test('ends with 0 and the rows compared where the warehouse holds the export', async () => {
     const publication = await toPublication()
     await warehouses[name]().destination.publish(publication)
     const folder = await toCsv(publication)
-    const { code, stdout } = await verify(folder, '--warehouse', name)
+    const { code, stdout } = await compare(folder, '--to', name)
     expect([code, stdout]).toEqual([
       0,
       expect.stringMatching(
@@ -68,7 +68,7 @@ describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) =
     const folder = await toCsv(publication)
     await ask(`update customers set name = 'Ann' where id = 'a'`)
     await ask(`update customer_contacts set phone = '7'`)
-    const changed = await verify(folder, '--warehouse', name, '--json')
+    const changed = await compare(folder, '--to', name, '--json')
     expect(changed.code).toBe(1)
     expect(JSON.parse(changed.stdout)).toMatchObject({
       warehouse: name,
@@ -87,7 +87,7 @@ describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) =
     })
     await ask(`delete from customers where id = 'b'`)
     await ask(`delete from customer_contacts`)
-    const missing = await verify(folder, '--warehouse', name)
+    const missing = await compare(folder, '--to', name)
     expect([missing.code, missing.stdout.split('\n')]).toEqual([
       1,
       expect.arrayContaining([
@@ -96,7 +96,7 @@ describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) =
       ]),
     ])
     await ask(`update _warehouse set workspace = 'acc_other'`)
-    const foreign = await verify(folder, '--warehouse', name)
+    const foreign = await compare(folder, '--to', name)
     expect([foreign.code, foreign.stdout]).toEqual([
       1,
       expect.stringMatching(/is of workspace acc_other \(live\), the export of acc_1 \(live\)\.\n$/),
@@ -107,13 +107,13 @@ describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) =
     const unproven = { ...facts, verdict: 'unproven' as const, reasons: ['The order was ignored.'] }
     const publication = await toPublication({ facts: unproven })
     await warehouses[name]().destination.publish(publication)
-    const { code, stdout } = await verify(await toCsv(publication), '--warehouse', name)
+    const { code, stdout } = await compare(await toCsv(publication), '--to', name)
     expect([code, stdout]).toEqual([3, expect.stringContaining('has the same rows')])
   })
 
   test('takes a row of an older run for no proof of this one', async () => {
     await warehouses[name]().destination.publish(await toPublication({ run: 'older' }))
-    const { code, stdout } = await verify(await toCsv(await toPublication()), '--warehouse', name)
+    const { code, stdout } = await compare(await toCsv(await toPublication()), '--to', name)
     expect([code, stdout]).toEqual([
       1,
       expect.stringMatching(/has no export of customers by the run export-/),
@@ -126,21 +126,21 @@ describe.each(['duckdb', 'postgres'] as const)('verify --warehouse %s', (name) =
     await destination.publish(publication)
     await ask('drop view live_customers')
     await ask('alter table customers drop column name')
-    const { code, stdout } = await verify(await toCsv(publication), '--warehouse', name)
+    const { code, stdout } = await compare(await toCsv(publication), '--to', name)
     expect([code, stdout]).toEqual([1, 'customers has no column name.\n'])
   })
 })
 
 describe('verify', () => {
   const failureOf = async (...words: string[]) => {
-    const { code, stdout, stderr } = await verify(...words)
+    const { code, stdout, stderr } = await compare(...words)
     expect([stdout, stderr]).toEqual(['', expect.stringMatching(/^error: [^\n]+\n$/)])
     return [code, stderr] as const
   }
 
   test('ends with 1 and does not ask the warehouse where the files themselves are not whole', async () => {
     env = { CONNECTOR_DATA_DIR: workplace.folder, WAREHOUSE_URL: 'postgres://nobody@127.0.0.1:1/none' }
-    const { code, stdout } = await verify(join(workplace.folder, 'none'), '--warehouse', 'postgres')
+    const { code, stdout } = await compare(join(workplace.folder, 'none'), '--to', 'postgres')
     expect([code, stdout]).toEqual([
       1,
       expect.stringContaining('has no manifest.json: there is no published export'),
@@ -149,26 +149,26 @@ describe('verify', () => {
 
   test('refuses a warehouse that is not there, in a sentence, and makes none', async () => {
     const folder = await toCsv(await toPublication())
-    expect(await failureOf(folder, '--warehouse', 'duckdb')).toEqual([
+    expect(await failureOf(folder, '--to', 'duckdb')).toEqual([
       2,
       expect.stringContaining(`There is no warehouse ${join(workplace.folder, 'warehouse.duckdb')}`),
     ])
     expect(await askDuckDb(join(workplace.folder, 'warehouse.duckdb'), 'select 1')).toBeUndefined()
     env = { ...env, WAREHOUSE_URL: postgres.toUrl('postgres', 'postgres', 'wrong') }
-    const [code, says] = await failureOf(folder, '--warehouse', 'postgres')
+    const [code, says] = await failureOf(folder, '--to', 'postgres')
     expect([code, says]).toEqual([2, expect.stringContaining('Nothing was compared')])
     for (const secret of ['wrong', password]) expect(says.includes(secret)).toBe(false)
     env = { CONNECTOR_DATA_DIR: workplace.folder }
-    expect(await failureOf(folder, '--warehouse', 'postgres')).toEqual([
+    expect(await failureOf(folder, '--to', 'postgres')).toEqual([
       2,
       expect.stringContaining('WAREHOUSE_URL is not set'),
     ])
   })
 
   test.each([
-    [['--warehouse', 'mysql'], 'Allowed choices are duckdb, postgres'],
-    [['--schema', 'billing'], '--warehouse postgres'],
-    [['--warehouse', 'duckdb', '--schema', 'billing'], 'duckdb has one schema'],
+    [['--to', 'mysql'], 'Choose from duckdb, postgres'],
+    [['--schema', 'billing'], '--to duckdb or postgres'],
+    [['--to', 'duckdb', '--schema', 'billing'], 'duckdb has one schema'],
   ])('refuses %j', async (words, says) => {
     expect(await failureOf(workplace.folder, ...words)).toEqual([2, expect.stringContaining(says)])
   })
@@ -177,8 +177,8 @@ describe('verify', () => {
     const publication = await toPublication({ schema: 'mine' })
     await warehouses.postgres().destination.publish(publication)
     const folder = await toCsv(publication)
-    expect(await verify(folder, '--warehouse', 'postgres', '--schema', 'mine')).toMatchObject({ code: 0 })
-    expect(await verify(folder, '--warehouse', 'postgres')).toMatchObject({
+    expect(await compare(folder, '--to', 'postgres', '--schema', 'mine')).toMatchObject({ code: 0 })
+    expect(await compare(folder, '--to', 'postgres')).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(/^schema billing of .* has no table _warehouse/),
     })

@@ -139,7 +139,10 @@ describe('a command', () => {
     async () => {
       const [port] = await freePorts(1)
       const env = { TEMPORAL_ADDRESS: `127.0.0.1:${port}` }
-      const failures = await Promise.all([failureOf(['runs'], env), failureOf(['export', 'plans'], env)])
+      const failures = await Promise.all([
+        failureOf(['run', 'list'], env),
+        failureOf(['export', 'plans'], env),
+      ])
       for (const failure of failures) {
         expect(failure).toMatchObject({ code: 2, says: expect.stringContaining('Temporal does not answer') })
         expect(failure.says).toContain(`Waiting for Temporal at 127.0.0.1:${port} ...\n`)
@@ -148,8 +151,8 @@ describe('a command', () => {
     },
   )
 
-  test.each(['status', 'watch', 'report', 'stop'])('says that there is no such run: %s', async (word) => {
-    const failure = await failureOf([word, 'export-nothing'])
+  test.each(['show', 'watch', 'report', 'stop'])('says that there is no such run: %s', async (word) => {
+    const failure = await failureOf(['run', word, 'export-nothing'])
     expect(failure).toMatchObject({ code: 2, says: expect.stringContaining('export-nothing') })
   })
 

@@ -22,7 +22,7 @@ test('a part with other bytes of the same length fails the publication with a se
     const text = await readFile(join(parts, name), 'utf8')
     await writeFile(join(parts, name), text.replace('\n', ' '))
   }
-  const again = await callCommand(world, ['publish', unpublished.workflowId])
+  const again = await callCommand(world, ['run', 'publish', unpublished.workflowId])
   expect(again.code).not.toBe(0)
   expect(again.stderr).toMatch(/has other bytes than were written\. Run the export again/)
   const report = await (await run()).result()

@@ -22,7 +22,7 @@ const fileOf = ({ dataDir }: World) => join(dataDir, 'warehouse.duckdb')
 const ask = (world: World, sql: string) => askDuckDb(fileOf(world), sql)
 
 const publish = (world: World, words: readonly string[], env: Record<string, string> = {}) =>
-  callCommand(world, ['publish', ...words], { env })
+  callCommand(world, ['run', 'publish', ...words], { env })
 
 describe('publish', () => {
   let world: World
@@ -68,20 +68,22 @@ describe('publish', () => {
       expect({ words, code, stderr }).toMatchObject({ code: 0 })
       return JSON.parse(stdout) as object
     }
-    expect(await call('status', publication)).toMatchObject({
+    expect(await call('run', 'show', publication)).toMatchObject({
       status: 'completed',
       name: 'publication',
       phase: 'ended',
       resources: [{ resource: 'plans', state: 'proven', records: 10 }],
     })
     const report = { run, verdict: 'proven', exports: [{ resource: 'plans', destination: 'parquet' }] }
-    expect(await call('report', publication)).toMatchObject(report)
+    expect(await call('run', 'report', publication)).toMatchObject(report)
     // The export keeps its own report.
-    expect(await call('report', run)).toMatchObject({ exports: [{ resource: 'plans', destination: 'csv' }] })
-    expect(await call('open', publication)).toMatchObject({
+    expect(await call('run', 'report', run)).toMatchObject({
+      exports: [{ resource: 'plans', destination: 'csv' }],
+    })
+    expect(await call('run', 'open', publication)).toMatchObject({
       page: join(world.dataDir, 'exports', 'reports', `${publication}.html`),
     })
-    const { runs } = (await call('runs')) as { runs: { run: string; kind: string }[] }
+    const { runs } = (await call('run', 'list')) as { runs: { run: string; kind: string }[] }
     expect(runs).toContainEqual(expect.objectContaining({ run: publication, kind: 'publish' }))
   })
 
@@ -92,7 +94,7 @@ describe('publish', () => {
     expect(first.code).toBe(0)
     const state = `select *, (select count(*) from plans) as plans from _exports where run = '${run}'`
     const before = await ask(world, state)
-    const command = () => startCommand(world, ['publish', ...words]).ended
+    const command = () => startCommand(world, ['run', 'publish', ...words]).ended
     const again = await Promise.all([command(), command()])
     for (const { code, stdout } of again) {
       expect(code).toBe(0)

@@ -54,7 +54,7 @@ test('the report of a run is found by its name, whatever someone typed for it', 
   expect(report.run).toBe(name)
   const reports = (await readdir(join(world.dataDir, 'exports', 'reports'))).toSorted()
   expect(reports).toEqual([expect.stringMatching(/\.html$/), expect.stringMatching(/\.json$/)])
-  const told = await callCommand(world, ['report', name, '--json'])
+  const told = await callCommand(world, ['run', 'report', name, '--json'])
   expect(told).toMatchObject({ code: 0 })
   expect(JSON.parse(told.stdout)).toMatchObject({
     run: name,

@@ -26,7 +26,7 @@ test('runs lists kind, verdict and what needs a person, and filters by them and 
   const { document: done } = await tell(world, 'export', 'plans')
   const { document: cut } = await tell(world, 'export', 'plans', 'customers', '--max-pages', '1')
   const listed = async (...words: string[]) =>
-    (await tell(world, 'runs', ...words)).document as unknown as {
+    (await tell(world, 'run', 'list', ...words)).document as unknown as {
       runs: { run: string; kind: string; verdict: string; needsPerson: boolean }[]
     }
   const both = [String(done['run']), String(cut['run'])].toSorted()
@@ -35,7 +35,7 @@ test('runs lists kind, verdict and what needs a person, and filters by them and 
   expect((await listed('--since', '2100-01-01')).runs).toEqual([])
   expect((await listed('--verdict', 'proven')).runs).toMatchObject([{ run: done['run'], kind: 'export' }])
   expect((await listed('--needs-person')).runs.every(({ needsPerson }) => needsPerson)).toBe(true)
-  const mistyped = await callCommand(world, ['runs', '--verdict', 'provn'])
+  const mistyped = await callCommand(world, ['run', 'list', '--verdict', 'provn'])
   expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean proven?') })
 })
 
@@ -45,25 +45,28 @@ describe('a run that was started and left', () => {
     await startTestWorker(world)
     const run = await detach(world)
     await until(() => asked(world) > 8)
-    const [paused, runs] = await Promise.all([tell(world, 'pause', run), tell(world, 'runs', '--open')])
+    const [paused, runs] = await Promise.all([
+      tell(world, 'run', 'pause', run),
+      tell(world, 'run', 'list', '--open'),
+    ])
     expect(paused).toMatchObject({ code: 0, document: { run, signal: 'pause' } })
     expect(runs.document).toMatchObject({ runs: [{ run, status: 'running' }] })
-    expect(await tell(world, 'status', run)).toMatchObject({
+    expect(await tell(world, 'run', 'show', run)).toMatchObject({
       code: 0,
       document: { run, status: 'running', phase: 'paused', resources: [{ resource: 'customers' }] },
     })
-    expect(await tell(world, 'report', run)).toMatchObject({
+    expect(await tell(world, 'run', 'report', run)).toMatchObject({
       code: 2,
       document: { error: { message: expect.stringContaining(run) } },
     })
-    expect(await tell(world, 'unpause', run)).toMatchObject({ code: 0 })
+    expect(await tell(world, 'run', 'unpause', run)).toMatchObject({ code: 0 })
     world.sandbox.control.setFaults({ faults: [] })
-    const watched = await tell(world, 'watch', run)
+    const watched = await tell(world, 'run', 'watch', run)
     expect(watched).toMatchObject({ code: 0, document: { run, exports: [{ verdict: 'proven' }] } })
     const [report, status, again] = await Promise.all([
-      tell(world, 'report', run),
-      tell(world, 'status', run),
-      tell(world, 'stop', run),
+      tell(world, 'run', 'report', run),
+      tell(world, 'run', 'show', run),
+      tell(world, 'run', 'stop', run),
     ])
     expect(report).toEqual({ ...watched, stderr: '' })
     expect(status.document).toMatchObject({
@@ -82,7 +85,10 @@ describe('a run that was started and left', () => {
       await startTestWorker(world)
       const run = await detach(world)
       await until(() => asked(world) > 8)
-      const [watching, looking] = [startCommand(world, ['watch', run]), startCommand(world, ['watch', run])]
+      const [watching, looking] = [
+        startCommand(world, ['run', 'watch', run]),
+        startCommand(world, ['run', 'watch', run]),
+      ]
       await Promise.all([watching.says('customers: '), looking.says('customers: ')])
       looking.child.kill('SIGINT')
       expect(await looking.ended).toMatchObject({
@@ -90,9 +96,9 @@ describe('a run that was started and left', () => {
         stderr: expect.stringContaining(`${run} continues`),
       })
       expect(watching.child.exitCode).toBeNull()
-      expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
+      expect(await tell(world, 'run', 'stop', run)).toMatchObject({ code: 0 })
       expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
-      expect(await tell(world, 'report', run)).toMatchObject({
+      expect(await tell(world, 'run', 'report', run)).toMatchObject({
         code: 3,
         document: { exports: [{ resource: 'customers', verdict: 'stopped' }] },
       })
@@ -105,13 +111,13 @@ describe('a run that was started and left', () => {
     const run = await detach(world)
     await until(() => asked(world) > 8)
     await worker.stop()
-    const { code, document, stderr } = await tell(world, 'status', run)
+    const { code, document, stderr } = await tell(world, 'run', 'show', run)
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'Waiting for the worker ...\n' })
     expect(document).toMatchObject({
       status: 'running',
       message: expect.stringContaining('No worker answers'),
     })
-    expect(await tell(world, 'stop', run)).toMatchObject({ code: 0 })
+    expect(await tell(world, 'run', 'stop', run)).toMatchObject({ code: 0 })
   })
 })
 
@@ -137,7 +143,7 @@ describe('Ctrl-C', () => {
     await interruptTwice(command)
     const { code, stderr } = await command.ended
     expect(code).toBe(1)
-    expect(stderr).toContain('continues. Follow it with: connector watch export-customers-')
+    expect(stderr).toContain('continues. Follow it with: connector run watch export-customers-')
   })
 
   test(

@@ -53,9 +53,9 @@ describe('a destination that fails', () => {
       { destination: 'csv', verdict: 'proven', records: 12 },
     ])
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
-    const told = await callCommand(world, ['report', run])
-    expect(told.stdout).toContain(`connector publish ${run} --to postgres`)
-    const again = await callCommand(world, ['publish', run, '--to', 'postgres,duckdb', '--json'])
+    const told = await callCommand(world, ['run', 'report', run])
+    expect(told.stdout).toContain(`connector run publish ${run} --to postgres`)
+    const again = await callCommand(world, ['run', 'publish', run, '--to', 'postgres,duckdb', '--json'])
     expect(again.code).toBe(1)
     expect(JSON.parse(again.stdout)).toMatchObject({
       exports: [
@@ -67,7 +67,7 @@ describe('a destination that fails', () => {
       await askDuckDb(join(world.dataDir, 'warehouse.duckdb'), 'select count(*) as n from plans'),
     ).toEqual([{ n: '12' }])
     // Where nothing at all came through, the run itself has failed.
-    const none = await callCommand(world, ['publish', run, '--to', 'postgres'])
+    const none = await callCommand(world, ['run', 'publish', run, '--to', 'postgres'])
     expect([none.code, none.stdout]).toEqual([1, ''])
     expect(none.stderr).toMatch(/error: [^\n]*plans failed: [^\n]*"nowhere" does not exist/)
   })
@@ -102,14 +102,14 @@ test('publish takes --schema, and with --detach returns the run', async () => {
   const world = await createWorld({ counts: { plans: 4 } })
   await startTestWorker(world, { WAREHOUSE_URL: url })
   const { run } = await export_(world, {})
-  const words = ['publish', run, '--to', 'postgres', '--schema', 'elsewhere', '--detach', '--json']
+  const words = ['run', 'publish', run, '--to', 'postgres', '--schema', 'elsewhere', '--detach', '--json']
   const { code, stdout } = await callCommand(world, words)
   expect([code, JSON.parse(stdout)]).toEqual([0, { run: `publish-${run}-to-postgres-schema-elsewhere` }])
   const client = await connectTemporal()
   await client.workflow.getHandle(`publish-${run}-to-postgres-schema-elsewhere`).result()
   expect(await askPostgres(url, 'select count(*) as n from elsewhere.plans')).toEqual([{ n: '4' }])
   expect(await askPostgres(url, 'select 1 from billing.plans')).toBeUndefined()
-  const both = await callCommand(world, ['publish', run, '--local', '--detach'])
+  const both = await callCommand(world, ['run', 'publish', run, '--local', '--detach'])
   expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('connector up')])
 })
 
@@ -158,7 +158,7 @@ describe('an incremental export reads the whole list', () => {
       const { run, mode } = await next()
       expect(mode).toBe('incremental')
       await rm(file)
-      const again = await callCommand(world, ['publish', run])
+      const again = await callCommand(world, ['run', 'publish', run])
       expect([again.code, again.stdout]).toEqual([
         3,
         expect.stringContaining('the warehouse has no proven export of the whole list'),
@@ -208,7 +208,7 @@ describe('a warehouse has one form of its values', () => {
       ),
     ])
     const { run } = await export_(world, { exclude: ['plans.name'] })
-    const published = await callCommand(world, ['publish', run, '--to', 'duckdb'])
+    const published = await callCommand(world, ['run', 'publish', run, '--to', 'duckdb'])
     expect([published.code, published.stderr]).toEqual([1, expect.stringMatching(/without plans.name/)])
     expect(await names()).toEqual([{ n: '20' }])
   })

@@ -28,7 +28,7 @@ const detailsOf = async (run: Run): Promise<string> =>
 /** Waits until the run says it: in the command and in the Temporal UI. */
 async function says(world: World, run: Run, text: RegExp): Promise<void> {
   await until(async () => text.test(await detailsOf(run)))
-  const { stdout } = await callCommand(world, ['status', run.workflowId])
+  const { stdout } = await callCommand(world, ['run', 'show', run.workflowId])
   expect(stdout).toMatch(text)
 }
 
@@ -50,7 +50,7 @@ describe('an export that the service holds up', { tags: ['long'] }, () => {
     world.sandbox.control.setFaults({ faults: [slow] })
     await until(async () => !(await detailsOf(run)).includes('answers 503'))
     expect(await run.result()).toMatchObject({ verdict: 'proven' })
-    expect((await callCommand(world, ['status', run.workflowId])).stdout).not.toContain('answers 503')
+    expect((await callCommand(world, ['run', 'show', run.workflowId])).stdout).not.toContain('answers 503')
   })
 
   test('says until when it is asked to pause, and check says it and ends', async () => {

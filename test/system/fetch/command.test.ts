@@ -76,11 +76,11 @@ describe('a fetch from the command line', () => {
       exports: [{ mode: 'byId', verdict: 'proven', records: 2 }],
     })
     expect(await readFile(report.missing.file, 'utf8')).toBe('id\n999\n')
-    const told = await callCommand(world, ['report', report.run])
+    const told = await callCommand(world, ['run', 'report', report.run])
     expect(told).toMatchObject({ code: 3, stdout: expect.stringContaining('1 id does not exist: 999') })
-    const { stdout: status } = await callCommand(world, ['status', report.run, '--json'])
+    const { stdout: status } = await callCommand(world, ['run', 'show', report.run, '--json'])
     expect(JSON.parse(status)).toMatchObject({ status: 'completed', name: 'fetch', phase: 'ended' })
-    const { stdout: runs } = await callCommand(world, ['runs', '--json'])
+    const { stdout: runs } = await callCommand(world, ['run', 'list', '--json'])
     expect(JSON.parse(runs)).toMatchObject({ runs: [{ run: report.run, type: 'fetchDocuments' }] })
   })
 
@@ -89,10 +89,10 @@ describe('a fetch from the command line', () => {
     const detached = await fetch('cancellations', ...ids, '--detach', '--json')
     const { run } = JSON.parse(detached.stdout) as { run: string }
     expect(run).toMatch(/^fetch-cancellations-\d{8}-\d{6}$/)
-    const watched = await callCommand(world, ['watch', run, '--json'])
+    const watched = await callCommand(world, ['run', 'watch', run, '--json'])
     expect(watched.code).toBe(0)
     expect(JSON.parse(watched.stdout)).toMatchObject({ exports: [{ records: 8, verdict: 'proven' }] })
-    const again = await callCommand(world, ['publish', run, '--to', 'parquet', '--json'])
+    const again = await callCommand(world, ['run', 'publish', run, '--to', 'parquet', '--json'])
     expect(again.code).toBe(0)
     expect(JSON.parse(again.stdout)).toMatchObject({
       exports: [{ destination: 'parquet', mode: 'byId', records: 8 }],

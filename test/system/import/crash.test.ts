@@ -43,7 +43,7 @@ describe('an import whose worker ends', () => {
     const run = await startImport({ client, world, input })
     await until(() => posts(world) > 20)
     await kill(worker)
-    const { code, stdout } = await callCommand(world, ['report', run.workflowId, '--json'])
+    const { code, stdout } = await callCommand(world, ['run', 'report', run.workflowId, '--json'])
     expect(code).toBe(3)
     const report = JSON.parse(stdout) as { counts: Record<string, number>; verdict: string; ended?: unknown }
     expect(report.verdict).toBe('unproven')

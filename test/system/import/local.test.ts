@@ -21,10 +21,10 @@ test(
     const importing = command('import', 'addons', file, '--local', '--wait-for-approval', '--json')
     await importing.says('Run import-addons-addons-')
     const run = /Run (\S+)/.exec(importing.texts.stderr)?.[1] ?? ''
-    await until(async () => (await command('status', run).ended).stdout.includes('waiting for approval'))
-    const limits = await command('limits', run, '--rate', '50').ended
+    await until(async () => (await command('run', 'show', run).ended).stdout.includes('waiting for approval'))
+    const limits = await command('run', 'limits', run, '--rate', '50', '--why', 'it is slow').ended
     expect(limits.stdout, limits.stderr).toContain('requestsPerSecond 50')
-    expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana').ended).code).toBe(0)
+    expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana').ended).code).toBe(0)
     const { code, stdout } = await importing.ended
     expect(code).toBe(3)
     expect(JSON.parse(stdout)).toMatchObject({ counts: { done: 4, parked: 2 } })
@@ -32,15 +32,23 @@ test(
 
     // Its server is gone with it.
     const person = ['--why', 'looked', '--by', 'Ana']
-    const alone = await command('resolve', run, '--row', String(parked[0]), '--absent', ...person).ended
-    expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('--local') })
-    const resolve = (row: number, ...how: string[]) =>
-      command('resolve', run, '--row', String(row), ...how, ...person, '--local', '--json').ended
-    const first = await resolve(parked[0] ?? 0, '--absent')
-    expect(first.code, first.stderr).toBe(3)
-    expect(JSON.parse(first.stdout)).toMatchObject({ counts: { done: 5, parked: 1 } })
-    const second = await resolve(parked[1] ?? 0, '--drop')
-    expect(JSON.parse(second.stdout)).toMatchObject({ counts: { done: 5, parked: 0, skipped: 1 } })
+    const alone = await command('run', 'resolve', run, '--rows', String(parked[0]), '--absent', ...person)
+      .ended
+    expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('connector up') })
+    const up = command('up')
+    await up.says('Ctrl-C stops')
+    const resolve = async (row: number, ...how: string[]) => {
+      const { code, stderr } = await command('run', 'resolve', run, '--rows', String(row), ...how, ...person)
+        .ended
+      expect(code, stderr).toBe(0)
+      return JSON.parse((await command('run', 'watch', run, '--json').ended).stdout) as object
+    }
+    expect(await resolve(parked[0] ?? 0, '--absent')).toMatchObject({ counts: { done: 5, parked: 1 } })
+    expect(await resolve(parked[1] ?? 0, '--drop')).toMatchObject({
+      counts: { done: 5, parked: 0, skipped: 1 },
+    })
+    up.child.kill('SIGINT')
+    await up.ended
     const [dropped] = timesOf(world, 'addons', 6).flatMap((times, index) => (times === 1 ? [] : [index + 2]))
     expect(dropped).toBe(parked[1])
     expect(timesOf(world, 'addons', 6).filter((times) => times === 1)).toEqual(once(5))

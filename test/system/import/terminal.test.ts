@@ -177,20 +177,23 @@ describe('connector import', () => {
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const words = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
     const { run } = JSON.parse((await command(...words)).stdout) as { run: string }
-    await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
-    expect((await command('limits', run, '--rate', '100')).stdout).toContain('requestsPerSecond 100')
-    expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
-    const watched = await command('watch', run)
+    await until(async () => (await command('run', 'show', run)).stdout.includes('waiting for approval'))
+    expect((await command('run', 'limits', run, '--rate', '100', '--why', 'it is slow')).stdout).toContain(
+      'requestsPerSecond 100',
+    )
+    expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
+    const watched = await command('run', 'watch', run)
     expect(watched.code).toBe(3)
     expect(watched.stdout).toContain('parked')
     const parked = await readFile(join(world.dataDir, 'imports', run, 'parked.csv'), 'utf8')
     const row = /,(\d+),parked,/.exec(parked)?.[1] ?? ''
     expect(
-      (await command('resolve', run, '--row', row, '--absent', '--why', 'looked', '--by', 'Ana')).code,
+      (await command('run', 'resolve', run, '--rows', row, '--absent', '--why', 'looked', '--by', 'Ana'))
+        .code,
     ).toBe(0)
-    await command('watch', run)
+    await command('run', 'watch', run)
     expect(timesOf(world, 'addons', 5)).toEqual(once(5))
-    const again = await command('resolve', run, '--row', row, '--drop', '--why', 'x')
+    const again = await command('run', 'resolve', run, '--rows', row, '--drop', '--why', 'x')
     expect(again.code).toBe(2)
     expect(again.stderr).toContain('not parked')
   })
@@ -296,16 +299,16 @@ describe('a person at a terminal', () => {
     const parked = await readFile(join(world.dataDir, 'imports', run, 'parked.csv'), 'utf8')
     const row = /,(\d+),parked,/.exec(parked)?.[1] ?? ''
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
-    const how = ['--row', row, '--absent', '--why', 'looked', '--by', 'Ana']
+    const how = ['--rows', row, '--absent', '--why', 'looked', '--by', 'Ana']
     world.sandbox.control.setFaults({
       faults: [{ kind: 'latency', ms: 5_000, on: 'POST /addons/', requests: [1] }],
     })
-    expect((await command('resolve', run, ...how)).stdout).toContain('resolved by Ana')
+    expect((await command('run', 'resolve', run, ...how)).stdout).toContain('resolved by Ana')
     // The run that sends this row is still open.
     const sure = personWho(['y'])
     const importing = importAt(world, sure, adding)
     await until(() => sure.notes.some((note) => note.includes('sends rows that were resolved')))
-    expect((await command('watch', run)).stdout).toContain('22 not sent yet')
+    expect((await command('run', 'watch', run)).stdout).toContain('22 not sent yet')
     expect(await importing).toBe(0)
     expect(sure.questions).toHaveLength(1)
     expect(timesOf(world, 'addons', 25)).toEqual(once(25))

@@ -155,7 +155,7 @@ describe('the breaker of each reason', () => {
     const { world, start } = await beginTwo()
     const run = await start({ ...closing, breakerWaits: ['1h', '2h'] })
     await until(async () => ((await statusOf(run)).openBreakers ?? []).length > 0)
-    const { stdout } = await callCommand(world, ['status', run.workflowId])
+    const { stdout } = await callCommand(world, ['run', 'show', run.workflowId])
     expect(stdout).toMatch(
       /The breaker is open: \d+ of the last \d+ biller_issue resumes fell back; next trial at \S+ \S+ \S+, the first of 2\./,
     )

@@ -33,16 +33,16 @@ describe('connector recover', () => {
         outcomes: { recovered: 9 },
       },
     })
-    const again = await command('report', report.run, '--json')
+    const again = await command('run', 'report', report.run, '--json')
     expect({ code: again.code, report: JSON.parse(again.stdout) as object }).toMatchObject({
       code: 0,
       report,
     })
-    expect((await command('runs')).stdout).toContain(report.run)
-    expect((await command('status', report.run)).stdout).toMatch(
+    expect((await command('run', 'list')).stdout).toContain(report.run)
+    expect((await command('run', 'show', report.run)).stdout).toMatch(
       /completed, ended[^]*done +9[^]*9 of 9 recovered/,
     )
-    const refused = await command('resolve', report.run, '--row', '1', '--drop', '--why', 'x')
+    const refused = await command('run', 'resolve', report.run, '--rows', '1', '--drop', '--why', 'x')
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain('is not in progress')
   })
@@ -64,7 +64,7 @@ describe('connector recover', () => {
       const settings = readSettings({ env: world.env, cwd: world.dataDir })
       expect(nameRecovery({ settings, input: { canary: 2 } }), 'of another input').not.toBe(first.run)
       world.sandbox.control.setFaults({ faults: [] })
-      const { stdout } = await callCommand(world, ['watch', first.run, '--json'], { env: soon })
+      const { stdout } = await callCommand(world, ['run', 'watch', first.run, '--json'], { env: soon })
       const { done, staged } = (JSON.parse(stdout) as { counts: Record<string, number> }).counts
       expect({ done, staged, resumed: resumesDone(world).length }).toEqual({ done: 4, staged: 0, resumed: 4 })
       expect(await recover()).toMatchObject({ run: `${first.run}.2`, counts: { done: 0 } })
@@ -117,17 +117,17 @@ describe('connector recover', () => {
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const started = await command('recover', '--wait-for-approval', '--detach', ...quickWords)
     const { run } = JSON.parse(started.stdout) as { run: string }
-    await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
-    const status = (await command('status', run)).stdout
+    await until(async () => (await command('run', 'show', run)).stdout.includes('waiting for approval'))
+    const status = (await command('run', 'show', run)).stdout
     expect(status).toMatch(/gateway_issue +4/)
     expect(status).toContain(
-      `To approve: connector approve ${run} --why "..."; to end it: connector stop ${run}`,
+      `To approve: connector run approve ${run} --why "..."; to end it: connector run stop ${run}`,
     )
-    const { stdout } = await command('report', run)
+    const { stdout } = await command('run', 'report', run)
     expect(stdout).toContain('0 of 4 recovered; not ended: 4 not sent yet')
     expect(stdout).toMatch(/^reason .* not resumed yet/m)
     expect(stdout).not.toMatch(/ended before|unproven|not tried/)
-    await command('stop', run)
+    await command('run', 'stop', run)
   })
 
   test('goes with approve, limits, status and watch', async () => {
@@ -135,11 +135,13 @@ describe('connector recover', () => {
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const started = await command('recover', '--wait-for-approval', '--detach', ...quickWords)
     const { run } = JSON.parse(started.stdout) as { run: string }
-    await until(async () => (await command('status', run)).stdout.includes('waiting for approval'))
+    await until(async () => (await command('run', 'show', run)).stdout.includes('waiting for approval'))
     expect(resumesAsked(world)).toEqual([])
-    expect((await command('limits', run, '--max-changes', '3')).stdout).toContain('maxChanges 3')
-    expect((await command('approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
-    const { code, stdout } = await command('watch', run)
+    expect(
+      (await command('run', 'limits', run, '--max-changes', '3', '--why', 'it is slow')).stdout,
+    ).toContain('maxChanges 3')
+    expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
+    const { code, stdout } = await command('run', 'watch', run)
     expect({ code, stdout }).toMatchObject({ code: 3, stdout: expect.stringContaining('3 of 4 recovered') })
     expect(resumesDone(world)).toHaveLength(3)
   })

@@ -67,7 +67,7 @@ describe('a recovery started with an empty input', () => {
     const refusal =
       /Row \d of .* cannot be resolved: only what was sent and lost its reply|is staged, not parked/
     for (const row of [1, 2, 3, 4, 5].map(String)) {
-      const words = ['resolve', run.workflowId, '--row', row, '--drop', '--why', 'it is night']
+      const words = ['run', 'resolve', run.workflowId, '--rows', row, '--drop', '--why', 'it is night']
       const { code, stderr } = await callCommand(world, words)
       expect({ code, stderr }).toMatchObject({
         code: 2,

@@ -22,8 +22,8 @@ const namesOf = ({ runs }: Listed) => runs.map(({ run }) => run).toSorted()
 /** The runs that need a person, as each of both lists shows them. */
 async function inNeed(world: World): Promise<string[]> {
   const [filtered, all] = [
-    await tell<Listed>(world, 'runs', '--needs-person'),
-    await tell<Listed>(world, 'runs'),
+    await tell<Listed>(world, 'run', 'list', '--needs-person'),
+    await tell<Listed>(world, 'run', 'list'),
   ]
   const marked = namesOf({ runs: all.runs.filter(({ needsPerson }) => needsPerson) })
   return JSON.stringify(namesOf(filtered)) === JSON.stringify(marked) ? marked : ['the lists differ']
@@ -48,7 +48,7 @@ test('runs no longer lists a run as needing a person once another run has done i
     return run
   }
   const haveEnded = async (number: number) => {
-    const { runs } = await tell<Listed>(world, 'runs')
+    const { runs } = await tell<Listed>(world, 'run', 'list')
     return runs.length === number && runs.every(({ verdict }) => verdict !== null)
   }
   const ids = breakSome(world, { ids: idsOf(world).slice(0, 1), reason: 'reference_expired' })

@@ -18,10 +18,10 @@ describe('a workflow id that was used twice means its newest run', () => {
       return { code, stderr, document: JSON.parse(stdout) as { run: string; exports: object[] } }
     }
     const [newest, first, second, status] = await Promise.all([
-      tell('report', name),
-      tell('report', `${name}.1`),
-      tell('report', `${name}.2`),
-      tell('status', name),
+      tell('run', 'report', name),
+      tell('run', 'report', `${name}.1`),
+      tell('run', 'report', `${name}.2`),
+      tell('run', 'show', name),
     ])
     expect(newest).toMatchObject({
       code: 0,
@@ -31,7 +31,7 @@ describe('a workflow id that was used twice means its newest run', () => {
     expect(first.document).toMatchObject({ run: name, exports: [{ resource: 'plans' }] })
     expect(second).toMatchObject({ document: newest.document, stderr: '' })
     expect(status.document).toMatchObject({ run: `${name}.2`, status: 'completed' })
-    const published = await tell('publish', name, '--to', 'duckdb')
+    const published = await tell('run', 'publish', name, '--to', 'duckdb')
     expect(published).toMatchObject({
       code: 0,
       document: { run: `${name}.2`, exports: [{ resource: 'customers', destination: 'duckdb' }] },
@@ -47,10 +47,10 @@ describe('a workflow id that was used twice means its newest run', () => {
     for (const _ of [1, 2]) await (await startRecovery({ client, world, input, name })).result()
     const tell = (...words: string[]) => callCommand(world, words)
     const [report, status, named, earlier] = await Promise.all([
-      tell('report', name),
-      tell('status', name),
-      tell('status', `${name}.2`),
-      tell('status', `${name}.3`),
+      tell('run', 'report', name),
+      tell('run', 'show', name),
+      tell('run', 'show', `${name}.2`),
+      tell('run', 'show', `${name}.3`),
     ])
     expect(report).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name}.2: `) })
     expect(report.stderr).toContain(`${name}.2 is the newest run`)

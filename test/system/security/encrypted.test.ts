@@ -59,7 +59,7 @@ test('runs are listed without the key of one that has ended', async () => {
   await worker.stop()
   await startTestWorker(world)
   const { run } = JSON.parse(exported.stdout) as { run: string }
-  const { code, stdout, stderr } = await callCommand(world, ['runs', '--json'])
+  const { code, stdout, stderr } = await callCommand(world, ['run', 'list', '--json'])
   expect({ code, stderr }).toMatchObject({ code: 0 })
   expect(JSON.parse(stdout)).toMatchObject({ runs: [{ run, verdict: 'proven' }] })
 })
@@ -98,25 +98,25 @@ async function playRuns(of: { world: World; client: Client; env?: Record<string,
   const imported = await command('import', 'retentions', file, '--wait-for-approval', '--detach')
   expect(imported.code, imported.stderr).toBe(0)
   const importRun = String(imported.document['run'])
-  await until(async () => 'waitingFor' in (await command('status', importRun)).document)
+  await until(async () => 'waitingFor' in (await command('run', 'show', importRun)).document)
   const why = 'Rosa Araya pidió el reembolso'
-  const approved = await command('approve', importRun, '--by', 'Carla Muñoz', '--why', why)
+  const approved = await command('run', 'approve', importRun, '--by', 'Carla Muñoz', '--why', why)
   expect(approved.code, approved.stderr).toBe(0)
-  const watched = await command('watch', importRun)
+  const watched = await command('run', 'watch', importRun)
   expect(watched.document).toMatchObject({ counts: { done: 12 } })
 
   breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
   const quickly = ['--cool-down', '0']
   const recovering = await command('recover', ...quickly, '--wait-for-approval', '--detach')
   const recoverRun = String(recovering.document['run'])
-  await until(async () => 'waitingFor' in (await command('status', recoverRun)).document)
-  expect((await command('approve', recoverRun, '--by', 'Carla Muñoz', '--why', why)).code).toBe(0)
-  const recovered = await command('watch', recoverRun)
+  await until(async () => 'waitingFor' in (await command('run', 'show', recoverRun)).document)
+  expect((await command('run', 'approve', recoverRun, '--by', 'Carla Muñoz', '--why', why)).code).toBe(0)
+  const recovered = await command('run', 'watch', recoverRun)
   expect(recovered.document, recovered.stderr).toMatchObject({ counts: { done: 3 } })
 
-  const report = await command('report', importRun)
+  const report = await command('run', 'report', importRun)
   expect(report.code, report.stderr).toBe(0)
-  const runs = await command('runs')
+  const runs = await command('run', 'list')
   expect((runs.document['runs'] as unknown[]).length).toBeGreaterThan(2)
 
   // A run that fails, with words that somebody typed.
@@ -186,9 +186,9 @@ test('a command and a worker with different keys refuse each other before anythi
     `error: The worker encrypts what Temporal keeps with the key ${idOf(one)}, and this command with ${ours}.`
   for (const [key, ours, words] of [
     ['', 'no key', ['export', 'plans']],
-    [other, `the key ${idOf(other)}`, ['approve', 'import-x', '--why', 'x']],
+    [other, `the key ${idOf(other)}`, ['run', 'approve', 'import-x', '--why', 'x']],
     // It could read the worker's payloads, and the worker not its own.
-    [`${other} ${one}`, `the key ${idOf(other)}`, ['runs']],
+    [`${other} ${one}`, `the key ${idOf(other)}`, ['run', 'list']],
   ] as const) {
     const { code, stderr } = await say(key, ...words)
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(sentence(ours)) })

@@ -129,7 +129,7 @@ describe('the environment', () => {
     const world = await createWorld({ counts: { plans: 1 } })
     const proxy = `http://127.0.0.1:${ports.proxy}`
     const env = { grpc_proxy: proxy, https_proxy: proxy, http_proxy: proxy }
-    expect(await startCommand(world, ['runs'], { env }).ended).toMatchObject({ code: 0 })
+    expect(await startCommand(world, ['run', 'list'], { env }).ended).toMatchObject({ code: 0 })
     expect(proxied).toEqual([])
   })
 

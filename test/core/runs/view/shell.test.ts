@@ -35,7 +35,9 @@ test('a command with names of any sort is the same words to a shell', () => {
 })
 
 test('a plain name is typed as it is', () => {
-  expect(shell`connector approve ${'import-1/x'} --count ${3}`).toBe('connector approve import-1/x --count 3')
+  expect(shell`connector run approve ${'import-1/x'} --count ${3}`).toBe(
+    'connector run approve import-1/x --count 3',
+  )
 })
 
 test('no command is suggested in another way', () => {

@@ -4,7 +4,7 @@ import { runCommandLine } from '../../../../scripts/command-line.ts'
 await runCommandLine({
   words: process.argv.slice(2),
   commands: {
-    act: { summary: 'ends as it is told', load: () => import('./act.ts') },
+    act: { summary: 'ends as it is told', load: async () => (await import('./act.ts')).configure },
     broken: { summary: 'cannot even be loaded', load: () => Promise.reject(new Error('was loaded')) },
   },
 })

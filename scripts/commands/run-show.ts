@@ -2,6 +2,9 @@ import { ServiceError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
+import { followExport } from '../runs/follow.ts'
+import { reportExport } from '../runs/report-export.ts'
+import { onInterrupt } from '../terminal/interrupt.ts'
 import { findRun, type FoundChanges, workflowIdOf } from '../runs/find-run.ts'
 import { type HeldUp, heldUpByRun } from '../runs/held-up.ts'
 import { describeRunWorkers, findRunWorkers } from '../runs/run-workers.ts'
@@ -13,7 +16,7 @@ import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { toQuestion } from '../runs/question.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { RefusedError } from '../terminal/failures.ts'
+import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 import { tellIfSlow } from '../terminal/tell-if-slow.ts'
@@ -25,7 +28,7 @@ import { shell } from '../../core/runs/view/shell.ts'
  */
 const answerWithinMs = 5_000
 
-export function configure(command: Command, terminal: Terminal): void {
+export function configureShow(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'workflow id or name of the run').action(async (name: string) => {
     const settings = processSettings()
     await using client = await openClient({ settings, terminal })
@@ -65,7 +68,33 @@ export function configure(command: Command, terminal: Terminal): void {
         .join('\n'),
     })
   })
-  addExamples(command, 'inspect', { 'status export-all-20261121-020000': 'phase and counts of a run' })
+  addExamples(command, 'inspect', { 'run show export-all-20261121-020000': 'phase and counts of a run' })
+}
+
+export function configureWatch(command: Command, terminal: Terminal): void {
+  command.argument('<run>', 'workflow id of the run').action(async (run: string) => {
+    const settings = processSettings()
+    await using client = await openClient({ settings, terminal })
+    // Ctrl-C ends only the watching; `connector run stop` stops the run.
+    const detach = () => {
+      terminal.note(`The run ${run} continues.`)
+      process.exit(exitCodes.failed)
+    }
+    using _interrupt = onInterrupt({ first: detach, second: detach })
+    const found = await findRun({ client, run })
+    if (found.type !== 'export') {
+      const session = { client, lost: new AbortController().signal }
+      const { followImport, followRecovery } = await import('../runs/follow-changes.ts')
+      if (found.type === 'import') await followImport({ session, ...found, terminal, settings })
+      else await followRecovery({ session, ...found, terminal, settings })
+      return
+    }
+    const report = await followExport({ client, handle: found.handle, terminal })
+    await reportExport({ report, terminal })
+  })
+  addExamples(command, 'run', {
+    'run watch export-all-20261121-020000': 'Ctrl-C stops watching; the run continues',
+  })
 }
 
 async function showChanges({
@@ -122,7 +151,7 @@ const toTexts = (all: readonly HeldUp[]): string[] => [
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {
   if (name !== id && name !== newest)
     throw new RefusedError(`The newest run of ${id} is ${newest}; Temporal no longer knows ${name}.`, {
-      hint: `\`${shell`connector report ${name}`}\` shows how it ended.`,
+      hint: `\`${shell`connector run report ${name}`}\` shows how it ended.`,
     })
   return newest
 }

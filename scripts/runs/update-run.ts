@@ -8,12 +8,9 @@ import {
 } from '@temporalio/client'
 import { type ImportInput, type ImportPlan, importSettings } from '../../core/imports/input.ts'
 import type { importFile } from '../../workflows/import-file.ts'
-import { followImport } from './follow-changes.ts'
 import { awaitAnyEnd, onlyResolvedMemo } from './resolving-run.ts'
 import { planOf, savedRecovery } from './saved-plan.ts'
-import { stopOnInterrupt } from './run-to-end.ts'
-import { openLocalSession } from '../session/local-session.ts'
-import { inSession, openClient } from '../session/session.ts'
+import { openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
@@ -30,7 +27,7 @@ const waitingForWorker = 'Waiting for the worker ...'
  *
  * @throws {RefusedError} the run refuses the update
  */
-export async function updateImport<T>({
+export async function updateRun<T>({
   settings,
   terminal,
   run,
@@ -64,11 +61,11 @@ interface Resolving {
 /** Resolves a row of an import, or of a recovery that is in progress, through an active server and worker. */
 export async function resolveInRun(options: Resolving): Promise<string> {
   if (await isRecovery(options))
-    return await updateImport<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
+    return await updateRun<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
       throw error instanceof NoSuchRunError ? hasEnded(options) : error
     })
   await findPlan(options)
-  await using client = await openClient({ ...options, hasLocal: true })
+  await using client = await openClient(options)
   const work = resolveBy({ ...options, client })
   return await tellIfSlow({ terminal: options.terminal, line: waitingForWorker, work })
 }
@@ -82,7 +79,7 @@ async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>):
   if (plan !== undefined) return plan
   if (await isRecovery({ settings, run })) throw hasEnded({ run })
   throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
-    hint: '`connector runs` lists the runs.',
+    hint: '`connector run list` lists the runs.',
   })
 }
 
@@ -134,23 +131,6 @@ const isRunEnding = (error: unknown): boolean =>
   error.cause instanceof ApplicationFailure &&
   error.cause.type === ('RunEnding' satisfies RunEnding)
 
-/** Resolves a row with a Temporal server and worker of its own, and follows the run to its end. */
-export async function resolveLocally(resolving: Resolving): Promise<void> {
-  const { settings, terminal, run } = resolving
-  await findPlan(resolving)
-  const session = await openLocalSession({ settings, terminal, mayWrite: (other) => other === run })
-  await inSession(session, async () => {
-    const { workspace, mode } = session.identity
-    terminal.identity({ workspace, testMode: mode === 'test' })
-    const { client } = session
-    terminal.note(await resolveBy({ ...resolving, client }))
-    const handle = client.workflow.getHandle<typeof importFile>(run)
-    const stopNote = 'everything that was sent is on record'
-    using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
-    await followImport({ session, handle, terminal, settings, local: true })
-  })
-}
-
 /** The input that starts the same run again, as it was begun, but only for what is resolved. */
 const inputOf = (plan: ImportPlan): ImportInput => ({
   ...importSettings.parse(plan),
@@ -167,7 +147,7 @@ class NoSuchRunError extends RefusedError {}
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
   if (error instanceof WorkflowNotFoundError)
     return new NoSuchRunError(`There is no active run ${run}.`, {
-      hint: '`connector runs` lists the runs.',
+      hint: '`connector run list` lists the runs.',
     })
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return new RefusedError(

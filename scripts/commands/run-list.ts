@@ -1,5 +1,6 @@
 import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import { parseDuration } from '../../core/runs/duration.ts'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import type { openDoneSince } from '../runs/done-since/open.ts'
 import { isRunType, runTypeQuery, runTypes } from '../runs/run-types.ts'
@@ -61,9 +62,9 @@ export function configure(command: Command, terminal: Terminal): void {
       })
     })
   addExamples(command, 'inspect', {
-    'runs --open': 'runs in progress',
-    'runs --needs-person --since 7d': 'what needs a person, this week',
-    'runs --verdict unproven': 'runs that ended unproven',
+    'run list --open': 'runs in progress',
+    'run list --needs-person --since 7d': 'what needs a person, this week',
+    'run list --verdict unproven': 'runs that ended unproven',
   })
 }
 
@@ -131,11 +132,9 @@ async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
   }
 }
 
-const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 function toTime(text: string): Date {
-  const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? []
-  const at = count === undefined ? new Date(text) : new Date(Date.now() - Number(count) * (unitMs[unit] ?? 0))
+  const ago = parseDuration(text)
+  const at = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
   if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('Write 12h, 7d or 2026-11-21.')
   return at
 }

@@ -1,0 +1,149 @@
+import { WorkflowNotFoundError } from '@temporalio/client'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { z } from 'zod'
+import { idRule, isId } from '../../core/imports/read-ids.ts'
+import { importLimits } from '../../core/imports/input.ts'
+import { shell } from '../../core/runs/view/shell.ts'
+import { resolveInRun, updateRun } from '../runs/update-run.ts'
+import { openClient } from '../session/session.ts'
+import { processSettings } from '../session/settings.ts'
+import { RefusedError, UsageError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import {
+  addDecision,
+  addExamples,
+  addInputOptions,
+  decisionOf,
+  type DecisionOptions,
+  inputOf,
+} from './options.ts'
+
+const addRun = (command: Command): Command => command.argument('<run>', 'workflow id of the run')
+
+/** Configures a command that sends one signal to a run; `answer` is printed after the run's name. */
+function configureSignal(of: {
+  command: Command
+  terminal: Terminal
+  signal: 'pause' | 'unpause' | 'stop'
+  answer: string
+}): void {
+  const { command, terminal, signal, answer } = of
+  addRun(command).action(async (run: string) => {
+    await using client = await openClient({ settings: processSettings(), terminal })
+    try {
+      await client.workflow.getHandle(run).signal(signal)
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error
+      throw new RefusedError(`There is no active run ${run}.`, {
+        hint: '`connector run list` lists the runs.',
+      })
+    }
+    terminal.result({ document: { run, signal }, text: `${run} ${answer}` })
+  })
+}
+
+export function configurePause(command: Command, terminal: Terminal): void {
+  configureSignal({ command, terminal, signal: 'pause', answer: 'pauses after the page or row in progress.' })
+  addExamples(command, 'inspect', {
+    'run pause export-all-20261121-020000': 'resume it with `connector run unpause`',
+  })
+}
+
+export function configureUnpause(command: Command, terminal: Terminal): void {
+  configureSignal({ command, terminal, signal: 'unpause', answer: 'resumes.' })
+  addExamples(command, 'inspect', { 'run unpause export-all-20261121-020000': 'resume a paused run' })
+}
+
+export function configureStop(command: Command, terminal: Terminal): void {
+  const answer =
+    'stops cleanly: it sends nothing more, looks up what it has just sent, and writes its report. Nothing is lost.'
+  configureSignal({ command, terminal, signal: 'stop', answer })
+  addExamples(command, 'inspect', {
+    'run stop export-all-20261121-020000': 'end a run; its report says what is missing',
+  })
+}
+
+export function configureApprove(command: Command, terminal: Terminal): void {
+  addDecision(addRun(command))
+    .option('--count <n>', 'for deletes: how many there are, typed by you', toWholeNumber)
+    .action(async (run: string, { count, ...options }: DecisionOptions & { count?: number }) => {
+      const input = { ...decisionOf(options), ...(count !== undefined && { count }) }
+      const settings = processSettings()
+      const answer = await updateRun<string>({ settings, terminal, run, name: 'approve', input })
+      terminal.result({ document: { run, answer }, text: `${run} continues: ${answer}.` })
+    })
+  addExamples(command, 'inspect', {
+    'run approve import-retentions-rows-6a47033b --why "totals match the sheet"':
+      'send what the run has previewed',
+    'run approve import-delete-orders-rows-6a47033b --count 12 --why "cancelled by the customer"':
+      'approve 12 deletes',
+  })
+}
+
+type ResolveOptions = DecisionOptions & { rows: number[]; exists?: string; absent?: true; drop?: true }
+
+export function configureResolve(command: Command, terminal: Terminal): void {
+  addDecision(addRun(command))
+    .requiredOption('--rows <rows>', 'the parked rows, as in parked.csv: 17, or 17,18', (text) =>
+      text.split(',').map(toWholeNumber),
+    )
+    .option(
+      '--exists <id>',
+      'the service has the record under this id; it is asked, and a later --exists corrects it',
+    )
+    .option('--absent', 'the service does not have it: send it again')
+    .option('--drop', 'do not send it')
+    .action(async (run: string, { rows, exists, absent, drop, ...options }: ResolveOptions) => {
+      const outcome = {
+        ...(exists !== undefined && { exists }),
+        ...(absent && { absent }),
+        ...(drop && { drop }),
+      }
+      if (Object.keys(outcome).length !== 1)
+        throw new UsageError('Give one of --exists <id>, --absent and --drop.')
+      if (exists !== undefined && !isId(exists))
+        throw new UsageError(`${exists} is not a valid id; ${idRule}.`)
+      const input = { rows, ...outcome, ...decisionOf(options) }
+      const answer = await resolveInRun({ settings: processSettings(), terminal, run, input })
+      const text = `${answer}. Follow the run with: ${shell`connector run watch ${run}`}`
+      terminal.result({ document: { run, answer }, text })
+    })
+  addExamples(command, 'run', {
+    'run resolve import-retentions-rows-6a47033b --rows 17 --exists 5012 --why "found in the UI"':
+      'the service has the record',
+    'run resolve import-retentions-rows-6a47033b --rows 18,19 --absent --why "not in the list of the day"':
+      'send both rows again',
+  })
+}
+
+const typed = <S extends z.ZodType>(schema: S, flag: string): S => schema.meta({ ...schema.meta(), flag })
+
+/** The limits that may change while a run works. */
+const limitsInput = importLimits.extend({
+  concurrency: typed(importLimits.shape.concurrency, '--concurrency <n>'),
+  maxChanges: typed(importLimits.shape.maxChanges, '--max-changes <n>'),
+  maxFailureShare: typed(importLimits.shape.maxFailureShare, '--max-failure-share <n>'),
+})
+
+export function configureLimits(command: Command, terminal: Terminal): void {
+  addDecision(addInputOptions(addRun(command), limitsInput)).action(
+    async (run: string, options: DecisionOptions) => {
+      const limits = inputOf(limitsInput, options)
+      if (Object.keys(limits).length === 0) throw new UsageError('Name a limit; see --help.')
+      const input = { ...limits, ...decisionOf(options) }
+      const settings = processSettings()
+      const now = await updateRun<object>({ settings, terminal, run, name: 'setLimits', input })
+      const list = Object.entries(now).map(([name, value]) => `${name} ${value}`)
+      terminal.result({ document: { run, limits: now }, text: `${run}: ${list.join(', ')}` })
+    },
+  )
+  addExamples(command, 'inspect', {
+    'run limits recover-8a3f52e1b6 --rate 2 --why "the service is slow"': 'slow a run down while it works',
+    'run limits recover-8a3f52e1b6 --max-changes 500 --why "agreed with Ana"': 'change its bounds',
+  })
+}
+
+function toWholeNumber(text: string): number {
+  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('Write whole numbers, as in 17 or 17,18.')
+}
