@@ -61,9 +61,8 @@ export function configurePublish(command: Command, terminal: Terminal): void {
     await runPublish({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {
-    'run publish export-all-20261121-020000 --to postgres': 'publish to another destination',
-    'run publish export-all-20261121-020000 --max-deletes all':
-      'accept the deletes that the export held back',
+    'run publish export-all-1f0c2b7a90 --to postgres': 'publish to another destination',
+    'run publish export-all-1f0c2b7a90 --max-deletes all': 'accept the deletes that the export held back',
   })
 }
 

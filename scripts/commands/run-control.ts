@@ -45,13 +45,13 @@ function configureSignal(of: {
 export function configurePause(command: Command, terminal: Terminal): void {
   configureSignal({ command, terminal, signal: 'pause', answer: 'pauses after the page or row in progress.' })
   addExamples(command, 'inspect', {
-    'run pause export-all-20261121-020000': 'resume it with `connector run unpause`',
+    'run pause export-all-1f0c2b7a90': 'resume it with `connector run unpause`',
   })
 }
 
 export function configureUnpause(command: Command, terminal: Terminal): void {
   configureSignal({ command, terminal, signal: 'unpause', answer: 'resumes.' })
-  addExamples(command, 'inspect', { 'run unpause export-all-20261121-020000': 'resume a paused run' })
+  addExamples(command, 'inspect', { 'run unpause export-all-1f0c2b7a90': 'resume a paused run' })
 }
 
 export function configureStop(command: Command, terminal: Terminal): void {
@@ -59,7 +59,7 @@ export function configureStop(command: Command, terminal: Terminal): void {
     'stops cleanly: it sends nothing more, looks up what it has just sent, and writes its report. Nothing is lost.'
   configureSignal({ command, terminal, signal: 'stop', answer })
   addExamples(command, 'inspect', {
-    'run stop export-all-20261121-020000': 'end a run; its report says what is missing',
+    'run stop export-all-1f0c2b7a90': 'end a run; its report says what is missing',
   })
 }
 

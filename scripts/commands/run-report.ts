@@ -48,8 +48,8 @@ export function configureReport(command: Command, terminal: Terminal): void {
       await reportExport({ report: JSON.parse(text) as ExportReport, terminal })
     })
   addExamples(command, 'run', {
-    'run report export-all-20261121-020000': 'works without Temporal, also for old runs',
-    'run report export-all-20261121-020000 --json': 'the same for programs',
+    'run report export-all-1f0c2b7a90': 'works without Temporal, also for old runs',
+    'run report export-all-1f0c2b7a90 --json': 'the same for programs',
   })
 }
 

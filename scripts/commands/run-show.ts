@@ -68,7 +68,7 @@ export function configureShow(command: Command, terminal: Terminal): void {
         .join('\n'),
     })
   })
-  addExamples(command, 'inspect', { 'run show export-all-20261121-020000': 'phase and counts of a run' })
+  addExamples(command, 'inspect', { 'run show export-all-1f0c2b7a90': 'phase and counts of a run' })
 }
 
 export function configureWatch(command: Command, terminal: Terminal): void {
@@ -93,7 +93,7 @@ export function configureWatch(command: Command, terminal: Terminal): void {
     await reportExport({ report, terminal })
   })
   addExamples(command, 'run', {
-    'run watch export-all-20261121-020000': 'Ctrl-C stops watching; the run continues',
+    'run watch export-all-1f0c2b7a90': 'Ctrl-C stops watching; the run continues',
   })
 }
 

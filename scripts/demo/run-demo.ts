@@ -117,7 +117,7 @@ function collectResults(terminal: Terminal) {
 
 /** Exports all four lists. True if all are proven. */
 async function runDemoExport({ session, settings, terminal }: DemoContext): Promise<boolean> {
-  const { handle } = await startExport({ client: session.client, ...settings, input: {} })
+  const { handle } = await startExport({ settings, session, input: {} })
   using _interrupt = stopOnInterrupt({
     session,
     handle,

@@ -1,80 +1,64 @@
-import type { Client } from '@temporalio/client'
 import { listNames } from '../../core/billing/resources/lists.ts'
 import type { ExportInput, FetchInput, PublishAgainInput } from '../../core/exports/input.ts'
 import type { exportData } from '../../workflows/export-run.ts'
-import { hashInput } from '../input-hash.ts'
 import type { Session } from '../session/session.ts'
-import { attach, attachDated, type Attached } from './attach.ts'
+import { attach, type Attached, nameRun } from './attach.ts'
 import { type Call, type Following, runToEnd } from './run-to-end.ts'
-
-interface Place {
-  client: Client
-  taskQueue: string
-  /** Commands that share it agree on a run's id before one of them starts it. */
-  dataDir: string
-}
 
 /** Starts an export, or resumes the unfinished one of the same input, and follows it to its end. */
 export const runExport = ({ input, ...call }: Call & { input: ExportInput }): Promise<void> =>
-  runRead({ ...call, input }, (place, identity) => startExport({ ...place, input: { ...input, identity } }))
+  runRead({ ...call, start: (session) => startExport({ ...call, session, input }) })
 
 /** Starts a fetch of documents, or resumes the unfinished one of the same input, and follows it to its end. */
 export const runFetch = ({ input, ...call }: Call & { input: FetchInput }): Promise<void> =>
-  runRead({ ...call, input }, (place, identity) => startFetch({ ...place, input: { ...input, identity } }))
+  runRead({ ...call, start: (session) => startFetch({ ...call, session, input }) })
 
-async function runRead(
-  { input, ...call }: Call & { input: ExportInput | FetchInput },
-  start: (place: Place, identity: Session['identity']) => Promise<Attached<typeof exportData>>,
-): Promise<void> {
-  const { settings } = call
-  const { workspace, testMode } = settings.billing
-  await runToEnd<typeof exportData>({
-    ...call,
-    key: hashInput({ workspace, testMode, input: inOrder(input) }),
-    start: ({ client, identity }) => start({ client, ...settings }, identity),
-    follow: followAndReport,
-    stopNote: 'nothing more is read or published',
-  })
+interface Start<Input> extends Pick<Call, 'settings'> {
+  session: Pick<Session, 'client' | 'identity'>
+  input: Input
 }
 
-export function startExport({ input, ...place }: Place & { input: ExportInput }) {
-  const { resources = [...listNames], to = ['csv'] } = input
-  const names = resources.length === listNames.length ? 'all' : resources.toSorted().join('-')
-  const summary = `${(input.resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`
-  const name = `export-${names}`
-  return attachDated<typeof exportData>({
-    ...place,
+export function startExport({ settings, session, input }: Start<ExportInput>) {
+  const { resources, to = ['csv'] } = input
+  const names = new Set(resources ?? listNames)
+  const subject = names.size === listNames.length ? 'all' : [...names].toSorted().join('-')
+  return attach<typeof exportData>({
+    ...session,
+    taskQueue: settings.taskQueue,
     workflow: 'exportData',
-    input,
-    key: inOrder(input),
-    name,
-    summary,
+    workflowId: nameRun({ what: `export-${subject}`, settings, input: inOrder(input) }),
+    input: { ...input, identity: session.identity },
+    summary: `${(resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`,
   })
 }
 
-function startFetch({ input, ...place }: Place & { input: FetchInput }) {
+function startFetch({ settings, session, input }: Start<FetchInput>) {
   const { documents, to = ['csv'] } = input
-  return attachDated<typeof exportData>({
-    ...place,
+  return attach<typeof exportData>({
+    ...session,
+    taskQueue: settings.taskQueue,
     workflow: 'fetchDocuments',
-    input,
-    key: inOrder(input),
-    name: `fetch-${documents}`,
+    workflowId: nameRun({ what: `fetch-${documents}`, settings, input: inOrder(input) }),
+    input: { ...input, identity: session.identity },
     summary: `${documents} to ${to.join(', ')}`,
   })
 }
 
+const runRead = (
+  call: Call & { start: (session: Session) => Promise<Attached<typeof exportData>> },
+): Promise<void> =>
+  runToEnd({ ...call, follow: followAndReport, stopNote: 'nothing more is read or published' })
+
 /** Publishes an export again, or attaches to the active run with the same input, and follows it to its end. */
 export async function runPublish({ input, ...call }: Call & { input: PublishAgainInput }): Promise<void> {
   const { run, to } = input
-  const workflowId = toPublishId(input)
+  const workflowId = namePublication(input)
   const summary = `${run} again${to === undefined ? '' : ` to ${to.join(', ')}`}`
   const { taskQueue } = call.settings
   // A publication is atomic, so a stop would keep nothing: Ctrl-C only detaches.
   await runToEnd<typeof exportData>({
     ...call,
     needsService: false,
-    key: workflowId,
     start: ({ client }) => attach({ client, taskQueue, workflow: 'publishRun', workflowId, input, summary }),
     follow: followAndReport,
   })
@@ -95,11 +79,8 @@ const inOrder = ({ to, ...input }: ExportInput | FetchInput) => ({
   ...('resources' in input && input.resources !== undefined && { resources: input.resources.toSorted() }),
 })
 
-/**
- * The workflow id, for example `publish-export-all-20261121-094205-to-duckdb-parquet`; the order of the input does
- * not matter.
- */
-function toPublishId({ run, to, maxDeletes, schema }: PublishAgainInput): string {
+/** As readable as the run that it publishes: `publish-export-all-1f0c2b7a90-to-duckdb-parquet`. */
+function namePublication({ run, to, maxDeletes, schema }: PublishAgainInput): string {
   const where = to === undefined ? '' : `-to-${to.toSorted().join('-')}`
   const deletes = maxDeletes === undefined ? '' : `-max-deletes-${maxDeletes}`
   return `publish-${run}${where}${deletes}${schema === undefined ? '' : `-schema-${schema}`}`

@@ -1,10 +1,9 @@
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
-import { hashInput } from '../input-hash.ts'
 import type { Session } from '../session/session.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { attach, type Attached } from './attach.ts'
+import { attach, type Attached, nameRun } from './attach.ts'
 import { runToEnd } from './run-to-end.ts'
 
 /** A recovery as the command line requests it, parsed and checked. */
@@ -33,7 +32,6 @@ export async function runRecovery(call: Call): Promise<void> {
     local,
     detach,
     writes: run,
-    key: run,
     start: (session) => startRecovery({ settings, session, run, input }),
     // Loaded late: with --detach, nothing follows.
     follow: async (following) => (await import('./follow-changes.ts')).followRecovery(following),
@@ -68,11 +66,5 @@ export const startRecovery = ({
     summary: `resume ${input.reasons?.join(', ') ?? 'what a resume can fix'}`,
   })
 
-/**
- * The workflow id of a recovery, which depends only on the command's input. After a run with this id has ended, the
- * next one is named `<id>.2`.
- */
-export function nameRecovery({ settings, input }: { settings: Settings; input: RecoveryInput }): string {
-  const { workspace, testMode } = settings.billing
-  return `recover-${hashInput({ workspace, testMode, input }).slice(0, 10)}`
-}
+export const nameRecovery = (of: { settings: Settings; input: RecoveryInput }): string =>
+  nameRun({ what: 'recover', ...of })

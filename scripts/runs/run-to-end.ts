@@ -7,7 +7,6 @@ import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt } from '../terminal/interrupt.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Attached } from './attach.ts'
-import { unprintedNote, unprintedReport } from './unprinted-report.ts'
 
 /** The context of a command that starts a run. */
 export interface Call {
@@ -32,8 +31,6 @@ interface RunToEnd<W extends Workflow> extends Call {
   needsService?: boolean
   /** The workflow id of the run whose changes a worker of this command may send. */
   writes?: string
-  /** Identifies the command within the workspace; absent if the run itself knows whether its report was printed. */
-  key?: string
   start(session: Session): Promise<Attached<W>>
   /** Shows the run until it ends and prints its report. */
   follow(following: Following<W>): Promise<unknown>
@@ -45,8 +42,7 @@ interface RunToEnd<W extends Workflow> extends Call {
  * Starts a run, or resumes the unfinished one of the same command, and follows it to its end.
  */
 export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promise<void> {
-  const { settings, terminal, detach, needsService = true, writes, key } = options
-  const unprinted = key === undefined ? undefined : unprintedReport({ dataDir: settings.dataDir, key })
+  const { settings, terminal, detach, needsService = true, writes } = options
   const sessionOptions = {
     settings,
     terminal,
@@ -54,23 +50,12 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
     hasLocal: true,
     ...(writes !== undefined && { mayWrite: (run: string) => run === writes }),
   }
-  const begin = async (session: Session): Promise<WorkflowHandle<W>> => {
-    const ended = detach ? undefined : await unprinted?.find(session.client)
-    if (ended !== undefined) {
-      terminal.note(unprintedNote(ended))
-      return session.client.workflow.getHandle<W>(ended)
-    }
-    const { handle, attached } = await options.start(session)
-    // Before the run is named: the report of a run that was named is printed, also if this command is killed.
-    if (!detach) await unprinted?.follows(handle.workflowId)
-    terminal.note(`${attached ? 'Resumes the unfinished run' : 'Run'} ${handle.workflowId}`)
-    return handle
-  }
   const session = options.local ? await openLocal(sessionOptions) : await openSession(sessionOptions)
   await inSession(session, async () => {
     const { identity } = session
     terminal.identity({ workspace: identity.workspace, testMode: identity.mode === 'test' })
-    const handle = await begin(session)
+    const { handle, attached } = await options.start(session)
+    terminal.note(`${attached ? 'Resumes the unfinished run' : 'Run'} ${handle.workflowId}`)
     if (detach)
       return terminal.result({
         document: { run: handle.workflowId },
@@ -78,7 +63,6 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
       })
     using _interrupt = stopOnInterrupt({ ...options, session, handle })
     await options.follow({ session, handle, terminal, settings, local: options.local })
-    await unprinted?.printed()
   })
 }
 

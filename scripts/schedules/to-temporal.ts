@@ -1,6 +1,6 @@
 import type { ScheduleDescription, ScheduleOptions, ScheduleOptionsAction } from '@temporalio/client'
 import { madeBy, scheduleMemoOf, type ScheduleMemo } from '../../core/schedules/memo.ts'
-import { hashInput } from '../input-hash.ts'
+import { hashInput } from '../runs/attach.ts'
 import { toMs, type Definition } from './definition.ts'
 
 interface Named {

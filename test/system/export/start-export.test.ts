@@ -1,26 +1,22 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { startExport } from '../../../scripts/runs/run-export.ts'
-import { temporaryFolder } from '../../core/state/temporary-folder.ts'
-import { connectTemporal } from './world.ts'
+import { readSettings } from '../../../worker/settings/settings.ts'
+import { connectTemporal, createWorld } from './world.ts'
 
-test('the same export that several commands start at once, seconds apart or not, is one run, and another one is another', async () => {
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
-  onTestFinished(() => void vi.useRealTimers())
+test('the same export that several commands start at once is one run, and another one is another', async () => {
   const client = await connectTemporal()
-  // Temporal's list shows nothing of them yet.
-  const list = client.workflow.list.bind(client.workflow)
-  vi.spyOn(client.workflow, 'list').mockImplementation(() => list({ query: "WorkflowType = 'none'" }))
-  onTestFinished(() => void vi.restoreAllMocks())
+  const world = await createWorld()
+  const settings = readSettings({ env: world.env, cwd: world.dataDir })
+  const { workspace, baseUrl } = settings.billing
+  const identity = { workspace, baseUrl, mode: 'live', store: 'none' } as const
   // Nobody listens there: what is started stays open.
-  const place = { client, taskQueue: `start-export-${process.pid}`, dataDir: await temporaryFolder() }
-  const start = (input: ExportInput) => startExport({ ...place, input })
+  const start = (input: ExportInput) => startExport({ settings, session: { client, identity }, input })
   const same = await Promise.all([
     start({ resources: ['plans', 'customers'], to: ['csv', 'duckdb'] }),
     start({ resources: ['plans', 'customers'], to: ['duckdb', 'csv'] }),
   ])
   const other = await start({ resources: ['plans', 'customers'], to: ['csv'] })
-  vi.setSystemTime(Date.now() + 2_000)
   same.push(await start({ to: ['csv', 'duckdb'], resources: ['customers', 'plans'] }))
   const ids = new Set([...same, other].map(({ handle }) => handle.workflowId))
   onTestFinished(async () => {
