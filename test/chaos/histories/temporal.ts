@@ -138,6 +138,9 @@ function startCommand({ sandbox, dataDir, words }: { sandbox: Sandbox; dataDir: 
   return { ended, kill, hasEnded: () => child.exitCode !== null }
 }
 
+/** In ms, from the command's first request: a command whose run only looks up writes nothing more. */
+const patienceMs = 20_000
+
 /** Until so many writes more have arrived, or the command has ended. */
 async function untilWritten({
   sandbox,
@@ -148,11 +151,16 @@ async function untilWritten({
   command: Command
   more: number
 }) {
-  const written = () => sandbox.control.requests().filter(({ method }) => method !== 'GET').length
+  const { control } = sandbox
+  const written = () => control.requests().filter(({ method }) => method !== 'GET').length
   const goal = written() + more
-  // A command whose run only looks up writes nothing more.
-  for (const until = Date.now() + 20_000; written() < goal && !command.hasEnded() && Date.now() < until;)
+  const before = control.requests().length
+  let until = Infinity
+  while (written() < goal && !command.hasEnded() && Date.now() < until) {
+    // On a busy machine a command may take longer than that to begin.
+    if (until === Infinity && control.requests().length > before) until = Date.now() + patienceMs
     await wait(5)
+  }
 }
 
 /** The command's server ends with it. */
