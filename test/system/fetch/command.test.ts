@@ -88,7 +88,7 @@ describe('a fetch from the command line', () => {
     const ids = idsOf(world, 'cancellations')
     const detached = await fetch('cancellations', ...ids, '--detach', '--json')
     const { run } = JSON.parse(detached.stdout) as { run: string }
-    expect(run).toMatch(/^fetch-cancellations-\d{8}-\d{6}$/)
+    expect(run).toMatch(/^fetch-cancellations-[0-9a-f]{10}$/)
     const watched = await callCommand(world, ['run', 'watch', run, '--json'])
     expect(watched.code).toBe(0)
     expect(JSON.parse(watched.stdout)).toMatchObject({ exports: [{ records: 8, verdict: 'proven' }] })
