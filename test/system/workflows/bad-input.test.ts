@@ -142,7 +142,7 @@ const table = {
 }
 
 const refusals =
-  /^(InvalidInput|InvalidFile|FilterError|UnknownFieldError|FolderOutsideError|PrivacyRefusedError|WrongWorker)$/
+  /^(InvalidInput|InvalidFile|InvalidMapping|FilterError|UnknownFieldError|FolderOutsideError|PrivacyRefusedError|WrongWorker)$/
 
 describe.each(Object.entries(table))('bad input of %s, as the Temporal UI can send it', (workflow, cases) => {
   const named = cases.map(([about, args, ...names]) => ({ about, args, names }))
