@@ -39,7 +39,7 @@ const settings = {
   preserve_insertion_order: 'false',
   // Its allocator keeps what was freed until it is this much; by default 512 MB, more than it may use at all.
   allocator_bulk_deallocation_flush_threshold: '8MB',
-  // Gives memory back while it works, too: 45 MB less at 1,000,000 customers.
+  // Gives memory back while it works, too: 45 MB less in a process that only publishes 1,000,000 customers.
   allocator_background_threads: 'true',
   autoinstall_known_extensions: 'false',
 }
