@@ -69,13 +69,13 @@ export async function readList(options: {
       open: planned,
       parallel: plan.parallel ?? 1,
       control,
-      readRange: ({ range, part, seconds: ms }) =>
+      readRange: ({ part, ...segment }) =>
         readRange.executeWithOptions(
           {
-            summary: `read ${resource}${ranges > 1 ? `, range ${range + 1} of ${ranges}` : ''}, part ${part}`,
+            summary: `read ${resource}${ranges > 1 ? `, range ${segment.range + 1} of ${ranges}` : ''}, part ${part}`,
             taskQueue: plan.rangeQueue,
           },
-          [{ ...refOf(plan), resource, range, seconds: ms }],
+          [{ ...refOf(plan), resource, ...segment }],
         ),
       onProgress: showRead,
     })

@@ -81,6 +81,15 @@ describe('a workbook', () => {
     ])
   })
 
+  test('has shared texts without what says how they are read aloud', async () => {
+    const files = unzipSync(xlsxOf([{ rows: [header, row()] }]))
+    const shared = strFromU8(files['xl/sharedStrings.xml'] ?? new Uint8Array())
+    const spoken = shared.replace('Asesoría</t>', 'Asesoría</t><rPh sb="0" eb="1"><t>x</t></rPh>')
+    expect(spoken).not.toBe(shared)
+    const bytes = zipSync({ ...files, 'xl/sharedStrings.xml': strToU8(spoken) })
+    expect(await bodiesOf(await copied(bytes, { kind: 'retentions' }))).toEqual([body('1500.5')])
+  })
+
   test('keeps its row numbers over blank and missing rows, and names itself in messages', async () => {
     const bytes = xlsxOf([{ rows: [header, [], row('x'), row('y')], numbers: [1, 2, 5, 9] }])
     const { file, problems } = await check(bytes, { kind: 'retentions' })
