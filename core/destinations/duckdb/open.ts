@@ -30,8 +30,8 @@ interface Opening {
 }
 
 /**
- * Two threads: with one, publishing 1,000,000 customers takes twice as long, the same CPU and some 60 MB less; more would
- * each hold rows until it has 122,880 of them. No extension is downloaded.
+ * Two threads: with one, publishing 1,000,000 customers takes 1.7 times as long and saves no memory; more would each
+ * hold rows until it has 122,880 of them. No extension is downloaded.
  */
 const settings = {
   threads: '2',
@@ -39,7 +39,7 @@ const settings = {
   preserve_insertion_order: 'false',
   // Its allocator keeps what was freed until it is this much; by default 512 MB, more than it may use at all.
   allocator_bulk_deallocation_flush_threshold: '8MB',
-  // Gives memory back while it works, too: 45 MB less in a process that only publishes 1,000,000 customers.
+  // Gives memory back while it works, too: 476 instead of 504 to 532 MB for a worker that exports 1,000,000 customers.
   allocator_background_threads: 'true',
   autoinstall_known_extensions: 'false',
 }
