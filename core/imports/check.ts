@@ -71,7 +71,6 @@ export async function checkFile(options: CheckOptions): Promise<FileCheck> {
     for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
     if (change.problems.length > 0) invalid.add(change.row)
   }
-  for (const problem of file.doubts()) report(problem)
   const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
   for (const problem of findUnmet(kind, totals, options, conventionsIn(mapping))) report(problem)
   for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))

@@ -42,8 +42,6 @@ export interface OpenFile {
   /** The rows of each change, as they are. */
   units(): AsyncGenerator<Unit>
   changes(): AsyncGenerator<ParsedChange>
-  /** After all changes: what only a whole column shows. */
-  doubts(): Problem[]
 }
 
 /**
@@ -107,12 +105,6 @@ export async function openFile(file: ImportFile): Promise<OpenFile> {
     changes: async function* () {
       for await (const unit of units()) yield parse(unit)
     },
-    doubts: () =>
-      [...lookups].flatMap(([field, lookup]) => {
-        const fault = lookup.conclude()
-        const column = columns.find(({ target }) => target.name === field)?.header ?? `--set ${field}`
-        return fault === undefined ? [] : [{ line: fault.row, column, ...fault }]
-      }),
   }
 }
 

@@ -91,7 +91,7 @@ export function createColumn({
       const fault = faultIn(text)
       if (fault !== undefined) return { fault }
       if (lookup === undefined) return reader.read({ text, meta, row, trimmed })
-      const found = lookup.find({ text, row })
+      const found = lookup.find(text)
       if ('fault' in found) return found
       const foundFault = faultIn(found.ours)
       return foundFault === undefined

@@ -40,12 +40,10 @@ export async function detectDialect(path: string, encoding?: Encoding): Promise<
     lineEnd: (/\r\n|\n|\r/.exec(text)?.[0] ?? '\n') as Dialect['lineEnd'],
     ...(separator !== undefined && { hasSeparatorLine: true }),
   }
-  const { isUtf8, lastByte } = await readBytes({ path, name })
-  if (isUtf8) return dialect
+  if (await isUtf8(path, name)) return dialect
   if (encoding !== undefined && encoding !== 'utf-8' && !bom) return { ...dialect, encoding }
   const check = createEncodingCheck({
     mustBeUtf8: encoding === 'utf-8',
-    isCut: lastByte >= 0x80,
     isClassicMac: dialect.lineEnd === '\r',
   })
   const asWindows = { ...dialect, encoding: 'windows-1252' } as const
@@ -84,25 +82,23 @@ async function readStart(path: string): Promise<Buffer> {
   }
 }
 
-async function readBytes({ path, name }: { path: string; name: string }) {
+/** @throws {InvalidFile} it is binary */
+async function isUtf8(path: string, name: string): Promise<boolean> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
-  let isUtf8 = true
-  let lastByte = 0
+  let decodes = true
+  const decode = (chunk?: Buffer) => {
+    try {
+      decoder.decode(chunk, { stream: chunk !== undefined })
+    } catch {
+      decodes = false
+    }
+  }
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
     if (chunk.includes(0)) throw new InvalidFile(`${name} is binary, not text. Import a CSV file.`)
-    isUtf8 &&= decodes(() => decoder.decode(chunk, { stream: true }))
-    lastByte = chunk.at(-1) ?? lastByte
+    if (decodes) decode(chunk)
   }
-  return { isUtf8: isUtf8 && decodes(() => decoder.decode()), lastByte }
-}
-
-function decodes(decode: () => string): boolean {
-  try {
-    decode()
-    return true
-  } catch {
-    return false
-  }
+  if (decodes) decode()
+  return decodes
 }
 
 /** Rows to compare. */

@@ -30,7 +30,7 @@ export const readingFields = {
   }),
   taxIds: z.enum(['with-digit', 'without-digit']).optional().meta({
     flag: '--tax-ids <form>',
-    help: 'whether RUT and NIT without a hyphen end with their check digit, where their digits do not show it',
+    help: 'whether RUT and NIT without a hyphen end with their check digit',
   }),
   sheet: z.string().optional().meta({
     flag: '--sheet <name>',

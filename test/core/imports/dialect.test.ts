@@ -91,7 +91,6 @@ describe('an encoding that is in doubt', () => {
   })
 
   test.each([
-    ['a letter cut in two at its end', Buffer.from(table('a') + 'Mu\xc3', 'latin1')],
     ['a letter cut in two at its end, after others', Buffer.from(table('Muñoz') + 'Ibá').subarray(0, -1)],
     ['a mark of UTF-8', Buffer.from(`\xef\xbb\xbf${table('Mu\xf1oz')}`, 'latin1')],
   ])('because of %s is refused', async (_what, content) => {
@@ -104,8 +103,7 @@ describe('an encoding that is in doubt', () => {
   test.each(encodings.filter((encoding) => !['utf-8', 'windows-1252'].includes(encoding)))(
     'is not taken for Windows-1252 where it is %s, and is read once it is named',
     async (encoding) => {
-      const word = encoding === 'windows-1250' ? 'Wałęsa' : encoding === 'iso-8859-15' ? '5 €' : undefined
-      for (const text of word === undefined ? ['Muñoz', 'niño y niña', spanish, 'José', 'García'] : [word]) {
+      for (const text of ['Muñoz', 'niño y niña', spanish, 'José', 'García']) {
         const path = await fileOf(createEncoder(encoding)(table(text)))
         await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(/is not clear: row 3 reads/)
         const [, body] = await bodiesOf({ kind: 'products', path, mapping: { encoding } })

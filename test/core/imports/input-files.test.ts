@@ -114,7 +114,7 @@ test('a message about a copied lookup names the file as its owner knows it', asy
   const copied = await store({ lookups: { supplier: join(world, 'suppliers.csv') } })
   const { lookups } = await readMapping(join(dataDir(), copied.mapping))
   const lookup = await readLookup(lookups!['supplier']!)
-  expect(lookup.find({ text: 'b', row: 1 })).toMatchObject({ fault: { message: 'is not in suppliers.csv' } })
+  expect(lookup.find('b')).toMatchObject({ fault: { message: 'is not in suppliers.csv' } })
 })
 
 test('a mapping that is not JSON is refused without quoting the file', async () => {

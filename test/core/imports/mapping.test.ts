@@ -186,7 +186,7 @@ describe('a lookup', () => {
       const path = join(folder, 'rut-without-digit.csv')
       const check = await checkFile({ kind: 'retentions', path, mapping: toMapping(reading) })
       expect(check.problems.map(toSentence)).toEqual([
-        'row 2, RUT: 12345674 could mean 1.234.567-4, or 12.345.674 without its check digit. Set --tax-ids with-digit or --tax-ids without-digit',
+        'row 2, RUT: 12345674 is in suppliers.csv only as 1.234.567-4. Say whether ids without a hyphen end with their check digit: --tax-ids with-digit or --tax-ids without-digit',
       ])
       expect(check.stopped).toBe(true)
       const without = toMapping({ ...reading, taxIds: 'without-digit' })
@@ -197,62 +197,45 @@ describe('a lookup', () => {
       expect((await bodiesOf({ kind: 'retentions', path, mapping: withDigit }))[0]).toContain('sup_ana')
     })
 
-    test('finds those that pass their check digits, and a few may be mistyped', async () => {
-      const right = rut.slice(0, 4).map(digits)
-      expect(await suppliersOf(await fileWith(right, rut))).toEqual(['sup_1', 'sup_2', 'sup_3', 'sup_4'])
-      expect(await problemsOf(await fileWith([...right, '770000059'], rut))).toEqual([
-        expect.stringMatching(/^row 6, RUT: 770000059 is not in suppliers.csv/),
-      ])
-      // With the digit K there is no doubt.
+    test('finds every form of an id by the option, and a digit behind a hyphen or a K needs none', async () => {
+      const plain = rut.map(digits)
+      const all = rut.map((_, index) => `sup_${index + 1}`)
+      expect(await suppliersOf(await fileWith(plain, rut, 'with-digit'))).toEqual(all)
+      expect(await suppliersOf(await fileWith(rut, plain, 'with-digit'))).toEqual(all)
+      expect(await suppliersOf(await fileWith(rut.map(bodies), rut, 'without-digit'))).toEqual(all)
+      expect(await suppliersOf(await fileWith(rut, rut.map(bodies), 'without-digit'))).toEqual(all)
       expect(await suppliersOf(await fileWith(['77000005k', '077.000.005K'], rut))).toEqual([
         'sup_5',
         'sup_5',
       ])
-      // The same in the other direction: the lookup file lacks the hyphens.
-      expect(await suppliersOf(await fileWith(rut.slice(0, 2), right))).toEqual(['sup_1', 'sup_2'])
     })
 
-    test('says that the digit is missing where most fail it, and finds them by the option', async () => {
-      const cells = rut.slice(0, 4).map(bodies)
-      const doubtful = await fileWith(cells, rut)
-      const { stopped, problems } = await checkFile(doubtful)
+    test.each<[string, string[], string[]]>([
+      ['lacks its hyphen', ['770000017'], rut],
+      ['lacks its digit', ['77000001', '77000002'], rut],
+      ['lacks its hyphen in the lookup file', ['77.000.001-7'], ['770000017']],
+      ['lacks its digit in the lookup file', ['77.000.001-7'], ['77000001']],
+    ])('is asked for where an id %s', async (_, cells, keys) => {
+      const { stopped, problems } = await checkFile(await fileWith(cells, keys))
       expect(stopped).toBe(true)
-      expect(problems.map(toSentence)).toEqual([
-        ...cells.map(
-          (cell, index) =>
-            `row ${index + 2}, RUT: ${cell} is not in suppliers.csv; did you mean ${rut[index]}?`,
-        ),
-        expect.stringContaining('RUT: has ids without their check digits'),
-      ])
-      expect(await suppliersOf(await fileWith(cells, rut, 'without-digit'))).toEqual([
-        'sup_1',
-        'sup_2',
-        'sup_3',
-        'sup_4',
-      ])
-      // One of them is another supplier's id with its digit: nothing is sent.
-      const near = await fileWith(['7700001', ...cells], [...rut, `770.000-1`])
-      expect((await checkFile(near)).problems.at(-1)).toMatchObject({
-        message: expect.stringContaining('as most ids of the column fail it') as string,
-      })
-      // NIT of Colombia, and a lookup file without digits.
-      expect(await suppliersOf(await fileWith(['900.123.456'], rut, 'without-digit'))).toEqual(['sup_6'])
-      expect(await problemsOf(await fileWith(['900.123.456-8'], ['900123456']))).toEqual([
-        expect.stringMatching(/is not in suppliers.csv; did you mean 900123456\?$/),
-      ])
-      expect(await suppliersOf(await fileWith(['900.123.456-8'], ['900123456'], 'without-digit'))).toEqual([
-        'sup_1',
-      ])
+      expect(problems).toEqual([expect.objectContaining({ row: 2, rule: 'ambiguous' })])
+      expect(problems[0]?.message).toContain(`only as ${keys[0]}. Say whether`)
     })
 
-    test('does not take the hyphen of one file for that of another id', async () => {
-      expect(
-        (await checkFile(await fileWith(['1.234.567-4'], ['12345674']))).problems.map(toSentence),
-      ).toEqual([
-        expect.stringContaining(
-          'is in suppliers.csv as 12345674, which could mean 1.234.567-4, or 12.345.674 without',
-        ),
-      ])
+    test('finds no id in the form that the option rules out, nor one whose digit is another', async () => {
+      const [first = '', second = ''] = rut
+      for (const [cell, key, form] of [
+        [bodies(first), first, 'with-digit'],
+        [digits(first), first, 'without-digit'],
+        ['77.000.001-8', first, 'without-digit'],
+        ['77.000.001-8', first, undefined],
+      ] as const)
+        expect(await problemsOf(await fileWith([cell], [key, second], form))).toEqual([
+          expect.stringMatching(/^row 2, RUT: .* is not in suppliers\.csv/),
+        ])
+      // Two that differ in their digits alone.
+      const shared = await fileWith(['77000001'], [first, '77.000.001-8'], 'without-digit')
+      expect(await problemsOf(shared)).toEqual([expect.stringContaining('is not in suppliers.csv')])
     })
 
     test.each([
