@@ -12,6 +12,7 @@ import { whenStoreIsBack } from '../core/changes/send/when-store-is-back.ts'
 import { outwardMessage } from '../core/runs/outward-message.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
 import { createStepFolder, isSmall, type StepFolder } from '../core/runs/step-folder.ts'
+import { createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
 import { takeLease } from '../core/runs/lease.ts'
 import type { ChangeRun } from '../core/runs/run-files.ts'
 import { SupersededError, toStateError } from '../core/state/errors.ts'
@@ -38,6 +39,8 @@ export interface StepContext {
   /** Aborted when the step must stop. */
   signal: AbortSignal
   client: Client
+  /** What is known of runs, as this attempt reads and writes it. */
+  notes: RunNotes
   /** The files of imports and recoveries that it works on; kept when it succeeds or fails. */
   folder: StepFolder
   /** The last heartbeat of the previous attempt; undefined for the first. */
@@ -173,6 +176,7 @@ async function withHeartbeat<T>(
   const folder = createStepFolder({ dataDir, store: shared.isShared ? files : undefined })
   try {
     const result = await work({
+      notes: createRunNotes({ notes: state.notes, attempt: info.currentAttemptScheduledTimestampMs }),
       folder,
       owner,
       scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),

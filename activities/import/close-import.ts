@@ -15,7 +15,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     input: RunEnd & { plan: ImportPlan },
   ): Promise<{ result: ImportResult; view: View }> => {
     const { state, observer } = deps
-    const { folder } = context
+    const { folder, notes } = context
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
     await fetchInput(folder, plan)
@@ -25,7 +25,7 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     await context.takeLeases([lease.name])
     const closed = await context.outlast(async () => {
       await endSending({ deps, attempts, run: plan.run, lease })
-      return await closeImport({ ...input, ledger: state.ledger, dataDir, isShared })
+      return await closeImport({ ...input, ledger: state.ledger, notes, dataDir, isShared })
     })
     await folder.keep()
     await folder.prune()

@@ -23,7 +23,7 @@ async function fetchNamed(folder: StepFolder, { file, mapping }: ParsedImport): 
 /** Plans an import; see `openImport`. An execution that already has a plan keeps it. */
 export function createOpenImport(deps: ActivityDeps) {
   return async (context: StepContext, request: unknown): Promise<Opened<ImportPlan>> => {
-    const { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder, watch } = context
+    const { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder, notes, watch } = context
     const { dataDir } = folder
     await fetchNames({ folder, room: 'imports', workflowId: execution.workflowId })
     const kept = await findKeptPlan({ dataDir, ...execution })
@@ -33,7 +33,7 @@ export function createOpenImport(deps: ActivityDeps) {
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     await watch(deps.billing).list({ resource: customers, page: 1, pageSize: 1, tries: 1, signal })
     await fetchNamed(folder, input)
-    const inFolder = { ...deps, dataDir }
+    const inFolder = { ...deps, dataDir, notes }
     const plan = await openImport({ deps: inFolder, input, execution, startedAt, takeLeases })
     // One that a command has stored is there already.
     if (deps.shared.isShared && plan.file !== input.file)

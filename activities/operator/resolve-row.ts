@@ -1,9 +1,8 @@
 import { ApplicationFailure } from '@temporalio/common'
-import { join } from 'node:path'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
-import { type ChangeRun, type Decision, noteResolution, recordDecisions } from '../../core/runs/run-files.ts'
+import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { isFinal, type StepContext } from '../step.ts'
 
@@ -29,19 +28,17 @@ export interface PartlyResolved {
  */
 export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
   return async function resolveRow(
-    { signal, folder }: StepContext,
+    { signal, notes }: StepContext,
     input: ResolveInput,
   ): Promise<string | undefined> {
     const { plan, id, rows, ...resolution } = input
     const { run } = plan
-    const path = join(folder.dataDir, plan.folder)
     const { decision, by, why } = resolution
     const { ledger } = deps.state
     const billing = rates.forRun({ run })
     const decisions: Decision[] = []
     const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
-    const noted = await noteResolution(path, { id, rows: changes.flatMap((change) => change ?? []) })
-    await folder.keep()
+    const noted = await notes.addFound(run, { id, rows: changes.flatMap((change) => change ?? []) })
     try {
       for (const row of rows) {
         const found = noted.get(row)
@@ -64,7 +61,7 @@ export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: R
       const partly: PartlyResolved = { resolved: decisions.flatMap(({ row = [] }) => row) }
       throw ApplicationFailure.nonRetryable(outwardMessage(error), error.name, partly)
     } finally {
-      await recordDecisions(path, decisions)
+      await notes.addDecisions(run, decisions)
     }
     return undefined
   }

@@ -14,7 +14,7 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     input: RunEnd & { plan: RecoveryPlan },
   ): Promise<{ result: RecoveryReport; view: View }> => {
     const { state } = deps
-    const { folder } = context
+    const { folder, notes } = context
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
     const { dataDir } = folder
@@ -23,7 +23,7 @@ export function createCloseRecovery({ deps, rates, attempts }: SendDeps) {
     const closed = await context.outlast(async () => {
       // A dry run holds no lease, and has sent nothing.
       if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
-      return await closeRecovery({ ...input, ledger: state.ledger, dataDir, isShared })
+      return await closeRecovery({ ...input, ledger: state.ledger, notes, dataDir, isShared })
     })
     await folder.keep()
     await folder.prune()

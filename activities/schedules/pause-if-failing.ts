@@ -59,7 +59,8 @@ export async function recordFailure({
   run: Pick<FailedRun, 'schedule' | 'scheduledFor' | 'firstExecutionRunId'>
 }): Promise<ReadonlySet<string>> {
   const subject = `schedule ${run.schedule}`
-  await notes.add({ subject, name: run.firstExecutionRunId, body: run.scheduledFor, keep: maxRecorded })
+  const failed = { name: run.firstExecutionRunId, body: run.scheduledFor }
+  await notes.add({ subject, notes: [failed], keep: maxRecorded })
   return new Set((await notes.of(subject)).map(({ name }) => name))
 }
 

@@ -10,6 +10,7 @@ import { type AuditNote, readRunNotes } from './run-files.ts'
 import { rm } from 'node:fs/promises'
 import { closeUntried } from '../changes/reconcile/close-remaining.ts'
 import type { EndedNote, RunEnd } from '../runs/run-files.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import type { View } from '../runs/view/view.ts'
 import { writeImportReport } from './report.ts'
 import type { ImportResult } from './view.ts'
@@ -61,9 +62,15 @@ export async function auditImport(options: {
 
 /** Closes the remaining rows of an import, and writes its report and its files. */
 export async function closeImport(
-  options: RunEnd & { ledger: Ledger; dataDir: string; isShared: boolean; plan: ImportPlan },
+  options: RunEnd & {
+    ledger: Ledger
+    notes: RunNotes
+    dataDir: string
+    isShared: boolean
+    plan: ImportPlan
+  },
 ): Promise<{ result: ImportResult; view: View }> {
-  const { ledger, dataDir, isShared, plan, how, why, canary, giveUp } = options
+  const { ledger, notes, dataDir, isShared, plan, how, why, canary, giveUp } = options
   const folder = join(dataDir, plan.folder)
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
   // An audit of the rows sent so far proves nothing about rows sent later.
@@ -71,7 +78,7 @@ export async function closeImport(
   const at = new Date().toISOString()
   const note: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
   await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-  const { result, outward: view } = await writeImportReport({ ledger, plan, dataDir, isShared })
+  const { result, outward: view } = await writeImportReport({ ledger, notes, plan, dataDir, isShared })
   return { result, view }
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
 import { insideFolder } from '../runs/inside-folder.ts'
 import { type Execution, namesIn } from '../runs/name.ts'
-import { readDecisions } from '../runs/run-files.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { prepareInput, hashIn } from './stored-input.ts'
 import {
@@ -27,7 +27,7 @@ import { readPlan } from './run-files.ts'
  * @throws {InvalidFile}
  */
 export async function openImport(options: {
-  deps: { dataDir: string; identity: Identity; settleMs: number }
+  deps: { dataDir: string; identity: Identity; settleMs: number; notes: RunNotes }
   input: ParsedImport
   execution: Execution
   /** When the run was first started (ISO 8601). */
@@ -84,7 +84,7 @@ type Copied = Pick<ImportPlan, 'run' | 'folder' | 'file' | 'mapping' | 'fingerpr
 /** The parsed input, with what the kind and the worker decide, and what was approved in the same run before. */
 async function toPlan(options: Parameters<typeof openImport>[0] & Copied): Promise<ImportPlan> {
   const { deps, input, execution, startedAt, run, folder, file, mapping, fingerprint } = options
-  const decisions = await readDecisions(join(deps.dataDir, folder))
+  const { decisions } = await deps.notes.read(run)
   const before = await readPlan(join(deps.dataDir, folder))
   const { does, one, listed = false } = importKinds[input.kind]
   const limits = importLimits.parse(input)

@@ -4,13 +4,14 @@ import { createRowTally, placeOf, type ReportSummary, summarize } from '../chang
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
 import { countLabels, places, sumOf } from '../runs/view/counts.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import { importKinds } from './kinds.ts'
 import { type RowResult, sheetNames, writeResults } from './result-sheets.ts'
-import { type AuditNote, fileOf, readRunNotes, type RunNotes, type StagedNote } from './run-files.ts'
+import { type AuditNote, fileOf, readRunNotes, type ImportNotes, type StagedNote } from './run-files.ts'
 import { columnNames, createReceipt } from './totals.ts'
 import {
   type FullReport,
@@ -32,6 +33,7 @@ export async function writeImportReport(options: {
   ledger: Counting
   plan: ImportPlan
   dataDir: string
+  notes: RunNotes
   /** Whether people find the files on another machine: paths are then relative to its data folder. */
   isShared?: boolean
 }): Promise<{
@@ -42,11 +44,12 @@ export async function writeImportReport(options: {
   outward: View
 }> {
   const { ledger, plan, dataDir, isShared = false } = options
+  const { decisions } = await options.notes.read(plan.run)
   const { kind, file, startedAt, identity, sendAgain } = plan
   const folder = join(dataDir, plan.folder)
   const root = isShared ? '' : dataDir
   const notes = await readRunNotes(folder)
-  const { check, staged, origin, decisions } = notes
+  const { check, staged, origin } = notes
   const fileTotals = staged?.totals ?? check?.totals
   // If nothing was sent, there are no results.
   const sheets = plan.dryRun || staged === undefined ? [] : sheetNames
@@ -128,7 +131,7 @@ function withoutFindings(note: AuditNote): ImportResult['audit'] {
 
 function toReport(
   plan: ImportPlan,
-  { audit, ended, staged, check }: RunNotes,
+  { audit, ended, staged, check }: ImportNotes,
   summary: ReportSummary,
 ): Omit<ImportReport, 'files' | 'rows'> {
   const { counts, outcomes } = summary
@@ -182,7 +185,7 @@ function toSummary(
   { kind }: ImportPlan,
   { counts, outcomes }: ReportSummary,
   reasons: readonly string[],
-  { by, ended }: Pick<ImportReport, 'by'> & Pick<RunNotes, 'ended'>,
+  { by, ended }: Pick<ImportReport, 'by'> & Pick<ImportNotes, 'ended'>,
 ): string {
   const others = places
     .filter((place) => place !== 'done' && counts[place] > 0)

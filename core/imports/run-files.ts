@@ -3,7 +3,7 @@ import type { RetentionAudit } from '../changes/audit/finding.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { TypedOption } from '../runs/input-fields.ts'
 import { runFolder } from '../runs/known-run.ts'
-import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
+import { type EndedNote, readNote } from '../runs/run-files.ts'
 import { resolveInside } from '../storage/inside.ts'
 import type { FileCheck } from './check.ts'
 import type { ControlTotals } from './totals.ts'
@@ -53,26 +53,24 @@ export interface Origin {
 /**
  * What is known of a run besides its rows, which are in the ledger. Any part may be missing after a crash.
  */
-export interface RunNotes {
+export interface ImportNotes {
   check: FileCheck | undefined
   staged: StagedNote | undefined
   audit: AuditNote | undefined
   ended: EndedNote | undefined
-  decisions: Decision[]
   /** Absent for a run that no command of this machine has started. */
   origin: Origin | undefined
 }
 
-export async function readRunNotes(folder: string): Promise<RunNotes> {
-  const [check, staged, audit, ended, origin, decisions] = await Promise.all([
+export async function readRunNotes(folder: string): Promise<ImportNotes> {
+  const [check, staged, audit, ended, origin] = await Promise.all([
     readNote<FileCheck>(join(folder, runFiles.check)),
     readNote<StagedNote>(join(folder, runFiles.staged)),
     readNote<AuditNote>(join(folder, runFiles.audit)),
     readNote<EndedNote>(join(folder, runFiles.ended)),
     readNote<Origin>(join(folder, runFiles.origin)),
-    readDecisions(folder),
   ])
-  return { check, staged, audit, ended, origin, decisions }
+  return { check, staged, audit, ended, origin }
 }
 
 export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>

@@ -1,5 +1,5 @@
 import { join, relative } from 'node:path'
-import { type Decision, type EndedNote, readDecisions, readNote } from '../runs/run-files.ts'
+import { type EndedNote, readNote } from '../runs/run-files.ts'
 import type { LeftOut, Preview } from './select.ts'
 import {
   type Narrowing,
@@ -43,16 +43,14 @@ export interface SavedPlan {
 export interface RecoveryNotes {
   snapshot: SnapshotNote | undefined
   ended: EndedNote | undefined
-  decisions: Decision[]
 }
 
 export async function readRecoveryNotes(folder: string): Promise<RecoveryNotes> {
-  const [snapshot, ended, decisions] = await Promise.all([
+  const [snapshot, ended] = await Promise.all([
     readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot)),
     readNote<EndedNote>(join(folder, recoveryFiles.ended)),
-    readDecisions(folder),
   ])
-  return { snapshot, ended, decisions }
+  return { snapshot, ended }
 }
 
 export const readSavedPlan = (folder: string): Promise<SavedPlan | undefined> =>

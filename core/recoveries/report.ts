@@ -5,6 +5,7 @@ import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/write-report.ts'
 import { type EndedNote, type RunEnd, readNote } from '../runs/run-files.ts'
 import { canaryFailed, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -34,6 +35,7 @@ export async function writeRecoveryReport(options: {
   ledger: Ledger
   saved: SavedPlan
   dataDir: string
+  notes: RunNotes
   /** Whether people find the files on another machine: paths are then relative to its data folder. */
   isShared?: boolean
 }): Promise<{
@@ -44,6 +46,7 @@ export async function writeRecoveryReport(options: {
   outward: View
 }> {
   const { ledger, saved, dataDir, isShared = false } = options
+  const { decisions } = await options.notes.read(saved.plan.run)
   const { plan } = saved
   const { run, startedAt, identity } = plan
   const folder = join(dataDir, plan.folder)
@@ -79,7 +82,7 @@ export async function writeRecoveryReport(options: {
         startedAt,
         identity,
         next: [...(isShared ? [toFetch(run)] : []), ...recoveryNextSteps(result, saved.input)],
-        decisions: notes.decisions,
+        decisions,
         first: tally.first(),
         coolingDown: tally.coolingDown,
         folder: shownFolder,
@@ -286,15 +289,21 @@ function toContinueWith(
 
 /** Closes the subscriptions of a recovery that remain, and writes its report and its files. */
 export async function closeRecovery(
-  options: RunEnd & { ledger: Ledger; dataDir: string; isShared: boolean; plan: RecoveryPlan },
+  options: RunEnd & {
+    ledger: Ledger
+    notes: RunNotes
+    dataDir: string
+    isShared: boolean
+    plan: RecoveryPlan
+  },
 ): Promise<{ result: RecoveryReport; view: View }> {
-  const { ledger, dataDir, isShared, plan, how, why } = options
+  const { ledger, notes, dataDir, isShared, plan, how, why } = options
   const folder = join(dataDir, plan.folder)
   const saved = await readSavedPlan(folder)
   if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
   await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
-  const { result, outward: view } = await writeRecoveryReport({ ledger, saved, dataDir, isShared })
+  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, saved, dataDir, isShared })
   return { result, view }
 }

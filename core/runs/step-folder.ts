@@ -58,12 +58,8 @@ const localFolder = (dataDir: string): StepFolder => ({
   [Symbol.asyncDispose]: () => Promise.resolve(),
 })
 
-/** What the operator's steps append to while another step of the run works, and what a sender notes every few seconds. */
-const concurrent: ReadonlySet<string> = new Set([
-  changeRunFiles.decisions,
-  changeRunFiles.resolutions,
-  changeRunFiles.claims,
-])
+/** What a sender notes every few seconds. */
+const concurrent: ReadonlySet<string> = new Set([changeRunFiles.claims])
 
 const ofStaging: ReadonlySet<string> = new Set([changeRunFiles.stagedChanges, changeRunFiles.decidedChanges])
 

@@ -183,12 +183,12 @@ export class KeyHeldError extends Error {
   }
 }
 
-/** Another attempt became the sender of the run: this one may claim nothing more. */
+/** Another attempt works on the run: this one may claim nothing more, and write nothing of the run. */
 export class SupersededError extends Error {
   override readonly name = 'SupersededError'
   readonly retryable = true
   constructor({ run }: { run: string }) {
-    super(`Another attempt sends the changes of ${run} now; this one has stopped.`)
+    super(`Another attempt works on ${run} now; this one has stopped.`)
   }
 }
 

@@ -1,3 +1,4 @@
+import { SupersededError } from './errors.ts'
 import { transact } from './transact.ts'
 import type { Store } from './store.ts'
 
@@ -6,23 +7,32 @@ export interface Note {
   body: unknown
 }
 
-/** Small JSON documents, each under a subject (such as a schedule) and a name. */
+/** Small JSON documents, each under a subject (such as a schedule or a run) and a name. */
 export interface Notes {
-  /** Adds a note unless the subject has one of that name; of more than `keep` notes, the oldest are removed. */
-  add(note: Note & { subject: string; keep?: number }): Promise<void>
+  /** Adds notes whose names the subject does not have yet; of more than `keep` notes, the oldest are removed. */
+  add(options: { subject: string; notes: readonly Note[]; keep?: number }): Promise<void>
+  /**
+   * Writes notes, all or none of them, and replaces those of the same names.
+   *
+   * @param options.attempt when Temporal scheduled the attempt that writes, by its clock
+   * @throws {SupersededError} a later attempt has written one of them
+   */
+  put(options: { subject: string; attempt: number; notes: Readonly<Record<string, unknown>> }): Promise<void>
   /** The notes of a subject, oldest first. */
   of(subject: string): Promise<Note[]>
 }
 
 export function createNotes({ db, now }: Pick<Store, 'db' | 'now'>): Notes {
   return {
-    async add({ subject, name, body, keep }) {
+    async add({ subject, notes, keep }) {
+      const at = now()
       await transact(db, async (transaction) => {
-        await transaction
-          .insertInto('notes')
-          .values({ subject, name, at: now(), body: JSON.stringify(body) })
-          .onConflict((conflict) => conflict.doNothing())
-          .execute()
+        for (const { name, body } of notes)
+          await transaction
+            .insertInto('notes')
+            .values({ subject, name, at, body: JSON.stringify(body) })
+            .onConflict((conflict) => conflict.doNothing())
+            .execute()
         if (keep === undefined) return
         const newest = transaction
           .selectFrom('notes')
@@ -36,6 +46,30 @@ export function createNotes({ db, now }: Pick<Store, 'db' | 'now'>): Notes {
           .where('subject', '=', subject)
           .where('name', 'not in', newest)
           .execute()
+      })
+    },
+    async put({ subject, attempt, notes }) {
+      const values = Object.entries(notes).map(([name, body]) => ({
+        subject,
+        name,
+        at: attempt,
+        body: JSON.stringify(body),
+      }))
+      await transact(db, async (transaction) => {
+        for (const value of values) {
+          const written = await transaction
+            .insertInto('notes')
+            .values(value)
+            .onConflict((conflict) =>
+              conflict
+                .columns(['subject', 'name'])
+                .doUpdateSet({ at: value.at, body: value.body })
+                .where('notes.at', '<=', attempt),
+            )
+            .returning('name')
+            .executeTakeFirst()
+          if (written === undefined) throw new SupersededError({ run: subject })
+        }
       })
     },
     async of(subject) {

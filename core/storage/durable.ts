@@ -75,19 +75,3 @@ export async function removeTemporaries(path: string): Promise<void> {
       await rm(join(dirname(path), name), { recursive: true, force: true })
   }
 }
-
-/** Appends lines to a file, durably. */
-export async function appendLines(path: string, lines: readonly string[]): Promise<void> {
-  const file = await open(path, 'a+')
-  try {
-    const { size } = await file.stat()
-    const last = Buffer.alloc(1)
-    if (size > 0) await file.read(last, 0, 1, size - 1)
-    // A line that a crash has truncated must not take the next one with it.
-    const start = size === 0 || last.toString() === '\n' ? '' : '\n'
-    await file.appendFile(start + lines.map((line) => `${line}\n`).join(''))
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}

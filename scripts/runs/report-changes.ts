@@ -6,6 +6,7 @@ import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'
 import type { FullReport as FullRecoveryReport } from '../../core/recoveries/view.ts'
 import type { EndedNote } from '../../core/runs/run-files.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import { toText } from '../../core/runs/view/text.ts'
 import { openState } from '../../core/state/open.ts'
@@ -34,7 +35,8 @@ export async function reportImport(options: RunToReport): Promise<FullImportRepo
   await fetchInput(settings, plan)
   const state = await openState({ ...settings.state, readOnly: true })
   try {
-    const { report, view } = await writeImportReport({ ledger: state.ledger, plan, dataDir })
+    const notes = createRunNotes(state)
+    const { report, view } = await writeImportReport({ ledger: state.ledger, notes, plan, dataDir })
     const findings = (report.audit?.first ?? [])
       .slice(0, firstErrors)
       .map(({ message }) => ({ text: message }))
@@ -56,7 +58,8 @@ export async function reportRecovery(options: RunToReport): Promise<FullRecovery
   if (saved === undefined) throw new RangeError(`${run} has no plan`)
   const state = await openState({ ...settings.state, readOnly: true })
   try {
-    const { report, view } = await writeRecoveryReport({ ledger: state.ledger, saved, dataDir })
+    const notes = createRunNotes(state)
+    const { report, view } = await writeRecoveryReport({ ledger: state.ledger, notes, saved, dataDir })
     terminal.result({ document: report, text: toText(view, { local }) })
     process.exitCode = exitCodeOf(report)
     return report

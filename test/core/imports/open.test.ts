@@ -1,11 +1,13 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { parseImportInput } from '../../../core/imports/input.ts'
 import { openImport } from '../../../core/imports/open.ts'
 import { openIdColumn } from '../../../core/imports/read-ids.ts'
 import { openFile } from '../../../core/imports/open-file.ts'
 import { readMapping } from '../../../core/imports/mapping/mapping.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
+import { openState } from '../../../core/state/open.ts'
 import { temporaryFolder } from './csv-file.ts'
 
 const identity = {
@@ -15,14 +17,17 @@ const identity = {
   store: 's',
 } as const
 
-const open = (dataDir: string, input: object, runId: string) =>
-  openImport({
-    deps: { dataDir, identity, settleMs: 0 },
+async function open(dataDir: string, input: object, runId: string) {
+  const state = await openState({ folder: dataDir })
+  onTestFinished(() => state.close())
+  return await openImport({
+    deps: { dataDir, identity, settleMs: 0, notes: createRunNotes(state) },
     input: parseImportInput({ kind: 'products', ...input }),
     execution: { workflowId: 'import-1', runId },
     startedAt: '2026-11-22T00:00:00Z',
     takeLeases: async () => {},
   })
+}
 
 test('a stored input is not copied again: every run of it refers to it', async () => {
   const dataDir = await temporaryFolder()

@@ -6,6 +6,7 @@ import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
 import { readSavedPlan, saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
 import { writeRecoveryReport } from '../../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
 import { clientOf, stageChanges, startSandbox, temporaryFolder, workspace } from '../changes/engine.ts'
 
@@ -62,7 +63,7 @@ test('the table of a dry run says what its preview counts, although another reco
   })
 
   const saved = await readSavedPlan(join(dataDir, plan.folder))
-  await writeRecoveryReport({ ledger, saved: saved!, dataDir })
+  await writeRecoveryReport({ ledger, notes: createRunNotes(state), saved: saved!, dataDir })
   const csv = await readFile(join(dataDir, plan.folder, 'recovery.csv'), 'utf8')
   expect(csv.match(/would be resumed/g)).toHaveLength(8)
 })

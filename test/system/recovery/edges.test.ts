@@ -1,12 +1,10 @@
-import { execFileSync } from 'node:child_process'
-import { closeSync, constants, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, test } from 'vitest'
 import type { Client } from '@temporalio/client'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { Activities } from '../../../activities/index.ts'
-import { asked, until } from '../export/world.ts'
+import { asked, until, type World } from '../export/world.ts'
 import { openChannel } from '../notify/receiver.ts'
 import { once, putFile, quick as soon, retentionsCsv, startImport, timesOf } from '../import/world.ts'
 import { begin, breakSome, quick, type RecoveryHandle, resume, resumesAsked, statusOf } from './world.ts'
@@ -15,19 +13,6 @@ const person = { by: 'Ana', why: 'it is night' }
 
 const waitsFor = (run: RecoveryHandle, question: string) =>
   until(async () => (await statusOf(run)).waitingFor?.question === question)
-/** A decision is being written to the pipe in the place of the file: a thread of the worker waits for its reader. */
-const isBeingNoted = () =>
-  until(() =>
-    readdirSync('/proc/self/task').some((thread) => {
-      try {
-        return readFileSync(`/proc/self/task/${thread}/wchan`, 'utf8') === 'wait_for_partner'
-      } catch {
-        // The thread has ended meanwhile.
-        return false
-      }
-    }),
-  )
-
 /** All falls back, so that the breaker soon asks a person whether to go on. */
 async function beginToFail(env: Record<string, string> = {}) {
   const shop = await begin({ broken: 14, sandbox: { faults: [{ kind: 'fallBack', on: resume }] }, env })
@@ -66,17 +51,24 @@ async function reset({
   return client.workflow.getHandle(workflowId, again.runId) as RecoveryHandle
 }
 
-/**
- * Makes a pipe: opening it waits for the other end, in one of the process's four threads for files. The
- * end of the test lets those go that still wait, wherever the pipe is by then.
- */
-function makePipe(path: string, laterPath = path): void {
-  execFileSync('mkfifo', [path])
-  onTestFinished(() => {
-    for (const place of new Set([path, laterPath]))
-      if (statSync(place, { throwIfNoEntry: false })?.isFIFO())
-        closeSync(openSync(place, constants.O_RDWR | constants.O_NONBLOCK))
-  })
+/** Makes the state refuse to record what one person decides, until it is let go. */
+async function holdDecisionsOf(name: string, { world, run }: { world: World; run: RecoveryHandle }) {
+  const change = (statement: string) => {
+    using database = new DatabaseSync(join(world.dataDir, 'state.db'))
+    database.exec(statement)
+  }
+  change(`create trigger held before insert on notes when new.body like '%"by":"${name}"%'
+    begin select raise(abort, 'held by the test'); end`)
+  return {
+    isBeingNoted: () =>
+      until(async () => {
+        const { raw } = await run.describe()
+        return (raw.pendingActivities ?? []).some(
+          ({ activityType, lastFailure }) => activityType?.name === 'noteDecision' && lastFailure,
+        )
+      }),
+    letGo: () => change('drop trigger held'),
+  }
 }
 
 test('a stop is heard although a new execution is about to begin and a word is still being noted', async () => {
@@ -88,18 +80,14 @@ test('a stop is heard although a new execution is about to begin and a word is s
   for (let rate = 101; rate <= 106; rate += 1) await setRate(rate)
   await run.signal('pause')
   await run.executeUpdate('approve', { args: [person] })
-  const decisions = join(world.dataDir, 'recoveries', run.workflowId, 'decisions.jsonl')
-  await rm(decisions)
-  makePipe(decisions)
-  const noted = setRate(107)
-  await isBeingNoted()
+  const held = await holdDecisionsOf('Eva', { world, run })
+  const noted = run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 107, by: 'Eva' }] })
+  await held.isBeingNoted()
   await run.signal('unpause')
   await until(async () => (await statusOf(run)).phase === 'sending')
   await run.signal('stop')
   await until(async () => (await statusOf(run)).phase === 'stopping')
-  const other = await open(decisions, 'r+')
-  await rm(decisions)
-  await other.close()
+  held.letGo()
   await noted
   const result = await client.workflow.getHandle(run.workflowId).result()
   expect(result).toMatchObject({ ended: { how: 'stopped', why: 'stopped by a person' } })
@@ -110,19 +98,15 @@ test('an approval that is noted late answers no later question, which nobody has
   const { world, start } = await beginToFail()
   const run = await start()
   await waitsFor(run, 'approval')
-  const decisions = join(world.dataDir, 'recoveries', run.workflowId, 'decisions.jsonl')
-  const pipe = `${decisions}.late`
-  makePipe(decisions, pipe)
+  const held = await holdDecisionsOf(person.by, { world, run })
   const late = run
     .executeUpdate('approve', { args: [person] })
     .catch((error: { cause?: Error }) => error.cause)
-  await isBeingNoted()
-  await rename(decisions, pipe)
+  await held.isBeingNoted()
   await run.executeUpdate('approve', { args: [{ by: 'Eva', why: 'it is day' }] })
   await waitsFor(run, 'breaker')
   const before = resumesAsked(world).length
-  // Lets go what waits at the pipe: it reads nothing, and writes to the file that is there by now.
-  await (await open(pipe, 'r+')).close()
+  held.letGo()
   expect(await late).toMatchObject({
     message: expect.stringMatching(/answered a question that is no longer open.*\.$/),
   })

@@ -67,7 +67,7 @@ async function embedded() {
     isClosed: async () => false,
   })
   await state.publications.add(publicationOf({ changesThrough: 9 }))
-  await state.notes.add({ subject: 'schedule nightly', name: 'x', body: '2026-11-21' })
+  await state.notes.add({ subject: 'schedule nightly', notes: [{ name: 'x', body: '2026-11-21' }] })
   const { storeId } = state
   const rows = await rowsOf(state)
   await state.close()

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import type { Notes } from '../state/notes.ts'
+import type { Decision } from './run-files.ts'
+
+/** A row as a decision on it found it: both change when it is sent or closed again. */
+export interface FoundRow {
+  row: number
+  claims: number
+  closedAt: number | null
+}
+
+/**
+ * What is known of runs besides their rows: JSON documents in the state, each under the run and a name. They are written
+ * for an attempt of a step, and nothing is left of one that was given up and wakes after a later attempt has written.
+ */
+export interface RunNotes {
+  /** The notes of a run by name; `Known` says which the job writes. Any of them may be missing after a crash. */
+  read<Known>(run: string): Promise<Partial<Known> & { decisions: Decision[] }>
+  /**
+   * Writes notes, all or none of them. `null` removes one; what is left of it keeps an earlier attempt from bringing it
+   * back.
+   *
+   * @throws {SupersededError} a later attempt has written one of them
+   */
+  write(run: string, notes: Readonly<Record<string, unknown>>): Promise<void>
+  /** Records decisions. One on a row that is already recorded, at any time, is not added again. */
+  addDecisions(run: string, decisions: readonly Decision[]): Promise<void>
+  /**
+   * Notes, before a decision is applied, how it found its rows; returns what was noted first. So a step that is
+   * repeated, also by a Reset, knows which rows have changed since.
+   *
+   * @param options.id the decision's
+   */
+  addFound(
+    run: string,
+    options: { id: string; rows: readonly FoundRow[] },
+  ): Promise<ReadonlyMap<number, FoundRow>>
+}
+
+const kinds = { decision: 'decision ', found: 'found ' } as const
+
+/** @param options.attempt when Temporal scheduled the attempt of the step, by its clock */
+export function createRunNotes({ notes, attempt = 0 }: { notes: Notes; attempt?: number }): RunNotes {
+  return {
+    async read<Known>(run: string) {
+      const all = (await notes.of(runSubject(run))).filter(({ body }) => body !== null)
+      const decisions = all.filter(({ name }) => name.startsWith(kinds.decision))
+      const known = Object.fromEntries(all.map(({ name, body }) => [name, body])) as Partial<Known>
+      return { ...known, decisions: decisions.map(({ body }) => body as Decision) }
+    },
+    write: (run, written) => notes.put({ subject: runSubject(run), attempt, notes: written }),
+    async addDecisions(run, decisions) {
+      const added = decisions.map((body) => ({ name: kinds.decision + keyOf(body), body }))
+      await notes.add({ subject: runSubject(run), notes: added })
+    },
+    async addFound(run, { id, rows }) {
+      const subject = runSubject(run)
+      const prefix = `${kinds.found}${id} `
+      const added = rows.map(({ row, claims, closedAt }) => ({
+        name: prefix + row,
+        body: { row, claims, closedAt },
+      }))
+      await notes.add({ subject, notes: added })
+      const found = (await notes.of(subject)).filter(({ name }) => name.startsWith(prefix))
+      return new Map(found.map(({ body }) => [(body as FoundRow).row, body as FoundRow]))
+    },
+  }
+}
+
+const runSubject = (run: string): string => `run ${run}`
+
+/** The same for a decision on a row that is repeated. */
+function keyOf(decision: Decision): string {
+  const own = decision.about === 'row' ? { ...decision, at: '', confirmed: undefined } : decision
+  return createHash('sha256').update(JSON.stringify(own)).digest('hex')
+}
