@@ -299,7 +299,7 @@ const isOfDisk = (error: Error) =>
   error instanceof UnwritableFolder || (error instanceof UnwritableError && isSystemError(error.cause))
 
 function translate(error: unknown, dataDir: string): unknown {
-  if (!isSystemError(error)) return toStateError({ file: dataDir, cause: error })
+  if (!isSystemError(error)) return toStateError({ place: dataDir, cause: error })
   const why = refusalOf(error)
   return why === undefined ? error : new UnwritableFolder({ dataDir, why, cause: error })
 }

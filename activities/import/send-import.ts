@@ -7,7 +7,7 @@ import {
   leaseOf,
   runFiles,
 } from '../../core/imports/input.ts'
-import { RunFilesLostError } from '../../core/changes/errors.ts'
+import { runFilesLost } from '../../core/changes/errors.ts'
 import { toMs } from '../../core/runs/duration.ts'
 import { readRunNotes } from '../../core/imports/run-files.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
@@ -26,7 +26,7 @@ export function createSendImport(options: SendDeps) {
     await context.takeLeases([leaseOf(run)])
     const folder = join(context.folder.dataDir, plan.folder)
     const { staged } = await readRunNotes(folder)
-    if (staged === undefined) throw new RunFilesLostError({ path: join(folder, runFiles.staged) })
+    if (staged === undefined) throw runFilesLost({ path: join(folder, runFiles.staged) })
     const work = {
       run,
       kind: importKinds[plan.kind].change,

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { RunFilesLostError } from '../../core/changes/errors.ts'
+import { runFilesLost } from '../../core/changes/errors.ts'
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
 import { toMs } from '../../core/runs/duration.ts'
 import type { RecoveryLimits } from '../../core/recoveries/input.ts'
@@ -28,7 +28,7 @@ export function createSendRecovery(options: SendDeps) {
     const path = join(context.folder.dataDir, plan.folder, recoveryFiles.snapshot)
     const snapshot = await readNote<SnapshotNote>(path)
     // It may have been stopped before its snapshot, and then has staged nothing.
-    if (snapshot === undefined && input.lookupsOnly !== true) throw new RunFilesLostError({ path })
+    if (snapshot === undefined && input.lookupsOnly !== true) throw runFilesLost({ path })
     const { staged = 0 } = snapshot ?? {}
     const { run, settleMs, verifyAfter, breakerWaits } = plan
     const work = {

@@ -2,7 +2,7 @@ import type { Body } from '../billing/client.ts'
 import type { NewChange } from '../state/ledger/stage.ts'
 import { maxBodyBytes } from './body.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { BodyTooLargeError } from './errors.ts'
+import { ChangeError } from './errors.ts'
 import type { Outcome } from './outcomes.ts'
 
 /** A change that an import or a recovery requests. */
@@ -45,11 +45,15 @@ export const withKey = ({ kind, change }: { kind: ChangeKind; change: ChangeToSt
 
 /**
  * The change as the ledger stages it.
- * @throws {BodyTooLargeError}
+ * @throws {ChangeError} its body is larger than any that is sent
  */
 export function toNewChange({ existing, ...change }: KeyedChange): NewChange {
   const { row, body, closed } = change
   const bytes = closed === undefined ? Buffer.byteLength(body) : 0
-  if (bytes > maxBodyBytes) throw new BodyTooLargeError({ row, bytes, max: maxBodyBytes })
+  if (bytes > maxBodyBytes) {
+    const [size, limit] = [bytes, maxBodyBytes].map((number) => number.toLocaleString('en'))
+    const text = `row ${row} makes a request of ${size} bytes; at most ${limit} are sent.`
+    throw new ChangeError('BodyTooLargeError', text)
+  }
   return { ...change, ...(existing && { before: JSON.stringify({ ids: existing }) }) }
 }

@@ -8,7 +8,7 @@ import type { NewChange, StageResult } from '../state/ledger/stage.ts'
 import type { ChangeKindName } from './change-kind.ts'
 import { changeKinds } from './kinds.ts'
 import { removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
-import { RunFilesLostError } from './errors.ts'
+import { runFilesLost } from './errors.ts'
 import { changeRunFiles, readNote } from '../runs/run-files.ts'
 import { type ChangeToStage, type KeyedChange, toNewChange } from './stage-changes.ts'
 import { isSystemError } from '../storage/system-errors.ts'
@@ -52,7 +52,7 @@ export type Decided = Pick<NewChange, 'closed' | 'before'>
  * there if the ledger loses them. Until it is kept, the file has a temporary name, and is removed in the end.
  */
 export interface ChangesFile extends AsyncDisposable {
-  /** @throws {BodyTooLargeError} */
+  /** @throws {ChangeError} */
   add(change: KeyedChange): void
   /** What was added so far, in batches of bounded length. */
   batches(): AsyncGenerator<NewChange[]>
@@ -110,7 +110,7 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
 
 /**
  * Keeps the changes of a run in its folder. Returns their number.
- * @throws {BodyTooLargeError}
+ * @throws {ChangeError}
  */
 export async function keepStagedChanges({
   folder,
@@ -129,7 +129,7 @@ export async function keepStagedChanges({
 /**
  * Stages the changes kept in a run's folder; those already in the ledger are left as they are. Returns the number of the
  * others.
- * @throws {RunFilesLostError} if the file is missing or was cut short
+ * @throws {ChangeError} if the file is missing or was cut short
  */
 export async function stageKeptChanges({
   ledger,
@@ -167,7 +167,7 @@ export async function stageKeptChanges({
 
 /**
  * Whose changes are kept in a folder, and since when.
- * @throws {RunFilesLostError}
+ * @throws {ChangeError}
  */
 export async function readBegin(folder: string): Promise<Begin['begin']> {
   const path = join(folder, changeRunFiles.stagedChanges)
@@ -175,11 +175,11 @@ export async function readBegin(folder: string): Promise<Begin['begin']> {
   try {
     for await (const text of createInterface({ input })) return (JSON.parse(text) as Begin).begin
   } catch (cause) {
-    throw new RunFilesLostError({ path, cause })
+    throw runFilesLost({ path, cause })
   } finally {
     input.destroy()
   }
-  throw new RunFilesLostError({ path })
+  throw runFilesLost({ path })
 }
 
 /** The kept changes, with what was decided on them. */
@@ -195,9 +195,9 @@ async function* readKeptChanges(folder: string): AsyncGenerator<NewChange[]> {
     }
   } catch (cause) {
     const isLost = cause instanceof SyntaxError || isSystemError(cause, 'ENOENT')
-    throw isLost ? new RunFilesLostError({ path, cause }) : cause
+    throw isLost ? runFilesLost({ path, cause }) : cause
   }
-  if (end !== read) throw new RunFilesLostError({ path })
+  if (end !== read) throw runFilesLost({ path })
 }
 
 async function* readBatches(path: string, onEnd?: (end: End) => void): AsyncGenerator<NewChange[]> {

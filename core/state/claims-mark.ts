@@ -32,7 +32,7 @@ export function createFolderMark(folder: string): ClaimsMark & AsyncDisposable {
   const read = async () => {
     const text = (await orMissing(readFile(path, 'utf8'))) ?? ''
     if (text !== '' && !/^ *\d+\n$/.test(text))
-      throw new StateUnreadableError({ file: path, cause: new Error('it has no number') })
+      throw new StateUnreadableError({ place: path, cause: new Error('it has no number') })
     return Number(text)
   }
   const create = async () => {

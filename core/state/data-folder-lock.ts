@@ -1,9 +1,38 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { DiskFullError, FolderLockedError, StateBusyError, type LockHolder, toStateError } from './errors.ts'
+import { StateBusyError, StateError, diskFull, toStateError } from './errors.ts'
 import { identify, isAlive } from './process-identity.ts'
 import { isSystemError } from '../storage/system-errors.ts'
+
+/** The holder of a data folder, from the note beside the lock. */
+export interface LockHolder {
+  pid: number
+  /** The start time of the process according to the system; distinguishes it from a later one with the same pid. */
+  startTime?: string | undefined
+  role: string
+  /** ISO 8601, the holder's clock. */
+  startedAt: string
+  /** Salted hashes of the settings that the holder was started with, by name. */
+  settings?: Readonly<Record<string, string>> | undefined
+}
+
+/** A running process already holds the data folder. */
+export class FolderLockedError extends StateError {
+  readonly holder: LockHolder | undefined
+  constructor({ folder, holder }: { folder: string; holder: LockHolder | undefined }) {
+    const owner =
+      holder === undefined
+        ? 'another process'
+        : `the ${holder.role} with pid ${holder.pid}, started ${holder.startedAt}`
+    super(
+      'FolderLockedError',
+      `The data folder ${folder} is in use by ${owner}. Only one process may use it: end that one first, ` +
+        `or choose another CONNECTOR_DATA_DIR. A suspended process still holds its folder.`,
+    )
+    this.holder = holder
+  }
+}
 
 /** Holds a data folder for one process. */
 export interface WorkerLock {
@@ -26,7 +55,7 @@ export interface WorkerLock {
  * Removing the file removes the lock, so a running process named by the note also keeps the folder.
  *
  * @throws {FolderLockedError} with the holder's pid and start, when another process has it
- * @throws {DiskFullError} when there is no room for the note
+ * @throws {StateError} when there is no room for the note
  */
 export function acquireLock(options: Pick<LockHolder, 'role' | 'settings'> & { folder: string }): WorkerLock {
   const { folder } = options
@@ -67,7 +96,7 @@ function takeExclusively({ folder, file }: { folder: string; file: string }): Da
     return database
   } catch (cause) {
     database?.close()
-    const error = toStateError({ file, cause })
+    const error = toStateError({ place: file, cause })
     throw error instanceof StateBusyError
       ? new FolderLockedError({ folder, holder: readNote(folder) })
       : error
@@ -100,7 +129,7 @@ function writeNote({ folder, ...note }: Pick<LockHolder, 'role' | 'settings'> & 
     renameSync(fresh, noteOf(folder))
   } catch (cause) {
     rmSync(fresh, { force: true })
-    throw isSystemError(cause, 'ENOSPC') ? new DiskFullError({ file: noteOf(folder), cause }) : cause
+    throw isSystemError(cause, 'ENOSPC') ? diskFull({ place: noteOf(folder), cause }) : cause
   }
 }
 

@@ -2,9 +2,8 @@ import { rm } from 'node:fs/promises'
 import type { Insertable, Kysely, Selectable } from 'kysely'
 import { replaceFile } from '../storage/durable.ts'
 import { createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
-import { UnstorableRowError } from './errors.ts'
+import { StateError, unstorableRow } from './errors.ts'
 import { createRunReads } from './ledger/run-queries.ts'
-import { StateInUseError, WorkerThereError } from './place-errors.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
 import { findWorkers } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
@@ -26,10 +25,7 @@ export interface MovedState {
  * old one. The caller holds the folder's lock. Repeating it after an interruption completes it.
  *
  * @throws {OldLedgerError} the folder's state was restored from a backup
- * @throws {StateInUseError} the schema has another state, which is not empty
- * @throws {WorkerThereError} a worker uses the schema
- * @throws {UnstorableRowError} a key or body contains the character NUL
- * @throws {StateUnreadableError} there is no state.db
+ * @throws {StateError} there is no state.db, a row contains NUL, a worker uses the schema, or it has another state
  */
 export async function moveState(place: { folder: string; database: StateDatabase }): Promise<MovedState> {
   const { folder, database } = place
@@ -77,9 +73,18 @@ async function copyAll({ from, to }: { from: Db; to: Store }): Promise<void> {
     .set(await from.selectFrom('store').selectAll().executeTakeFirstOrThrow())
     .execute()
   const [worker] = await findWorkers(to)
-  if (worker !== undefined) throw new WorkerThereError({ place, ...worker })
+  if (worker !== undefined)
+    throw new StateError(
+      'WorkerThereError',
+      `The worker ${worker.worker} (data folder ${worker.folder}) uses the state in ${place} and was seen ` +
+        `${Math.ceil(worker.ms / 1000)} s ago. End all workers first; after one was killed, wait for half a minute.`,
+    )
   const publication = await db.selectFrom('publications').select('run').limit(1).executeTakeFirst()
-  if (publication !== undefined || (await countChanges(db)) > 0) throw new StateInUseError({ place })
+  if (publication !== undefined || (await countChanges(db)) > 0)
+    throw new StateError(
+      'StateInUseError',
+      `There is another state in ${place}, with changes or publications of its own: two states cannot be merged. Nothing was moved.`,
+    )
   for (const table of ['leases', 'publications', 'notes'] as const) {
     const rows = await from.selectFrom(table).selectAll().execute()
     // A worker may have started on the empty schema.
@@ -92,7 +97,7 @@ async function copyAll({ from, to }: { from: Db; to: Store }): Promise<void> {
     const rows = await page.execute()
     if (rows.length === 0) break
     const values = rows.map((row) => {
-      if (`${row.key}${row.body}`.includes('\0')) throw new UnstorableRowError(row)
+      if (`${row.key}${row.body}`.includes('\0')) throw unstorableRow(row)
       // PostgreSQL gives the ids, in the same order.
       const columns = Object.entries(byItsClock(row)).filter(([name]) => name !== 'id')
       return Object.fromEntries(

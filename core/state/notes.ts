@@ -1,6 +1,5 @@
 import { SupersededError } from './errors.ts'
-import { transact } from './transact.ts'
-import type { Store } from './store.ts'
+import { type Store, transact } from './store.ts'
 
 export interface Note {
   name: string

@@ -1,7 +1,6 @@
 import { type ClaimsMark, createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { type Leases, createLeases } from './leases.ts'
-import { LockLostError } from './errors.ts'
-import { NotMovedHereError } from './place-errors.ts'
+import { LockLostError, StateError } from './errors.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { type MovedNote, refuseMoved } from './moved-note.ts'
 import type { StateDatabase } from './postgres/postgres-store.ts'
@@ -45,21 +44,9 @@ export interface StatePlace {
  * that holds the folder's lock may do that. Every commit is on disk when its promise resolves.
  * `isHeld` says whether this process still holds that lock: once it does not, nothing more is claimed.
  *
- * @throws {StateUnreadableError}
- * @throws {StateCorruptError}
- * @throws {StateReadOnlyError}
- * @throws {DiskFullError}
- * @throws {StateBusyError}
- * @throws {StateAwayError} PostgreSQL does not answer
- * @throws {StateRefusedError} PostgreSQL refuses the user
- * @throws {UnsafeServerError} PostgreSQL could forget what it has confirmed
- * @throws {StateTooNewError}
- * @throws {StateTooOldError}
  * @throws {NoStateError} with `readOnly`
  * @throws {OldLedgerError} without `readOnly` and `isRepair`: it was restored from a backup
- * @throws {StateMovedError} the folder's state was moved to PostgreSQL
- * @throws {NotMovedHereError} it was moved to another place
- * @throws {StateNotMovedError} the folder has a state of its own
+ * @throws {StateError} it cannot be opened, is not safe, has other tables, or is elsewhere
  */
 export async function openState({
   folder,
@@ -121,6 +108,11 @@ export async function openState({
 async function readStoreId({ store, moved }: { store: Store; moved: MovedNote | undefined }) {
   const { db, place } = store
   const { id } = await db.selectFrom('store').select('id').executeTakeFirstOrThrow()
-  if (moved !== undefined && id !== moved.store) throw new NotMovedHereError({ place, moved: moved.to })
+  if (moved !== undefined && id !== moved.store)
+    throw new StateError(
+      'NotMovedHereError',
+      `The state of this data folder was moved to ${moved.to}, and ${place} has another one or none. Correct ` +
+        'CONNECTOR_STATE_URL and BILLING_WORKSPACE; if the move was interrupted, repeat `connector state move`.',
+    )
   return id
 }

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import { StateTooNewError, StateTooOldError } from './errors.ts'
+import { StateError } from './errors.ts'
 
 /**
  * The tables of a state, in `state.db` and on PostgreSQL. Columns are camelCase here and snake_case in the database. Times
@@ -165,12 +165,22 @@ export const schemaVersion = 1
  * Whether a state has the tables below, by its version: undefined where there are none yet, 0 for the tables of a checkout
  * that did not number them.
  *
- * @throws {StateTooNewError} @throws {StateTooOldError} it has other tables
+ * @throws {StateError} it has other tables
  */
 export function isCurrent({ place, version }: { place: string; version: number | undefined }): boolean {
   if (version === undefined) return false
-  if (version > schemaVersion) throw new StateTooNewError({ file: place, version })
-  if (version < schemaVersion) throw new StateTooOldError({ file: place })
+  if (version > schemaVersion)
+    throw new StateError(
+      'StateTooNewError',
+      `${place} was written by a newer version of the connector (its schema has the number ${version}). ` +
+        `Run that version, or restore a backup from before the upgrade.`,
+    )
+  if (version < schemaVersion)
+    throw new StateError(
+      'StateTooOldError',
+      `${place} was written by an earlier checkout of the connector, whose tables this version cannot read. Let its runs end ` +
+        'with that checkout, then move the state aside and start with a new one.',
+    )
   return true
 }
 

@@ -40,7 +40,7 @@ export function openStateFile({ folder, readOnly }: { folder: string; readOnly: 
     return database
   } catch (cause) {
     database?.close()
-    throw toStateError({ file, cause: asUnopened(cause) })
+    throw toStateError({ place: file, cause: asUnopened(cause) })
   }
 }
 
@@ -76,6 +76,6 @@ export function readStateFile(folder: string): string {
   try {
     return String(database.prepare('select id from store').get()?.['id'])
   } catch (cause) {
-    throw toStateError({ file, cause })
+    throw toStateError({ place: file, cause })
   }
 }

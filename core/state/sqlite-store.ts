@@ -39,7 +39,7 @@ function nodeSqlite({ database, file }: { database: DatabaseSync; file: string }
     try {
       return work()
     } catch (cause) {
-      throw toStateError({ file, cause })
+      throw toStateError({ place: file, cause })
     }
   }
   const prepare = (text: string): SqliteStatement => {

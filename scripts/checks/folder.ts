@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { FolderLockedError } from '../../core/state/errors.ts'
+import { FolderLockedError } from '../../core/state/data-folder-lock.ts'
 import type { StatePlace } from '../../core/state/open.ts'
 import { acquireLock, readHolder } from '../../core/state/data-folder-lock.ts'
 import { readStateFile } from '../../core/state/sqlite-file.ts'

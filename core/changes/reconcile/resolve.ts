@@ -1,7 +1,7 @@
 import type { Billing } from '../../billing/client.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import { NotInDoubtError, NotParkedError } from '../errors.ts'
+import { ChangeError } from '../errors.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { changeKinds } from '../kinds.ts'
 import { transition } from '../transitions.ts'
@@ -34,8 +34,7 @@ export interface Resolution {
 /**
  * Applies a person's decision on a parked change, or corrects an earlier decision that it exists; `by` and `why` go into
  * the report. Repeating the same decision changes nothing. Returns whether the service confirms the id.
- * @throws {NotParkedError}
- * @throws {NotInDoubtError}
+ * @throws {ChangeError} the change is neither parked nor resolved as existing, or nothing about it is in doubt
  * @throws {WrongIdError}
  * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
@@ -44,7 +43,7 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const { kinds = changeKinds, now = ledger.now } = resolution
   const change = await ledger.row({ run, row })
   const { found = change } = resolution
-  if (change === undefined) throw new NotParkedError({ run, row, state: undefined })
+  if (change === undefined) throw notParked({ run, row, state: undefined })
   const isCorrection = change.state === 'done' && change.outcome === 'resolved'
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
   const target = targetOf(decision)
@@ -60,10 +59,10 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const isOpen = !isLater && (change.state === 'parked' || (isCorrection && !isRepeated))
   if (!isOpen) {
     if (isRepeated) return undefined
-    throw new NotParkedError({ run, row, state: change.state })
+    throw notParked({ run, row, state: change.state })
   }
   const kind = kindOf(kinds, change)
-  if (!isCorrection && kind.isInDoubt?.(change) === false) throw new NotInDoubtError(change)
+  if (!isCorrection && kind.isInDoubt?.(change) === false) throw notInDoubt(change)
   const confirmation =
     'exists' in decision
       ? await confirmId({ kind, row: change, id: decision.exists, billing, signal })
@@ -85,7 +84,31 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   })
   if (moved) return confirmation
   const current = await ledger.row({ run, row })
-  throw new NotParkedError({ run, row, state: current?.state })
+  throw notParked({ run, row, state: current?.state })
+}
+
+function notInDoubt({ run, row, error }: LedgerRow): ChangeError {
+  const fix = `Fix it in the service instead${error === null ? '' : `: ${error}`}.`
+  const text = `Row ${row} of ${run} cannot be resolved: only what was sent and lost its reply is in doubt. ${fix}`
+  return new ChangeError('NotInDoubtError', text)
+}
+
+function notParked({
+  run,
+  row,
+  state,
+}: {
+  run: string
+  row: number
+  state: string | undefined
+}): ChangeError {
+  const text =
+    state === undefined
+      ? `${run} has no row ${row}. Its report lists the rows that need a person.`
+      : state === 'parked'
+        ? `row ${row} of ${run} has changed since this decision was made. Look at it again before you decide.`
+        : `row ${row} of ${run} is ${state}, not parked; there is nothing to resolve.`
+  return new ChangeError('NotParkedError', text)
 }
 
 function kindOf(kinds: Readonly<Record<string, ChangeKind>>, { kind }: LedgerRow): ChangeKind {

@@ -3,7 +3,7 @@ import { customers } from '../../billing/resources/customers.ts'
 import type { ListResource } from '../../billing/resources/filters.ts'
 import { retentions } from '../../billing/resources/tax-documents.ts'
 import { subscriptions } from '../../billing/resources/subscriptions.ts'
-import { ModeNotShownError } from '../errors.ts'
+import { ChangeError } from '../errors.ts'
 
 /** The lists whose records say whether they are live or test data. */
 const listsWithMode: readonly ListResource[] = [customers, subscriptions, retentions]
@@ -11,7 +11,7 @@ const listsWithMode: readonly ListResource[] = [customers, subscriptions, retent
 /**
  * Verifies by reading that the service honours test mode, before the first write of a test run. One record of test data
  * is enough.
- * @throws {ModeNotShownError} if a record of live data comes back, or no record at all
+ * @throws {ChangeError} if a record of live data comes back, or no record at all
  */
 export async function showTestMode({
   billing,
@@ -25,8 +25,15 @@ export async function showTestMode({
     const modes = records.flatMap((record) =>
       typeof record === 'object' && record !== null && 'test_mode' in record ? [record.test_mode] : [],
     )
-    if (modes.includes(false)) throw new ModeNotShownError({ seen: `live ${resource.name}` })
+    if (modes.includes(false)) throw notShown(`live ${resource.name}`)
     if (modes.includes(true)) return
   }
-  throw new ModeNotShownError({ seen: 'no record at all' })
+  throw notShown('no record at all')
 }
+
+const notShown = (seen: string) =>
+  new ChangeError(
+    'ModeNotShownError',
+    `a read in test mode showed ${seen}, so nothing was written. Check BILLING_TEST_MODE_HEADER; ` +
+      `if there is no test data yet, first create a customer in the dashboard's test mode.`,
+  )

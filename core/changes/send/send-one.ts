@@ -22,7 +22,7 @@ import type { ChangeKind } from '../change-kind.ts'
 import { textOf } from '../compare-fields.ts'
 import { closeStaged } from '../reconcile/close-remaining.ts'
 import { explainNow } from '../reconcile/explain-refusal.ts'
-import { WrongModeError } from '../errors.ts'
+import { ChangeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
 import { whenStoreIsBack } from './when-store-is-back.ts'
@@ -178,7 +178,7 @@ async function closeAnswered({
   const at = now()
   const testMode = stored?.['test_mode']
   if (typeof testMode === 'boolean' && testMode !== (claimed.mode === 'test')) {
-    const error = new WrongModeError({ row: claimed.row, requestedMode: claimed.mode, answerId })
+    const error = wrongMode(claimed, answerId)
     const found = { answerId, answer, error: error.message, at }
     const doubled = await recordAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
     return { event: 'failure', claimed: true, error, doubled }
@@ -202,6 +202,16 @@ async function closeAnswered({
   onAnswer?.()
   const doubled = await recordAnswer({ ledger, row: claimed, outcome, ...found })
   return { event: 'success', claimed: true, doubled }
+}
+
+/** The service made a change in the wrong mode: nothing more may be sent. */
+function wrongMode({ row, mode }: LedgerRow, answerId: string | null): ChangeError {
+  const other = mode === 'live' ? 'test' : 'live'
+  return new ChangeError(
+    'WrongModeError',
+    `row ${row} was requested in ${mode} mode, but the service did it in ${other} mode, as ${answerId}. ` +
+      `Nothing more was sent. Check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER, and undo that change by hand.`,
+  )
 }
 
 async function closeFailed(options: Claimed & { error: unknown }): Promise<SendResult> {

@@ -4,7 +4,7 @@ import { SupersededError } from '../errors.ts'
 import type { LeaseOwner } from '../leases.ts'
 import type { ChangeState, StateTables } from '../schema.ts'
 import type { Store } from '../store.ts'
-import { retryConflicts, transact } from '../transact.ts'
+import { retryConflicts, transact } from '../store.ts'
 import { type LedgerRow, type RowPatch, storable } from './row.ts'
 
 /** The lease under which a run sends, and the attempt of the run that asks for it. */

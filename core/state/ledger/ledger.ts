@@ -13,7 +13,7 @@ import {
 import { type Stage, createStage } from './stage.ts'
 import type { Store } from '../store.ts'
 import type { ChangeState, StateTables } from '../schema.ts'
-import { transact } from '../transact.ts'
+import { transact } from '../store.ts'
 
 /**
  * The durable record of every change. It stores rows; core/changes/transitions.ts decides which transitions are allowed.

@@ -1,10 +1,10 @@
 import type { Insertable, Selectable } from 'kysely'
-import { RunTakenError, UnstorableRowError } from '../errors.ts'
+import { StateError, unstorableRow } from '../errors.ts'
 import { type KeySpace, createKeyReads } from './key-queries.ts'
 import type { LedgerRow } from './row.ts'
 import type { Store } from '../store.ts'
 import type { ChangeTable } from '../schema.ts'
-import { transact } from '../transact.ts'
+import { transact } from '../store.ts'
 
 export interface NewChange {
   row: number
@@ -45,8 +45,7 @@ export interface StageResult {
 /**
  * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat. Staging the same changes
  * again changes nothing, except that one that was never claimed is closed if it is to be by now.
- * @throws {RunTakenError} if the run already has a row with other contents
- * @throws {UnstorableRowError} a key or body contains the character NUL
+ * @throws {StateError} the run already has a row with other contents, or a key or body contains the character NUL
  */
 export type Stage = (
   options: KeySpace & { run: string; repeats: Repeats; changes: readonly NewChange[] },
@@ -82,7 +81,10 @@ async function stage({
       continue
     }
     if (before.kind !== space.kind || before.key !== change.key || before.body !== change.body)
-      throw new RunTakenError({ run, row: change.row })
+      throw new StateError(
+        'RunTakenError',
+        `The run ${run} already has a row ${change.row} with other contents. Start the new contents under another name.`,
+      )
     const isNew = change.closed !== undefined || (change.before ?? before.before) !== before.before
     if (isNew && isUntouched(before)) await restage({ db, id: before.id, change })
   }
@@ -136,7 +138,7 @@ async function restage({ db, id, change }: { db: Store['db']; id: number; change
 
 /** PostgreSQL cannot store the character NUL, and a changed key or body would be another change. */
 function refuseNul({ run, change: { row, key, body } }: { run: string; change: NewChange }) {
-  if (key.includes('\0') || body.includes('\0')) throw new UnstorableRowError({ run, row })
+  if (key.includes('\0') || body.includes('\0')) throw unstorableRow({ run, row })
 }
 
 async function rowsOfRun({

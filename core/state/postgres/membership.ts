@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { OtherBucketError, StateReplacedError } from '../place-errors.ts'
+import { StateError } from '../errors.ts'
 import type { SharedStore } from '../open.ts'
 
 /** A bucket, as a state on PostgreSQL knows it. */
@@ -54,8 +54,7 @@ export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Prom
 /**
  * Joins a state on PostgreSQL. The first worker binds the state to the bucket with the files of its runs.
  *
- * @throws {StateReplacedError} another state was moved there since the worker opened it
- * @throws {OtherBucketError} the state belongs to another bucket
+ * @throws {StateError} another state was moved there since the worker opened it, or it belongs to another bucket
  */
 export async function joinStore(options: {
   store: SharedStore
@@ -72,7 +71,10 @@ export async function joinStore(options: {
   await db.transaction().execute(async (transaction) => {
     // Locks the row, so that a move of another state to here sees this worker, or is over.
     const { id } = await transaction.selectFrom('store').select('id').forUpdate().executeTakeFirstOrThrow()
-    if (id !== storeId) throw new StateReplacedError({ place })
+    if (id !== storeId) {
+      const text = `Another state was moved to ${place} while this worker started: start it again.`
+      throw new StateError('StateReplacedError', text)
+    }
     await transaction
       .deleteFrom('workers')
       .where('seenAt', '<', now() - forgottenMs)
@@ -123,7 +125,7 @@ export async function bindFiles(options: {
   ).execute()
 }
 
-/** @throws {OtherBucketError} the state belongs to another bucket */
+/** @throws {StateError} the state belongs to another bucket */
 export async function refuseOtherFiles(options: {
   store: Omit<SharedStore, 'now'>
   files: FilesId
@@ -132,5 +134,9 @@ export async function refuseOtherFiles(options: {
   const row = await store.db.selectFrom('store').select(['files', 'filesPlace']).executeTakeFirst()
   if (row?.files === undefined || row.files === null || row.files === files.files) return
   const bound = row.filesPlace ?? 'another bucket'
-  throw new OtherBucketError({ place: store.place, files: files.filesPlace, bound })
+  throw new StateError(
+    'OtherBucketError',
+    `The files of the state in ${store.place} are in ${bound}, not in ${files.filesPlace}. Correct CONNECTOR_FILES_URL; ` +
+      'if that bucket is lost, `connector state repair --files-lost` binds this one.',
+  )
 }

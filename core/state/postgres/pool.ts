@@ -1,6 +1,6 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely'
 import { Pool, type PoolClient, TypeOverrides, types } from 'pg'
-import { StateReadOnlyError } from '../errors.ts'
+import { readOnlyState } from '../errors.ts'
 import { isConnectionLost, isConsequence, toPostgresError } from './postgres-errors.ts'
 
 interface PoolOptions {
@@ -48,7 +48,7 @@ function toClient({ client, place, readOnly }: { client: PoolClient; place: stri
   let isLost = false
   let failure: unknown
   const query = async (text: string, parameters: readonly unknown[]) => {
-    if (readOnly && !isReading(text)) throw new StateReadOnlyError({ file: place, cause: text })
+    if (readOnly && !isReading(text)) throw readOnlyState({ place, cause: text })
     try {
       const result = await client.query(text, [...parameters])
       failure = undefined

@@ -1,44 +1,29 @@
 import { DatabaseError } from 'pg'
 import {
-  DiskFullError,
   KeyHeldError,
-  type PlaceAndCause,
   StateAwayError,
   StateBusyError,
   StateConflictError,
-  StateReadOnlyError,
+  StateError,
   causeText,
+  diskFull,
+  readOnlyState,
 } from '../errors.ts'
 
+interface PlaceAndCause {
+  /** The store's name for people. */
+  place: string
+  cause: unknown
+}
+
 /** PostgreSQL answers and refuses the connector: a wrong password or database, or a user without rights. */
-export class StateRefusedError extends Error {
-  override readonly name = 'StateRefusedError'
-  readonly retryable = false
-  constructor({ place, cause }: PlaceAndCause) {
-    super(
-      `PostgreSQL refuses the connector ${place}: ${causeText(cause)}. Correct CONNECTOR_STATE_URL, or give its user the ` +
-        'right to create that schema and to create and use tables in it.',
-      { cause },
-    )
-  }
-}
-
-/** The server could lose what it has confirmed, and with it the memory of what was sent. */
-export class UnsafeServerError extends Error {
-  override readonly name = 'UnsafeServerError'
-  readonly retryable = false
-  constructor({ place, danger }: { place: string; danger: string }) {
-    super(`PostgreSQL is not safe for ${place}: ${danger.replace(/^It/, 'it').replace(/^Its/, 'its')}`)
-  }
-}
-
-/** Any other error of PostgreSQL. Its own message may quote a row, so it stays in `cause`. */
-export class StateFailedError extends Error {
-  override readonly name = 'StateFailedError'
-  constructor({ place, cause, code }: PlaceAndCause & { code: string }) {
-    super(`PostgreSQL failed on ${place} with the code ${code}; its log has the details.`, { cause })
-  }
-}
+export const refusedState = ({ place, cause }: PlaceAndCause): StateError =>
+  new StateError(
+    'StateRefusedError',
+    `PostgreSQL refuses the connector ${place}: ${causeText(cause)}. Correct CONNECTOR_STATE_URL, or give its user the ` +
+      'right to create that schema and to create and use tables in it.',
+    { cause },
+  )
 
 /** Translates errors of PostgreSQL and of the connection by SQLSTATE; returns any other error unchanged. */
 export function toPostgresError({ place, cause }: PlaceAndCause): unknown {
@@ -50,9 +35,9 @@ export function toPostgresError({ place, cause }: PlaceAndCause): unknown {
 function byCode({ place, cause, code }: PlaceAndCause & { code: string }): unknown {
   switch (code) {
     case '53100':
-      return new DiskFullError({ file: place, cause })
+      return diskFull({ place, cause })
     case '25006':
-      return new StateReadOnlyError({ file: place, cause, isServer: true })
+      return readOnlyState({ place, cause, isServer: true })
     case '23505':
       return new KeyHeldError({ cause })
     case '40001':
@@ -60,12 +45,12 @@ function byCode({ place, cause, code }: PlaceAndCause & { code: string }): unkno
       return new StateConflictError({ place, cause })
     case '55P03':
     case '57014':
-      return new StateBusyError({ file: place, cause, isServer: true })
+      return new StateBusyError({ place, cause, isServer: true })
     case '25P03':
     case '25P04':
       return new StateAwayError({ place, cause })
     case '42501':
-      return new StateRefusedError({ place, cause })
+      return refusedState({ place, cause })
   }
   switch (code.slice(0, 2)) {
     case '08':
@@ -75,9 +60,11 @@ function byCode({ place, cause, code }: PlaceAndCause & { code: string }): unkno
       return new StateAwayError({ place, cause })
     case '28':
     case '3D':
-      return new StateRefusedError({ place, cause })
+      return refusedState({ place, cause })
   }
-  return new StateFailedError({ place, cause, code })
+  // Its own message may quote a row, so it stays in `cause`.
+  const text = `PostgreSQL failed on ${place} with the code ${code}; its log has the details.`
+  return new StateError('StateFailedError', text, { cause, retryable: true })
 }
 
 /** The driver gives errors of its own no class and no code; those of the system have a code. */

@@ -14,7 +14,7 @@ import { createRateShares } from '../rate-shares.ts'
 import type { IsIn, Store } from '../store.ts'
 import { type StateTables, createStatements, isCurrent, schemaVersion } from '../schema.ts'
 import { createPool } from './pool.ts'
-import { StateRefusedError } from './postgres-errors.ts'
+import { refusedState } from './postgres-errors.ts'
 import { refuseUnsafeServer } from './server-problems.ts'
 import { startClock } from './store-clock.ts'
 
@@ -168,8 +168,7 @@ async function versionOf({ db, schema }: { db: Kysely<StateTables>; schema: stri
   return (await db.selectFrom('store').select('version').executeTakeFirstOrThrow()).version
 }
 
-const noRight = (place: string) =>
-  new StateRefusedError({ place, cause: new Error('the user may not create it') })
+const noRight = (place: string) => refusedState({ place, cause: new Error('the user may not create it') })
 
 async function mayCreate({ db, schema }: { db: Kysely<StateTables>; schema: string }): Promise<boolean> {
   const { rows } = await sql<{ allowed: boolean }>`select coalesce(

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Store } from '../store.ts'
-import { UnsafeServerError } from './postgres-errors.ts'
+import { StateError } from '../errors.ts'
 
 /** What the guarantees need of a server, as it is behind this connection. */
 interface Server {
@@ -62,10 +62,16 @@ function dangersOf({ version, encoding, fsync, fullPageWrites, synchronousCommit
   ]
 }
 
-/** @throws {UnsafeServerError} the ledger could forget what was sent */
+const unsafe = ({ place, danger }: { place: string; danger: string }) =>
+  new StateError(
+    'UnsafeServerError',
+    `PostgreSQL is not safe for ${place}: ${danger.replace(/^It/, 'it').replace(/^Its/, 'its')}`,
+  )
+
+/** @throws {StateError} the ledger could forget what was sent */
 export async function refuseUnsafeServer({ db, place }: Pick<Store, 'db' | 'place'>): Promise<void> {
   const [danger] = dangersOf(await inspect(db))
-  if (danger !== undefined) throw new UnsafeServerError({ place, danger })
+  if (danger !== undefined) throw unsafe({ place, danger })
 }
 
 /** A larger difference means that a machine does not follow NTP. */
@@ -80,7 +86,7 @@ export async function findServerProblems({
   const server = await inspect(db)
   const skew = now() - Date.now()
   return [
-    ...dangersOf(server).map((danger) => new UnsafeServerError({ place, danger }).message),
+    ...dangersOf(server).map((danger) => unsafe({ place, danger }).message),
     ...timeoutNames.flatMap((name) => {
       const [ms, leastMs] = [server.timeouts[name], leastTimeoutsMs[name]]
       if (ms === 0 || ms >= leastMs) return []

@@ -8,7 +8,7 @@ import { senderOf } from '../state/sender-of.ts'
 import { addonRows, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
 const { 'create-addon': addon, 'create-retention': retention } = changeKinds
-const away = () => new StateBusyError({ file: 'state.db' })
+const away = () => new StateBusyError({ place: 'state.db' })
 
 /** An engine whose ledger is away for the first writes of an outcome; `lost` loses only the confirmation of one. */
 async function startAway(
