@@ -19,6 +19,8 @@ export interface PartFile {
 /** One read of one resource, ready to publish. */
 export interface Publication {
   run: string
+  /** When the run was started (ISO 8601): the same for every attempt, and each time that it is published. */
+  begunAt: string
   resource: string
   workspace: string
   /**

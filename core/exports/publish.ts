@@ -168,13 +168,14 @@ function toPublication(
   },
 ): Publication {
   const { deps, plan, resource, checkpoint, layout } = options
-  const { tables, hashedWith } = layout
+  const { tables, hashedWith, begunAt } = layout
   const { parts } = checkpoint
   const outcome = outcomeOf(checkpoint)
   const named = (name: string) => parts.filter(({ table }) => table === name)
   const mode = plan.since[resource] === undefined ? 'full' : 'incremental'
   return {
     run: plan.run,
+    begunAt,
     workspace: plan.identity.workspace,
     baseUrl: plan.identity.baseUrl,
     testMode: plan.identity.mode === 'test',

@@ -47,7 +47,7 @@ interface Export {
 }
 
 /**
- * Destination for files: `<root>/<resource>/<run>/` with one file per table, `rejected.jsonl` if items were rejected,
+ * Destination for files: `<root>/<resource>/<start>-<run>/` with one file per table, `rejected.jsonl` if items were rejected,
  * `missing.csv` if ids do not exist, and the manifest. The root is a folder, or `exports` in the store that the publication
  * names.
  */
@@ -75,24 +75,26 @@ export function createFileDestination(format: FileFormat): Destination {
 }
 
 /**
- * The path of an export below its root. Test data has a folder of its own. The folder is named by the run, and by whatever
- * makes the export other than the whole list in the standard dialect.
+ * The path of an export below its root. Test data has a folder of its own. The folder is named by the run, with its start in
+ * front, so that folders sort by time, and by whatever makes the export other than the whole list in the standard dialect.
  */
 export function exportPath(
   publication: Pick<
     Publication,
-    'testMode' | 'resource' | 'run' | 'mode' | 'filters' | 'capped' | 'forExcel'
+    'testMode' | 'resource' | 'run' | 'begunAt' | 'mode' | 'filters' | 'capped' | 'forExcel'
   >,
   below = '',
 ): string {
-  const { testMode, resource, run, mode, filters, capped, forExcel } = publication
+  const { testMode, resource, run, begunAt, mode, filters, capped, forExcel } = publication
   const marks = [
     ...(mode === 'incremental' ? ['-incremental'] : []),
     ...(Object.keys(filters).length > 0 ? ['-filtered'] : []),
     ...(capped ? ['-capped'] : []),
     ...(forExcel ? ['-excel'] : []),
   ]
-  return posix.join(testMode ? 'test' : '', below, resource, `${toFileName(run)}${marks.join('')}`)
+  // Windows allows no colons.
+  const date = `${new Date(begunAt).toISOString().slice(0, 19).replaceAll(':', '-')}Z`
+  return posix.join(testMode ? 'test' : '', below, resource, `${date}-${toFileName(run)}${marks.join('')}`)
 }
 
 async function publish(of: Export): Promise<Published> {

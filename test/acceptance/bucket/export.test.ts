@@ -56,6 +56,7 @@ async function run(input: ExportInput): Promise<ExportReport> {
 }
 const publishedOf = (report: ExportReport, resource: string) =>
   report.exports.filter((one) => one.resource === resource).filter(isPublished)
+const whereOf = (report: ExportReport) => publishedOf(report, 'plans')[0]!.where
 const call = (...words: string[]) => callCommand(world, words, { env })
 const read = async <T>(path: string) => JSON.parse((await store.read(path))!.text) as T
 
@@ -64,11 +65,11 @@ test('an export is published to the bucket, with its pointers and its report, an
   expect(report).toMatchObject({ verdict: 'proven', files: url })
   const [csv, parquet] = publishedOf(report, 'subscriptions')
   expect(csv).toMatchObject({
-    where: `${url}/exports/subscriptions/${report.run}`,
+    where: expect.stringMatching(`^${url}/exports/subscriptions/[-\\dTZ]+-${report.run}$`),
     verdict: 'proven',
     records: 250,
   })
-  expect(parquet!.where).toBe(`${url}/exports/parquet/subscriptions/${report.run}`)
+  expect(parquet!.where).toBe(csv!.where.replace('/exports/', '/exports/parquet/'))
   for (const where of [
     csv!.where,
     `${url}/exports/subscriptions/latest-proven`,
@@ -105,16 +106,16 @@ test('commands find the exports in the bucket: check, check --fresh, report and 
     message: `${url} is writable and honours If-None-Match and If-Match.`,
   })
   expect(await call('check', '--fresh', '1h')).toMatchObject({ code: 0 })
-  expect((await call('run', 'report', report.run)).stdout).toContain(`${url}/exports/plans/${report.run}`)
+  expect((await call('run', 'report', report.run)).stdout).toContain(whereOf(report))
   // The last three runs keep their parts, and with them what is published.
   await rm(join(world.dataDir, 'parts', report.run), { recursive: true })
   await using published = await openPublished({ folder: world.dataDir }, store)
   const where = { ...published, dataDir: world.dataDir, files: store }
   const old = await findOldExports({ ...where, before: Date.now() + 1000 })
-  expect(old.map(({ folder }) => folder)).toEqual([`${url}/exports/plans/${report.run}`])
+  expect(old.map(({ folder }) => folder)).toEqual([whereOf(report)])
   for (const one of old) await removeOldExport({ ...where, old: one })
-  expect(await store.list(`exports/plans/${report.run}`)).toEqual([])
-  expect(await call('verify', `${url}/exports/plans/${later.run}`)).toMatchObject({ code: 0 })
+  expect(await store.list(store.pathOf(whereOf(report))!)).toEqual([])
+  expect(await call('verify', whereOf(later))).toMatchObject({ code: 0 })
 })
 
 test('an export that is changed in the bucket is no longer proven, and verify says what is wrong', async () => {

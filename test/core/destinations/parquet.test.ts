@@ -8,7 +8,7 @@ import { literal } from '../../../core/destinations/layout.ts'
 import { writePart } from '../exports/write-part.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
-import { createWorkplace, noise, type Workplace } from './publication.ts'
+import { createWorkplace, noise, start, type Workplace } from './publication.ts'
 import { readOn } from './use-warehouse.ts'
 import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
 
@@ -54,7 +54,7 @@ describe('an export in Parquet files', () => {
       'manifest.json',
     ])
     const beside = (await readdir(join(workplace.exports, 'parquet', 'customers'))).toSorted()
-    expect(beside).toEqual(['export-customers-2026-03-01', 'latest', 'latest-proven'])
+    expect(beside).toEqual([`${start}-export-customers-2026-03-01`, 'latest', 'latest-proven'])
     expect(await readdir(workplace.exports)).toEqual(['parquet'])
   })
 
@@ -62,7 +62,8 @@ describe('an export in Parquet files', () => {
     const published = async (run: string, date: number) => {
       await createParquetDestination().publish(await customers(['{"id":"1"}'], { run, facts: readOn(date) }))
       const beside = join(workplace.exports, 'parquet', 'customers')
-      return await Promise.all(['latest', 'latest-proven'].map((name) => readlink(join(beside, name))))
+      const links = ['latest', 'latest-proven'].map((name) => readlink(join(beside, name)))
+      return (await Promise.all(links)).map((link) => link.replace(`${start}-`, ''))
     }
     expect(await published('second', 2)).toEqual(['second', 'second'])
     expect(await published('first', 1)).toEqual(['second', 'second'])

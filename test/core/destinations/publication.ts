@@ -48,6 +48,9 @@ export function noise(bytes: number): string[][] {
 }
 
 /** A folder for a test's parts and exports, with letters that mean something to a URL, SQL or a pattern. */
+/** With what the folder of each publication begins: when its run was started. */
+export const start = '2026-03-01T02-00-00Z'
+
 export async function createWorkplace() {
   const folder = await mkdtemp(join(tmpdir(), `destinations #1 %41 'ñ' [*] \\-`))
   let made = 0
@@ -82,6 +85,7 @@ export async function createWorkplace() {
     ): Promise<Publication> {
       return {
         run: 'export-customers-2026-03-01',
+        begunAt: '2026-03-01T02:00:00.000Z',
         resource,
         workspace: 'acc_1',
         baseUrl: 'https://billing.example/api/v1',

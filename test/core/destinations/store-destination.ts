@@ -11,9 +11,11 @@ import { followPointer, pointedTo } from '../../../core/destinations/files/point
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { parseRows } from '../tables/csv.ts'
 import { describeDestination, type SeenRow } from './contract.ts'
-import { createWorkplace, facts, type Workplace } from './publication.ts'
+import { createWorkplace, facts, start, type Workplace } from './publication.ts'
 
 type OpenStore = () => Promise<{ store: FileStore; close: () => Promise<void> }>
+
+const night = `${start}-night`
 
 const folderOf = (publication: Publication) => `exports/${exportPath(publication)}`
 
@@ -69,7 +71,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
     const publish = async (more: Partial<Publication>, rows = one) =>
       createCsvDestination().publish(await workplace.toPublication('customers', rows, { store, ...more }))
     const removeFiles = async () => {
-      for (const { path } of await store.list('exports/customers/night')) await store.remove(path)
+      for (const { path } of await store.list(`exports/customers/${night}`)) await store.remove(path)
     }
     const pointer = async (file: 'latest' | 'latest-proven', folder = 'exports/customers') => {
       const found = await store.read(`${folder}/${file}.json`)
@@ -81,22 +83,22 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
 
     test('names its files by what they hold, and the pointers name the files', async () => {
       const { location, manifestPath, manifest } = await publish({ run: 'night' })
-      expect(location).toBe(store.locate('exports/customers/night'))
-      expect(manifestPath).toBe(store.locate('exports/customers/night/manifest.json'))
+      expect(location).toBe(store.locate(`exports/customers/${night}`))
+      expect(manifestPath).toBe(store.locate(`exports/customers/${night}/manifest.json`))
       const [file] = manifest.tables[0]!.files
       expect(file!.path).toBe(`customers-${file!.sha256.slice(0, 12)}.csv`)
       expect(await pointer('latest-proven')).toMatchObject({
         run: 'night',
-        manifest: 'night/manifest.json',
-        tables: { customers: [`night/${file!.path}`], customer_contacts: [expect.any(String)] },
+        manifest: `${night}/manifest.json`,
+        tables: { customers: [`${night}/${file!.path}`], customer_contacts: [expect.any(String)] },
       })
-      expect(await followPointer(store, 'exports/customers/latest-proven')).toBe('exports/customers/night')
-      expect(await followPointer(store, 'exports/customers/night/manifest.json')).toBe(
-        'exports/customers/night',
+      expect(await followPointer(store, 'exports/customers/latest-proven')).toBe(`exports/customers/${night}`)
+      expect(await followPointer(store, `exports/customers/${night}/manifest.json`)).toBe(
+        `exports/customers/${night}`,
       )
-      const stored = (await store.list('exports/customers/night')).map(({ path }) => path)
+      const stored = (await store.list(`exports/customers/${night}`)).map(({ path }) => path)
       expect(stored).toHaveLength(3)
-      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+      expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({ problems: [] })
     })
 
     test('is whole again after a second publication if an attempt was killed before it could keep a pruned file again', async () => {
@@ -111,11 +113,11 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         },
       }
       await expect(publish({ run: 'night', store: killed })).rejects.toThrow('killed by the test')
-      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({
+      expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({
         problems: expect.arrayContaining([expect.stringContaining('customer')]),
       })
       expect(await publish({ run: 'night' })).toMatchObject({ fresh: false })
-      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+      expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({ problems: [] })
     })
 
     test('keeps files again that a prune removed just before the manifest was created', async () => {
@@ -127,7 +129,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         },
       }
       await publish({ run: 'night', store: pruned })
-      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+      expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({ problems: [] })
     })
 
     test.each(['published again', 'published'])(
@@ -141,7 +143,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
             listed += path.endsWith('night') ? 1 : 0
             // What prune does, begun after the publication found or made the manifest.
             if (listed === 1 && path.endsWith('night')) {
-              await store.remove('exports/customers/night/manifest.json')
+              await store.remove(`exports/customers/${night}/manifest.json`)
               await removeFiles()
             }
             return await store.list(path)
@@ -150,7 +152,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         const done = await publish({ run: 'night', store: pruned }).catch((error: unknown) => error)
         expect(listed).toBeGreaterThan(0)
         if (done instanceof Error) return
-        expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+        expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({ problems: [] })
       },
     )
 
@@ -188,7 +190,8 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       const other: FileStore = {
         ...store,
         async create(path, content) {
-          if (path.endsWith('night/manifest.json')) await publish({ run: 'theirs', workspace: 'acc_other' })
+          if (path.endsWith(`${night}/manifest.json`))
+            await publish({ run: 'theirs', workspace: 'acc_other' })
           return await store.create(path, content)
         },
       }
@@ -241,7 +244,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
         ])
         expect([first.fresh, second.fresh]).toContain(true)
         expect(second.manifest).toEqual(first.manifest)
-        expect(await verifyStoredExport(store, `exports/customers/run-${round}`)).toMatchObject({
+        expect(await verifyStoredExport(store, `exports/customers/${start}-run-${round}`)).toMatchObject({
           problems: [],
         })
       }
@@ -256,7 +259,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect(states.toSorted()).toEqual(['fulfilled', 'rejected'])
       const lost = [first, second].find((one) => one.status === 'rejected')
       expect(lost).toMatchObject({ reason: { name: 'PublishedOtherwiseError' } })
-      expect(await verifyStoredExport(store, 'exports/customers/night')).toMatchObject({ problems: [] })
+      expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({ problems: [] })
     })
 
     test('has its manifest after all its files, and its pointers after its manifest', async () => {
@@ -280,9 +283,9 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       }
       await publish({ run: 'night', store: noting })
       expect(order).toEqual([
-        'exports/customers/night/customers.csv',
-        'exports/customers/night/customer_contacts.csv',
-        'exports/customers/night/manifest.json',
+        `exports/customers/${night}/customers.csv`,
+        `exports/customers/${night}/customer_contacts.csv`,
+        `exports/customers/${night}/manifest.json`,
         'exports/customers/latest.json',
         'exports/customers/latest-proven.json',
       ])
@@ -304,9 +307,9 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
 
     test('finds every damage of a published file', async () => {
       const { manifest } = await publish({ run: 'night' })
-      const path = `exports/customers/night/${manifest.tables[0]!.files[0]!.path}`
+      const path = `exports/customers/${night}/${manifest.tables[0]!.files[0]!.path}`
       await store.remove(path)
-      expect((await verifyStoredExport(store, 'exports/customers/night')).problems).toEqual([
+      expect((await verifyStoredExport(store, `exports/customers/${night}`)).problems).toEqual([
         expect.stringMatching(/^customers-.*\.csv is missing\.$/),
       ])
       expect((await verifyStoredExport(store, 'exports/customers/none')).problems).toEqual([
@@ -335,7 +338,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
     test('is Parquet in folders of its own, and is verified', async () => {
       const publication = await workplace.toPublication('customers', one, { run: 'night', store })
       const { manifest } = await createParquetDestination().publish(publication)
-      const folder = 'exports/parquet/customers/night'
+      const folder = `exports/parquet/customers/${night}`
       const [file] = manifest.tables[0]!.files
       expect(file!.path).toBe(`customers-${file!.sha256.slice(0, 12)}.parquet`)
       const bytes = await buffer((await store.open(`${folder}/${file!.path}`))!)

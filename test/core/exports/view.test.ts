@@ -16,7 +16,7 @@ const toCsv: PublishedExport = {
   changed: null,
   deleted: null,
   heldBack: 0,
-  where: 'exports/customers/export-all-20261121-100437',
+  where: 'exports/customers/2026-11-21T10-04-37Z-export-all-1f0c2b7a90',
   manifest: null,
   scope: [],
   warnings: [],

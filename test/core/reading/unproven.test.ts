@@ -42,6 +42,7 @@ function publish(outcome: ReadOutcome, facts = {}) {
   const manifest = toManifest({
     publication: {
       run: 'run',
+      begunAt: '',
       resource: 'customers',
       workspace: 'acc_1',
       baseUrl: '',

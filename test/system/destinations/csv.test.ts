@@ -21,7 +21,7 @@ import type { Publication } from '../../../core/destinations/destination.ts'
 import { exportPath } from '../../../core/destinations/files/publish.ts'
 import { parseRows } from '../../core/tables/csv.ts'
 import { describeDestination, type SeenRow } from '../../core/destinations/contract.ts'
-import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
+import { createWorkplace, facts, start, type Workplace } from '../../core/destinations/publication.ts'
 
 const folderOf = (publication: Publication) => join(publication.folder, exportPath(publication))
 
@@ -53,7 +53,10 @@ describe('an export in CSV files', () => {
     publish(await workplace.toPublication('customers', one, more))
   const beside = async () => (await readdir(join(workplace.exports, 'customers'))).toSorted()
   const pointer = (name: string) =>
-    readlink(join(workplace.exports, 'customers', name)).catch(() => undefined)
+    readlink(join(workplace.exports, 'customers', name)).then(
+      (link) => link.replace(`${start}-`, ''),
+      () => undefined,
+    )
 
   test('is whole, whatever two attempts at publishing it do at once', async () => {
     const destination = createCsvDestination()
@@ -145,15 +148,15 @@ describe('an export in CSV files', () => {
   })
 
   test('leaves no temporary names behind, and clears away those of a crash', async () => {
-    const left = join(workplace.exports, 'customers', '.export-customers-2026-03-01.0123abcd.tmp')
-    const other = join(workplace.exports, 'customers', '.export-customers-2026-03-01-filtered.0123abcd.tmp')
+    const left = join(workplace.exports, 'customers', `.${start}-export-customers-2026-03-01.0123abcd.tmp`)
+    const other = left.replace('.0123abcd', '-filtered.0123abcd')
     await mkdir(left, { recursive: true })
     await mkdir(other)
     await writeFile(join(left, 'customers.csv'), 'torn')
     await publishAs({})
     expect(await beside()).toEqual([
       basename(other),
-      'export-customers-2026-03-01',
+      `${start}-export-customers-2026-03-01`,
       'latest',
       'latest-proven',
     ])
@@ -166,8 +169,8 @@ describe('an export in CSV files', () => {
     [{ mode: 'incremental', filters: { country: 'CL' }, capped: true }, 'run-incremental-filtered-capped'],
   ] as const)('that is not the whole list says so in its name and moves no link (%j)', async (more, name) => {
     const { location } = await publishAs({ run: 'run', ...more })
-    expect(basename(location)).toBe(name)
-    expect(await beside()).toEqual([name])
+    expect(basename(location)).toBe(`${start}-${name}`)
+    expect(await beside()).toEqual([basename(location)])
   })
 
   test('moves `latest` to itself, and `latest-proven` only if it is proven', async () => {
@@ -224,16 +227,17 @@ describe('an export in CSV files', () => {
 
   test('of test data lies apart', async () => {
     const { location } = await publishAs({ testMode: true, run: 'run' })
-    expect(location).toBe(join(workplace.exports, 'test', 'customers', 'run'))
+    expect(location).toBe(join(workplace.exports, 'test', 'customers', `${start}-run`))
     expect(await readdir(workplace.exports)).toEqual(['test'])
   })
 
   test('that finds a strange folder in its place says so and touches nothing', async () => {
-    const folder = join(workplace.exports, 'customers', 'run')
+    const name = `${start}-run`
+    const folder = join(workplace.exports, 'customers', name)
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'mine.txt'), 'mine')
     await expect(publishAs({ run: 'run' })).rejects.toMatchObject({ name: 'UnwritableError' })
-    expect(await beside()).toEqual(['run'])
+    expect(await beside()).toEqual([name])
     expect(await readdir(folder)).toEqual(['mine.txt'])
   })
 
@@ -241,7 +245,9 @@ describe('an export in CSV files', () => {
     await writeFile(workplace.exports, 'a file in the way')
     await expect(publishAs({})).rejects.toMatchObject({
       name: 'UnwritableError',
-      message: expect.stringMatching(/exports\/customers\/export-customers-2026-03-01: .*(ENOTDIR|EEXIST)/),
+      message: expect.stringMatching(
+        /exports\/customers\/[-\dTZ]+-export-customers-2026-03-01: .*(ENOTDIR|EEXIST)/,
+      ),
     })
   })
 })

@@ -83,10 +83,10 @@ test('two records under one id are unproven in every destination, both in the fi
   const url = await postgres.createDatabase()
   await startTestWorker(world, { WAREHOUSE_URL: url })
   const to = ['csv', 'parquet', 'duckdb', 'postgres'] as const
-  const { run, exports } = await export_(world, { resources: ['customers'], to: [...to] })
+  const { exports } = await export_(world, { resources: ['customers'], to: [...to] })
   const reasons = [`the service has more than one record under the same id: ${id}`]
   expect(exports).toMatchObject(to.map((destination) => ({ destination, verdict: 'unproven', reasons })))
-  const folder = join(world.dataDir, 'exports', 'customers', run)
+  const folder = join(world.dataDir, 'exports', 'customers', 'latest')
   const csv = await readFile(join(folder, 'customers.csv'), 'utf8')
   expect(csv.split('\n').filter((line) => line.startsWith(`${id},`))).toHaveLength(2)
   const count = `select count(*) as n, count(distinct id) as ids from`

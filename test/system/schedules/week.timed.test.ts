@@ -187,7 +187,9 @@ test(
     // One export for each night that was not prevented by a refusal, under the night's own name.
     const folders: string[] = await readdir(join(world.dataDir, 'exports', 'plans'))
     const published = times.filter((_, index) => disturbanceOf(index) !== 'prevented').map(runOf)
-    const inWeek = folders.filter((name) => name.startsWith('night-')).map(decodeURIComponent)
+    const inWeek = folders
+      .flatMap((name) => /^[-\dT]+Z-(night-.*)$/.exec(name)?.[1] ?? [])
+      .map(decodeURIComponent)
     expect(inWeek.filter((name) => times.some((at) => name.startsWith(runOf(at)))).toSorted()).toEqual(
       published,
     )
