@@ -4,7 +4,7 @@ import { ApplicationFailure, CancelledFailure, WorkflowNotFoundError } from '@te
 import type { Billing } from '../core/billing/client.ts'
 import { TroubleWatch } from '../core/billing/trouble-watch.ts'
 import { UnwritableError } from '../core/destinations/errors.ts'
-import { findExportStep } from '../core/exports/find-run.ts'
+import { findExportStep } from '../core/exports/plan.ts'
 import { findImport } from '../core/imports/run-files.ts'
 import { findRecovery } from '../core/recoveries/open.ts'
 import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'

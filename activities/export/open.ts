@@ -2,12 +2,23 @@ import type { z } from 'zod'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
 import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
-import { findExport } from '../../core/exports/find-run.ts'
-import { exportInput, fetchInput, type PublishAgain, publishAgainInput } from '../../core/exports/input.ts'
+import {
+  exportInput,
+  fetchInput,
+  mostParallel,
+  type PublishAgain,
+  publishAgainInput,
+} from '../../core/exports/input.ts'
 import { reserveParts } from '../../core/exports/parts/prune.ts'
-import { type ExportPlan, leasesOf, mostParallel, refuseMissing, savePlan } from '../../core/exports/plan.ts'
+import {
+  type ExportPlan,
+  findExport,
+  leasesOf,
+  refuseTargets,
+  savePlan,
+  startPlan,
+} from '../../core/exports/plan.ts'
 import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
-import { startPlan } from '../../core/exports/start-plan.ts'
 import { toSeenClaims, toSince } from '../../core/exports/watermark.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
@@ -49,7 +60,6 @@ export function createOpenExport(deps: ActivityDeps) {
     } = asked
     for (const name of resources) checkFilters({ resource: listResources[name], filters })
     checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
-    refuseOneMachine(deps, asked)
     const started = await startPlan({ deps, asked, resources, execution, startedAt })
     const plan: ExportPlan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
     const first = listResources[resources[0] ?? 'customers']
@@ -84,7 +94,6 @@ export function createOpenFetch(deps: ActivityDeps) {
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
     checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
-    refuseOneMachine(deps, asked)
     if (asked.file !== undefined) await folder.fetchFile(asked.file)
     const source = await openIds({ dataDir: folder.dataDir, asked })
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
@@ -97,22 +106,6 @@ export function createOpenFetch(deps: ActivityDeps) {
       await resource.get(watch(deps.billing), id, { tries: 1, signal }).catch(unlessAnswered)
     return { plan: await toOpened(deps, await savePlan({ ...deps, plan })) }
   }
-}
-
-/** @throws {InvalidInput} the run would publish to the disk of one machine, and has workers on several */
-function refuseOneMachine(
-  { shared }: ActivityDeps,
-  { to = [], out }: { to?: readonly string[] | undefined; out?: string | undefined },
-): void {
-  if (!shared.isShared) return
-  if (to.includes('duckdb'))
-    throw new InvalidInput(
-      'to: a DuckDB database is a file of one machine, and this run has workers on several. Publish to parquet, csv or postgres.',
-    )
-  if (out !== undefined)
-    throw new InvalidInput(
-      'out: a folder of one machine, and this run has workers on several. They publish to the bucket (CONNECTOR_FILES_URL).',
-    )
 }
 
 async function openIds(options: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
@@ -155,8 +148,7 @@ export function createOpenPublish(deps: ActivityDeps) {
         `The parts of run ${run} are no longer kept (14 days, and always the last 3 runs). Export again.`,
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
-    refuseOneMachine(deps, { to: plan.to })
-    for (const name of plan.to) refuseMissing({ ...deps, name })
+    refuseTargets(deps, { to: plan.to })
     const checkpoints = await reserveParts({ ...deps, plan })
     plan.resources = plan.resources.filter((resource) => checkpoints[resource] !== undefined)
     if (plan.resources.length === 0)

@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { documentNames, listNames } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
-import { mostParallel } from './plan.ts'
 import { identityInput } from '../runs/identity-input.ts'
 import { rateInput } from '../runs/shared-inputs.ts'
+
+/** The most ranges of one list that may be read at once. */
+export const mostParallel = 64
 
 export const schemaInput = z.string().regex(/^[a-z_][a-z0-9_]{0,62}$/, 'is not a plain name in lower case')
 

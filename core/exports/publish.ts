@@ -12,9 +12,8 @@ import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './p
 import { fetchParts } from './parts/fetch-parts.ts'
 import { isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
-import { storeOf, type ExportPlan } from './plan.ts'
+import { type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
-import { privacyOf } from './privacy-fingerprint.ts'
 import type { PublishedExport } from './report.ts'
 import { changesThrough, placeOf, seriesOf } from './watermark.ts'
 

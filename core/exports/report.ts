@@ -1,15 +1,14 @@
 import { dirname, join } from 'node:path'
+import type { ResourceName } from '../billing/resources/lists.ts'
 import type { DestinationName } from '../destinations/names.ts'
+import type { Identity } from '../runs/identity.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { toFileName } from '../storage/file-name.ts'
-import type { ExportPlan } from './plan.ts'
-
-type Resource = ExportPlan['resources'][number]
 
 /** One resource as published in one destination. */
 export interface PublishedExport {
-  resource: Resource
+  resource: ResourceName
   destination: DestinationName
   verdict: 'proven' | 'unproven'
   reasons: string[]
@@ -43,7 +42,7 @@ export interface PublishedExport {
 
 /** A resource that is not published, in one destination or, where the read had no end, in any. */
 export interface NotPublished {
-  resource: Resource
+  resource: ResourceName
   destination: DestinationName | null
   verdict: 'stopped' | 'failed'
   /** The error of a failure. What was stopped can be published later from the kept parts, if it was read. */
@@ -60,7 +59,7 @@ export interface ExportReport {
   verdict: ExportedItem['verdict']
   exports: ExportedItem[]
   startedAt?: string
-  identity?: ExportPlan['identity']
+  identity?: Identity
   /** What a person can do next. */
   next?: NextStep[]
   /** Path of the report's HTML page. */
@@ -95,7 +94,7 @@ export function toReport(run: string, exports: ExportedItem[]): ExportReport {
 }
 
 /** Lists the first five missing ids, enough to see what is wrong; the file has the rest. */
-function toMissing(resource: Resource, { count, first }: { count: number; first: string[] }): string[] {
+function toMissing(resource: ResourceName, { count, first }: { count: number; first: string[] }): string[] {
   if (count === 0) return []
   const named = first.slice(0, 5).join(', ')
   return [`${count} ${resource} do not exist: ${named}${count > 5 ? ', ...' : ''}`]

@@ -7,8 +7,7 @@ import type { Destination, Published } from '../destinations/destination.ts'
 import { WarehouseAwayError } from '../destinations/errors.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
-import type { ExportPlan } from './plan.ts'
-import { toPrivacyMark } from './privacy-fingerprint.ts'
+import { type ExportPlan, markOf, scopeOf } from './plan.ts'
 
 /**
  * The default lookback: how long after its `updated` a record may be committed and still be found by the next
@@ -54,16 +53,11 @@ export async function seriesOf({ deps, plan, resource, destination }: Target): P
     filters,
     excluded: exclude,
     hashed: hash,
-    hashedWith: toPrivacyMark({ plan, hashKey: deps.hashKey })?.key ?? '',
+    hashedWith: markOf(plan, deps.hashKey) ?? '',
     // The Excel format applies to files only; warehouses in the same run get the usual values.
     forExcel: forExcel && destination === 'csv',
   }
 }
-
-const scopeOf = ({ identity, schema }: ExportPlan) => ({
-  testMode: identity.mode === 'test',
-  ...(schema !== undefined && { schema }),
-})
 
 /**
  * Where an incremental read may start for a destination, or why it may not. A warehouse must report that it holds everything up

@@ -20,8 +20,7 @@ import type { SharedFolder } from '../../storage/cached.ts'
 import { toFileName } from '../../storage/file-name.ts'
 import { PrivacyRefusedError, toTables, UnknownFieldError } from '../../tables/privacy.ts'
 import type { Table } from '../../tables/table.ts'
-import type { ExportPlan } from '../plan.ts'
-import { toPrivacyMark } from '../privacy-fingerprint.ts'
+import { type ExportPlan, markOf } from '../plan.ts'
 
 /** What a read needs from the worker. */
 export interface ReadDeps {
@@ -147,9 +146,9 @@ export async function openReadPlan(
 function toLayout({ deps: { hashKey }, plan, resource }: Read): ReadPlan {
   const { exclude, hash, startedAt, scheduledFor = startedAt } = plan
   const tables = toTables(allResources[resource], { exclude, hash, hashKey })
-  const privacy = toPrivacyMark({ plan, hashKey })
+  const hashedWith = markOf(plan, hashKey)
   // What a column means to people may be said in other words by another version.
-  const what = JSON.stringify({ privacy, tables }, (name, value: unknown) =>
+  const what = JSON.stringify({ hashedWith, tables }, (name, value: unknown) =>
     name === 'note' ? undefined : value,
   )
   return {
@@ -157,7 +156,7 @@ function toLayout({ deps: { hashKey }, plan, resource }: Read): ReadPlan {
     // A run of a schedule begins at its slot, even where two of Temporal's hosts differ.
     begunAt: new Date(Math.max(Date.parse(startedAt), Date.parse(scheduledFor))).toISOString(),
     tables,
-    ...(privacy?.key && { hashedWith: privacy.key }),
+    ...(hashedWith !== undefined && { hashedWith }),
   }
 }
 

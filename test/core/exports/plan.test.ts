@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest'
 import type { Destination } from '../../../core/destinations/destination.ts'
 import { OlderReadError, WarehouseAwayError } from '../../../core/destinations/errors.ts'
-import { refuseMissing } from '../../../core/exports/plan.ts'
-import { refuseUnpublishable } from '../../../core/exports/privacy-fingerprint.ts'
+import { refuseTargets, refuseUnpublishable } from '../../../core/exports/plan.ts'
 
 it('a run to DuckDB is refused at its start where DuckDB could not write below the data folder', () => {
   const destinations = new Map([['duckdb', {}]])
-  const start = (dataDir: string) => () => refuseMissing({ destinations, dataDir, name: 'duckdb' })
+  const shared = { isShared: false }
+  const start = (dataDir: string) => () =>
+    refuseTargets({ destinations, dataDir, shared }, { to: ['duckdb'] })
   expect(start('/srv/a?b')).toThrow('DuckDB does not write files below /srv/a?b, because of the "?". Set')
   expect(start(`/srv/a #1 %3F 'ñ' [*]`)).not.toThrow()
 })

@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ListQuery } from '../../../core/billing/client.ts'
-import { toPrivacyMark } from '../../../core/exports/privacy-fingerprint.ts'
 import { type changesThrough, toSeenClaims, toSince } from '../../../core/exports/watermark.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { ListManners } from '../../../sandbox/options.ts'
-import type { ExportPlan } from '../../../core/exports/plan.ts'
+import { type ExportPlan, markOf } from '../../../core/exports/plan.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 import { recordRead } from './record-read.ts'
@@ -42,7 +41,7 @@ test('a worker that publishes values hashed with another key moves no watermark'
       resource: 'customers',
       destination: 'csv',
       read: proven,
-      hashedWith: toPrivacyMark({ plan, hashKey: readWith })?.key,
+      hashedWith: markOf(plan, readWith),
       published: {},
     })
   expect(await publish('theirs')).toMatchObject({ changesThrough: null })

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { reportFile } from '../../../core/exports/report.ts'
 import { replaceFile } from '../../../core/storage/durable.ts'
 import { cached } from '../../../core/storage/cached.ts'
-import { nameExport } from '../../../core/exports/start-plan.ts'
+import { nameExport } from '../../../core/exports/plan.ts'
 import type { Publication } from '../../../core/state/publications.ts'
 import { publicationOf } from '../../core/exports/record-read.ts'
 
