@@ -13,7 +13,7 @@ import { conventionsIn, type Mapping, type SheetChoice } from './mapping/mapping
 import { inputsFolder } from './run-files.ts'
 import { copyName, refuseLarge, workbookRows } from './source-file.ts'
 import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
-import type { ColumnUse } from './workbook/render.ts'
+import type { ColumnUse } from './workbook/number-format.ts'
 
 const mappingName = 'mapping.json'
 

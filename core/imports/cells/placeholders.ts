@@ -30,7 +30,6 @@ const unread = {
   '#FORMATTED':
     'is a number that the sheet shows in a form that depends on the spreadsheet. Format the cell as text, and enter the value again',
   '#NOT SHOWN': 'is hidden by the format of its cell. Clear the cell, or change its format',
-  '#ZERO': 'is a zero that the sheet does not show. Clear the cell, or let the sheet show zeros',
   '#DIGITS':
     'has more digits than a spreadsheet keeps, so the last ones may be lost. Round it in the spreadsheet, or enter it as text',
 } as const

@@ -147,7 +147,8 @@ const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at)
  */
 function notCsvReason(start: Buffer): string | undefined {
   if (startsWith(start, 0x50, 0x4b)) return zipReason(start)
-  if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0)) return `is a workbook (.xls), not a CSV file. ${howToSave}`
+  if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0))
+    return `is an old workbook (.xls), or one that is protected by a password. ${howToSave}`
   if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
   const text = start.toString('latin1')
   if (/^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/.test(text))

@@ -1,21 +1,27 @@
 import { stringify } from 'csv-stringify'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { guardFormula } from '../../tables/formula-guard.ts'
-import { nearestName } from '../../tables/nearest-name.ts'
 import type { Conventions } from '../cells/notation.ts'
 import { unreadText } from '../cells/placeholders.ts'
 import { isResultFile } from '../csv/table.ts'
 import { InvalidFile, InvalidMapping, quote, say } from '../errors.ts'
 import type { SheetChoice } from '../mapping/mapping.ts'
 import { sizeLimits } from '../source-file.ts'
-import { showText } from './number-format.ts'
-import { openArchive, protectedByPassword } from './parts.ts'
-import { type ColumnUse, dayOf, mayBeSwapped, type Rendering, renderNumber, swap } from './render.ts'
+import {
+  type ColumnUse,
+  dayOf,
+  mayBeSwapped,
+  type Rendering,
+  renderNumber,
+  renderText,
+  swap,
+} from './number-format.ts'
+import { openArchive } from './parts.ts'
 import { readSheetRows, type SheetCell, type SheetFacts, type SheetRow } from './sheet-rows.ts'
-import { readWorkbook, type Sheet, type Workbook } from './workbook.ts'
+import { findSheet, hasRows, readWorkbook, type Workbook } from './workbook.ts'
 
 export interface WorkbookOptions {
   role: SheetChoice['role']
@@ -33,31 +39,11 @@ export interface WorkbookOptions {
   usesOf: (header: readonly string[]) => readonly (ColumnUse | undefined)[]
 }
 
-/**
- * Whether a file is a zip archive, as .xlsx files are.
- * @throws {InvalidFile} it is a workbook that is encrypted with a password
- */
+/** Whether a file is a zip archive, as .xlsx files are. */
 export async function isWorkbook(path: string): Promise<boolean> {
   await using file = await open(path)
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
-  if (buffer.equals(compoundFile) && (await isEncrypted(path)))
-    throw new InvalidFile(`${basename(path)} ${protectedByPassword}`)
-  return buffer.equals(Buffer.from([0x50, 0x4b, 0x03, 0x04]))
-}
-
-/** The first bytes of an encrypted workbook, and of an .xls. */
-const compoundFile = Buffer.from([0xd0, 0xcf, 0x11, 0xe0])
-
-/** Whether a compound file has the stream of an encrypted workbook (MS-OFFCRYPTO, 2.3.4.4), in any sector. */
-async function isEncrypted(path: string): Promise<boolean> {
-  const stream = Buffer.from('EncryptedPackage', 'utf16le')
-  let tail = Buffer.alloc(0)
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
-    const bytes = Buffer.concat([tail, chunk])
-    if (bytes.includes(stream)) return true
-    tail = bytes.subarray(-stream.length)
-  }
-  return false
+  return buffer.toString('latin1') === 'PK\u0003\u0004'
 }
 
 /**
@@ -80,7 +66,7 @@ export async function convertWorkbook(
     throw new InvalidFile(
       `${name} is damaged: it does not contain its sheet ${sheet.name}. Save it again as .xlsx.`,
     )
-  const facts: SheetFacts = { isHidden: () => false, hidesZeros: false, merges: [] }
+  const facts: SheetFacts = { isHidden: () => false, merges: [] }
   const parts = archive.read(sheet.path, sizeLimits.table.megabytes * 1024 ** 2)
   const rows = readSheetRows(parts, { name, workbook, facts })
   let filled = 0
@@ -109,67 +95,37 @@ export async function convertWorkbook(
   return { role, file: name, read: sheet.name, unread }
 }
 
-/** Charts, dialogs and macros are sheets, too. */
-const hasRows = ({ type }: Sheet) => type === 'worksheet' || type === ''
-
-function findSheet(sheets: readonly Sheet[], name: string, asked: string | undefined): Sheet {
-  const visible = sheets.filter((sheet) => !sheet.isHidden && hasRows(sheet))
-  if (asked === undefined) {
-    const [first] = visible
-    if (first !== undefined) return first
-    throw new InvalidFile(`${name} has no visible sheet with cells.`)
-  }
-  const found = sheets.find((sheet) => sheet.name.trim().toLowerCase() === asked.trim().toLowerCase())
-  if (found !== undefined && hasRows(found)) return found
-  if (found !== undefined)
-    throw new InvalidFile(
-      `${name}: the sheet ${found.name} has no cells; it is a chart, a dialog or a macro.`,
-    )
-  const names = visible.map((sheet) => sheet.name)
-  const near = nearestName(asked, names)
-  const suggestion = near === undefined ? `Its sheets are ${names.join(', ')}.` : `Did you mean ${near}?`
-  throw new InvalidMapping(
-    say`${name} has no sheet ${quote(asked, 'with the name in --sheet')}. ${quote(suggestion, '')}`,
-  )
-}
-
 type Lines = WorkbookOptions & { name: string; workbook: Workbook; facts: SheetFacts; onRow: () => void }
 
 async function* toLines(rows: AsyncIterable<SheetRow>, options: Lines): AsyncGenerator<string[]> {
   const { name, workbook, facts, onRow, usesOf, hiddenRows, dateCells, conventions } = options
   let { headerRow = 1 } = options
-  const { is1904 } = workbook
-  const rendering = { ...conventions, is1904, swapsDates: dateCells === 'swapped' }
+  const rendering = { ...conventions, is1904: workbook.is1904, swapsDates: dateCells === 'swapped' }
   const skipped = new Set<number | 'hidden'>(options.skipRows)
-  const doubts = createDoubts()
+  const doubts = createDoubts(options)
   /** Undefined until the header is read. */
-  let header = headerRow === 0 ? toHeader([]) : undefined
+  let columns: Column[] | undefined = headerRow === 0 ? toColumns([]) : undefined
   let last = 0
   let width = 0
   let letters = 0
   for await (const { row, isHidden, cells } of rows) {
-    const texts = Array.from(cells, (cell, at) => toText(cell, header?.uses[at], rendering, facts))
+    const texts = Array.from(cells, (cell, at) => toText(cell, columns?.[at]?.use, rendering))
     // A sheet may have a million rows with nothing but a style.
     if (texts.every((text) => text.trim() === '') || (isHidden && hiddenRows === 'skip')) continue
     for (; last < row - 1; last++) yield ['']
     last = row
-    if (header === undefined) {
+    if (columns === undefined) {
       // The mapping says where the rows are in its source, of which somebody made this workbook.
       if (isResultFile(texts)) {
         headerRow = row
         skipped.clear()
       }
-      if (row >= headerRow) header = toHeader(texts)
+      if (row >= headerRow) columns = toColumns(texts)
     } else if (!skipped.has(row)) {
-      if (isHidden) doubts.hiddenRows.push(row)
-      for (const [at, use] of header.uses.entries()) {
+      if (isHidden) doubts.addHiddenRow(row)
+      for (const [at, column] of columns.entries()) {
         const cell = cells[at]
-        if (use === undefined || cell === undefined || texts[at] === '') continue
-        const column = header.names[at] ?? ''
-        if (header.hidden[at] === true) doubts.hiddenColumns.add(column)
-        if (cell.formula === 'result') doubts.hasResults = true
-        if (cell.formula === 'zero') doubts.zeros.push(`row ${row}, ${column}`)
-        if (use === 'date') addDate(doubts.dates, cell, { row, column, is1904 })
+        if (cell !== undefined && texts[at] !== '') doubts.add(row, column, cell)
       }
     }
     // A sheet omits trailing empty cells; CSV must not.
@@ -182,48 +138,29 @@ async function* toLines(rows: AsyncIterable<SheetRow>, options: Lines): AsyncGen
     onRow()
     yield line
   }
-  const merges = facts.merges.filter((range) => spansRowsBelow(range, headerRow))
-  refuseDoubts({ ...doubts, merges }, options)
+  doubts.refuse(headerRow)
 
-  function toHeader(texts: readonly string[]) {
-    const uses = usesOf(texts)
-    const hidden = uses.map((_, at) => facts.isHidden(at))
-    return { names: texts.map((text) => text.trim()), uses, hidden }
+  function toColumns(header: readonly string[]): Column[] {
+    return usesOf(header).map((use, at) => ({
+      name: header[at]?.trim() ?? '',
+      use,
+      isHidden: facts.isHidden(at),
+    }))
   }
 }
 
-function toText(
-  cell: SheetCell | undefined,
-  use: ColumnUse | undefined,
-  rendering: Rendering,
-  { hidesZeros }: SheetFacts,
-): string {
+function toText(cell: SheetCell | undefined, use: ColumnUse | undefined, rendering: Rendering): string {
   if (cell === undefined) return ''
-  if ('value' in cell)
-    return hidesZeros && use === 'text' && cell.value === 0
-      ? unreadText('#ZERO', '0')
-      : renderNumber(cell.value, cell.format, use ?? 'other', rendering)
+  if ('value' in cell) return renderNumber(cell.value, cell.format, use ?? 'other', rendering)
   if ('truth' in cell) return use === 'text' ? unreadText('#TRUTH', String(cell.truth)) : String(cell.truth)
-  const tokens = cell.format?.text
-  if (tokens === undefined || use === undefined || (use !== 'text' && tokens.length > 0)) return cell.text
-  return showText(cell.text, tokens)
+  return use === 'text' && cell.format !== undefined ? renderText(cell.text, cell.format) : cell.text
 }
 
-/** Whether a merged range has cells of several rows, the last of them below the header. */
-function spansRowsBelow(range: string, headerRow: number): boolean {
-  const [, first = 0, last = 0] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(range)?.map(Number) ?? []
-  return last > first && last > headerRow
+interface Column {
+  name: string
+  use: ColumnUse | undefined
+  isHidden: boolean
 }
-
-/** What makes a sheet another one than people see; only its end shows whether it does. */
-const createDoubts = () => ({
-  hiddenRows: [] as number[],
-  hiddenColumns: new Set<string>(),
-  /** Formulas with the result 0 or nothing, and whether any has another one. */
-  zeros: [] as string[],
-  hasResults: false,
-  dates: new Map<string, Dates>(),
-})
 
 /** The dates of one column. */
 interface Dates {
@@ -239,59 +176,82 @@ interface Dates {
 /** A date as people type it, with day and month in front. */
 const typedDate = /^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2}(\d{2})?(?!\d)/
 
-function addDate(
-  dates: Map<string, Dates>,
-  cell: SheetCell,
-  { row, column, is1904 }: { row: number; column: string; is1904: boolean },
-): void {
-  const known = dates.get(column) ?? { swappable: 0 }
-  dates.set(column, known)
-  const day = 'value' in cell ? dayOf(cell.value, cell.format, is1904) : undefined
-  if (day !== undefined && !mayBeSwapped(day)) known.fixed ??= { row, day }
-  else if (day !== undefined && swap(day) !== day) {
-    known.first ??= { row, day }
-    known.swappable += 1
-  } else if ('text' in cell) {
-    const [, first = 0, second = 0] = typedDate.exec(cell.text)?.map(Number) ?? []
-    if (Math.max(first, second) > 12) known.text ??= { row, text: cell.text }
-  }
-}
+/** Collects what makes a sheet another one than people see; only its end shows whether it does. */
+function createDoubts({ name, workbook, facts, hiddenRows, dateCells }: Lines) {
+  const rows: number[] = []
+  const columns = new Set<string>()
+  /** Formulas with the result 0 or nothing, and whether any has another one. */
+  const zeros: string[] = []
+  let hasResults = false
+  const dates = new Map<string, Dates>()
 
-/** @throws {InvalidFile} @throws {InvalidMapping} */
-function refuseDoubts(
-  doubts: ReturnType<typeof createDoubts> & { merges: readonly string[] },
-  { name, hiddenRows, dateCells }: Lines,
-): void {
-  const { merges, hiddenColumns, zeros, hasResults, dates } = doubts
-  if (merges.length > 0)
-    throw new InvalidFile(
-      `${name} has merged cells below its header (${few(merges)}). Unmerge them, so that each row has its own values; if they are above the header, use --header-row.`,
-    )
-  if (doubts.hiddenRows.length > 0 && hiddenRows === 'refuse')
-    throw new InvalidFile(
-      `${name} has hidden rows, perhaps because of a filter (rows ${few(doubts.hiddenRows)}). Show them in the spreadsheet to import them, or leave them out with --skip-rows hidden.`,
-    )
-  if (hiddenColumns.size > 0 && hiddenRows !== 'read')
-    throw new InvalidFile(
-      `${name} has values in hidden columns (${few([...hiddenColumns])}). Show the columns in the spreadsheet to import them, or ignore each with --map "<column>=".`,
-    )
-  if (zeros.length > 0 && !hasResults)
-    throw new InvalidFile(
-      `${name} seems never to have been calculated: the result of each of its formulas is 0 or empty (${few(zeros, '; ')}). Open it in a spreadsheet and save it again.`,
-    )
-  for (const [column, { first, swappable, fixed, text }] of dates) {
+  function addDate(row: number, column: string, cell: SheetCell): void {
+    const known = dates.get(column) ?? { swappable: 0 }
+    dates.set(column, known)
+    const day = 'value' in cell ? dayOf(cell.value, cell.format, workbook.is1904) : undefined
+    if (day !== undefined && !mayBeSwapped(day)) known.fixed ??= { row, day }
+    else if (day !== undefined && swap(day) !== day) {
+      known.first ??= { row, day }
+      known.swappable += 1
+    } else if ('text' in cell) {
+      const [, first = 0, second = 0] = typedDate.exec(cell.text)?.map(Number) ?? []
+      if (Math.max(first, second) > 12) known.text ??= { row, text: cell.text }
+    }
+  }
+
+  /** @throws {InvalidMapping} */
+  function refuseDates(column: string, { first, swappable, fixed, text }: Dates): void {
     const place = `${name}, ${column}`
     if (dateCells === 'swapped' && fixed !== undefined)
       throw new InvalidMapping(
         say`${place}: row ${fixed.row} has the date ${quote(fixed.day)}, whose day cannot be a month. Fix the dates in the spreadsheet instead of --date-cells swapped.`,
       )
-    if (dateCells !== undefined || first === undefined || fixed !== undefined || text === undefined) continue
+    if (dateCells !== undefined || first === undefined || fixed !== undefined || text === undefined) return
     const { day, row } = first
     const all = swappable === 1 ? 'the only real date' : `all ${swappable} real dates`
     throw new InvalidMapping(
       say`${place}: row ${text.row} has the text ${quote(text.text.trim())}, but ${all} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${quote(day)} or ${quote(swap(day))}. Use --date-cells stored if the sheet shows the right dates, or --date-cells swapped.`,
     )
   }
+
+  return {
+    addHiddenRow: (row: number) => void rows.push(row),
+    /** A cell of a column that may be read. */
+    add(row: number, { name: column, use, isHidden }: Column, cell: SheetCell): void {
+      if (use === undefined) return
+      if (isHidden) columns.add(column)
+      if (cell.formula === 'result') hasResults = true
+      if (cell.formula === 'zero') zeros.push(`row ${row}, ${column}`)
+      if (use === 'date') addDate(row, column, cell)
+    },
+    /** @throws {InvalidFile} @throws {InvalidMapping} */
+    refuse(headerRow: number): void {
+      const merges = facts.merges.filter((range) => spansRowsBelow(range, headerRow))
+      if (merges.length > 0)
+        throw new InvalidFile(
+          `${name} has merged cells below its header (${few(merges)}). Unmerge them, so that each row has its own values; if they are above the header, use --header-row.`,
+        )
+      if (rows.length > 0 && hiddenRows === 'refuse')
+        throw new InvalidFile(
+          `${name} has hidden rows, perhaps because of a filter (rows ${few(rows)}). Show them in the spreadsheet to import them, or leave them out with --skip-rows hidden.`,
+        )
+      if (columns.size > 0 && hiddenRows !== 'read')
+        throw new InvalidFile(
+          `${name} has values in hidden columns (${few([...columns])}). Show the columns in the spreadsheet to import them, or ignore each with --map "<column>=".`,
+        )
+      if (zeros.length > 0 && !hasResults)
+        throw new InvalidFile(
+          `${name} seems never to have been calculated: the result of each of its formulas is 0 or empty (${few(zeros, '; ')}). Open it in a spreadsheet and save it again.`,
+        )
+      for (const [column, found] of dates) refuseDates(column, found)
+    },
+  }
+}
+
+/** Whether a merged range has cells of several rows, the last of them below the header. */
+function spansRowsBelow(range: string, headerRow: number): boolean {
+  const [, first = 0, last = 0] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(range)?.map(Number) ?? []
+  return last > first && last > headerRow
 }
 
 const mostNamed = 10

@@ -1,30 +1,38 @@
-import type { Big } from 'big.js'
-import type { DecimalMark } from '../cells/notation.ts'
+import { Big } from 'big.js'
+import { type Conventions, type DecimalMark, withMark, writeDate } from '../cells/notation.ts'
 import { type Unread, unreadText } from '../cells/placeholders.ts'
 
 /** How a spreadsheet displays a number: plain, as a percentage, or as a date, a time or both. */
 export type NumberFormat = 'number' | 'percent' | 'date' | 'time' | 'dateTime'
 
 /** A piece of a format: text that is shown as it is, or a sign with a meaning. */
-export interface Token {
+interface Token {
   literal: boolean
   text: string
 }
 
 /** The part of a format that applies to some numbers. */
-export interface Section {
+interface Section {
   format: NumberFormat
   /** Undefined for a built-in format that depends on the language of the spreadsheet. */
   tokens: readonly Token[] | undefined
-  condition?: ((value: number) => boolean) | undefined
 }
 
 /** How the cells of a style are shown. */
 export interface CellFormat {
-  /** At least one: for all numbers; or for positive and negative ones; or also for zero. */
+  /** For all numbers; or for positive and negative ones; or also for zero. */
   sections: readonly [Section, ...Section[]]
   /** How texts are shown, if not as they are. */
   text?: readonly Token[]
+}
+
+/** What the field of a column holds; `other`: anything else, or a column that is not read. */
+export type ColumnUse = 'text' | 'number' | 'date' | 'other'
+
+export interface Rendering extends Conventions {
+  is1904: boolean
+  /** Real dates have day and month swapped where both are at most 12. */
+  swapsDates?: boolean
 }
 
 /** Formats that workbooks use without defining them, and that are the same everywhere (ECMA-376, 18.8.30). */
@@ -36,239 +44,244 @@ const builtInCodes: Readonly<Record<number, string>> = {
   4: '#,##0.00',
   9: '0%',
   10: '0.00%',
-  11: '0.00E+00',
-  12: '# ?/?',
-  13: '# ??/??',
   37: '#,##0;-#,##0',
   38: '#,##0;-#,##0',
   39: '#,##0.00;-#,##0.00',
   40: '#,##0.00;-#,##0.00',
-  48: '##0.0E+0',
   49: '@',
 }
 
 /** Those that differ by language. */
-const builtInFormats = new Map<number, NumberFormat>([
-  ...[14, 15, 16, 17, ...range(27, 36), ...range(50, 58)].map((id) => [id, 'date'] as const),
-  ...[18, 19, 20, 21, 45, 46, 47].map((id) => [id, 'time'] as const),
-  [22, 'dateTime'],
-])
+function builtInFormat(id: number): NumberFormat {
+  if (id === 22) return 'dateTime'
+  if ((id >= 14 && id <= 17) || (id >= 27 && id <= 36) || (id >= 50 && id <= 58)) return 'date'
+  return (id >= 18 && id <= 21) || (id >= 45 && id <= 47) ? 'time' : 'number'
+}
 
 /** The format of a number format id; `own` holds the workbook's formats by id. */
 export function formatOf(id: number, own: ReadonlyMap<number, string>): CellFormat {
   const code = own.get(id) ?? builtInCodes[id]
   if (code !== undefined) return parseFormat(code)
-  return { sections: [{ format: builtInFormats.get(id) ?? 'number', tokens: undefined }] }
+  return { sections: [{ format: builtInFormat(id), tokens: undefined }] }
 }
 
-/**
- * Quoted text, an escaped letter, padding, fill, a currency, elapsed time, a condition, another bracket, the
- * end of a section, `General`, or a sign.
- */
+/** Quoted text, an escaped letter, padding or fill, a currency, another bracket, or a sign. */
 const piece =
-  /"(?<quoted>[^"]*)"?|\\(?<escaped>.)|[_*].?|\[\$(?<currency>[^\]-]*)[^\]]*\]|(?<elapsed>\[[hms]+\])|\[(?<condition>[<>=]+)(?<limit>[^\]]*)\]|\[(?<bracket>[^\]]*)\]|(?<end>;)|(?<sign>general|am\/pm|a\/p|e[+-]|.)/gisu
+  /"(?<quoted>[^"]*)"?|\\(?<escaped>.)|[_*].?|\[\$(?<currency>[^\]-]*)[^\]]*\]|\[(?<bracket>[^\]]*)\]|(?<sign>general|am\/pm|a\/p|e[+-]|.)/gisu
 
 /** Signs with a meaning in a format; any other sign is shown as it is. */
 const signs = /[0#?.,%@/\p{L}\d]/u
 
-/** `[DBNum1]` and the like show other digits, as no other sign does. */
-const otherDigits = /^(DBNum|NatNum)/i
+/** Elapsed time, a condition, or other digits; any other bracket is a colour. */
+const meaningfulBracket = /^(?:[hms]+$|[<>=]|DBNum|NatNum)/i
 
 export function parseFormat(code: string): CellFormat {
-  const parts: { tokens: Token[]; condition?: Section['condition'] }[] = [{ tokens: [] }]
+  const parts: Token[][] = [[]]
   for (const { groups = {} } of code.matchAll(piece)) {
-    const part = parts.at(-1)
-    const { quoted, escaped, currency, elapsed, condition, limit, bracket, end, sign } = groups
+    const { quoted, escaped, currency, bracket, sign } = groups
     const literal = quoted ?? escaped ?? currency
-    if (end !== undefined) parts.push({ tokens: [] })
-    else if (condition !== undefined && part) part.condition = toCondition(condition, Number(limit))
-    else if (literal !== undefined) part?.tokens.push({ literal: true, text: literal })
-    else if (elapsed !== undefined) part?.tokens.push({ literal: false, text: elapsed })
-    else if (bracket !== undefined && otherDigits.test(bracket))
-      part?.tokens.push({ literal: false, text: 'z' })
-    else if (sign !== undefined) part?.tokens.push({ literal: !signs.test(sign), text: sign })
+    if (sign === ';') parts.push([])
+    else if (literal !== undefined) parts.at(-1)?.push({ literal: true, text: literal })
+    else if (sign !== undefined) parts.at(-1)?.push({ literal: !signs.test(sign), text: sign })
+    else if (bracket !== undefined && meaningfulBracket.test(bracket))
+      parts.at(-1)?.push({ literal: false, text: /^[hms]/i.test(bracket) ? bracket : '[' })
   }
   // The last section is for texts if it has their sign, or if it is the fourth.
-  const ofText = parts.find(
-    ({ tokens }, at) => at === 3 || (tokens.some(isTextSign) && at === parts.length - 1),
-  )
-  const [first = { tokens: [] }, ...others] = parts
-    .filter((part, at) => part !== ofText || at === 0)
-    .slice(0, 3)
-  const toSection = (part: typeof first): Section => ({ ...part, format: classify(part.tokens) })
-  return {
-    sections: [toSection(first), ...others.map(toSection)],
-    ...(ofText && { text: ofText.tokens }),
-  }
+  const last = parts.length - 1
+  const text = last === 3 || parts[last]?.some(isTextSign) ? parts[last] : undefined
+  const [first = [], ...others] = text === undefined || last === 0 ? parts : parts.slice(0, last)
+  const toSection = (tokens: readonly Token[]): Section => ({ format: classify(tokens), tokens })
+  return { sections: [toSection(first), ...others.map(toSection)], ...(text && { text }) }
 }
 
-export const isTextSign = ({ literal, text }: Token): boolean => !literal && text === '@'
+const isTextSign = ({ literal, text }: Token): boolean => !literal && text === '@'
 
 function classify(tokens: readonly Token[]): NumberFormat {
   const code = tokens.map(({ literal, text }) => (literal ? '' : text.toLowerCase())).join('')
   // No date has these signs, so letters beside them are words without quotes: MXN #,##0.00.
-  if (/[#?]|general/.test(code)) return code.includes('%') ? 'percent' : 'number'
-  const hasTime = /[hs]/.test(code)
-  // Years of an era, and the names of days, in the formats of some languages.
-  const isEastern = /^[^0#?]*(g|b|aaa|e)[^0#?]*$/.test(code)
-  const hasDate = /[dy]/.test(code) || isEastern || (code.includes('m') && !hasTime)
-  if (hasDate) return hasTime ? 'dateTime' : 'date'
-  if (hasTime) return 'time'
+  if (!/[#?]|general/.test(code)) {
+    const hasTime = /[hs]/.test(code)
+    const hasDate = /[dy]/.test(code) || (code.includes('m') && !hasTime)
+    if (hasDate) return hasTime ? 'dateTime' : 'date'
+    if (hasTime) return 'time'
+  }
   return code.includes('%') ? 'percent' : 'number'
 }
 
-function toCondition(sign: string, limit: number): Section['condition'] {
-  return (value) => {
-    if (sign === '<') return value < limit
-    if (sign === '<=') return value <= limit
-    if (sign === '>') return value > limit
-    if (sign === '>=') return value >= limit
-    return sign === '=' ? value === limit : value !== limit
-  }
-}
-
 /** The section that shows a number, and whether a minus is shown before it. */
-export function sectionOf({ sections }: CellFormat, value: number): { section: Section; minus: boolean } {
-  const [first, second, third] = sections
-  if (second === undefined && first.condition === undefined) return { section: first, minus: value < 0 }
-  if (sections.some(({ condition }) => condition !== undefined)) {
-    const section = sections.find(({ condition }) => condition?.(value) ?? false)
-    return {
-      section: section ?? sections.find(({ condition }) => condition === undefined) ?? first,
-      minus: value < 0,
-    }
-  }
-  if (value === 0) return { section: third ?? first, minus: false }
-  return { section: value < 0 ? (second ?? first) : first, minus: false }
+function sectionOf({ sections }: CellFormat, value: number): { section: Section; minus: boolean } {
+  const [first, negative, zero] = sections
+  if (negative === undefined) return { section: first, minus: value < 0 }
+  return { section: value < 0 ? negative : value === 0 ? (zero ?? first) : first, minus: false }
 }
 
-function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+/** Numbers are doubles: a spreadsheet shows the first 15 digits and none of the noise after them. */
+const shownDigits = 15
+const toDigits = (value: number) => new Big(value.toPrecision(shownDigits))
+
+/**
+ * A workbook's number for a column: in a column of text as the sheet shows it, otherwise as a person would
+ * type it under the import's conventions, so that reading it back gives exactly this number or date.
+ */
+export function renderNumber(value: number, of: CellFormat, use: ColumnUse, rendering: Rendering): string {
+  const { section, minus } = sectionOf(of, value)
+  const { format, tokens } = section
+  const { decimal } = rendering
+  if (format !== 'number' && format !== 'percent') {
+    const text = renderDay(value, format, use, rendering)
+    return use === 'text' || use === 'number' ? unreadText('#DATE', text) : text
+  }
+  if (use === 'text' && Math.abs(value) < 10 ** shownDigits)
+    return showNumber(toDigits(value), tokens, { minus, decimal })
+  if (use !== 'other' && value !== 0 && tokens?.length === 0)
+    return unreadText('#NOT SHOWN', renderPlain(value, decimal))
+  if (format === 'percent') return `${renderPlain(toDigits(value).times(100).toNumber(), decimal)}%`
+  if (use === 'number' && losesDigits(value))
+    return unreadText('#DIGITS', withMark(new Big(value).toFixed(), decimal ?? '.'))
+  return renderPlain(value, decimal)
+}
+
+/** In a larger number, 15 digits have no place for a fourth decimal. In a smaller one, the others are noise. */
+const fewDecimals = 10 ** 11
+const losesDigits = (value: number) =>
+  Math.abs(value) >= fewDecimals &&
+  Math.abs(value) < 10 ** shownDigits &&
+  Number(value.toPrecision(shownDigits)) !== value
+
+function renderPlain(value: number, decimal: Conventions['decimal']): string {
+  // Beyond 15 digits before the point, the typed digits are lost. The cell reader rejects this form.
+  if (Math.abs(value) >= 10 ** shownDigits)
+    return withMark(value.toExponential(shownDigits - 1).replace('e', 'E'), decimal ?? '.')
+  const digits = toDigits(value).toFixed()
+  if (decimal !== undefined) return withMark(digits, decimal)
+  // 45.123 would have two readings; 45.1230 is the same number and has one.
+  return /^-?[1-9]\d{0,2}\.\d{3}$/.test(digits) ? `${digits}0` : digits
 }
 
 /** The widest number, in characters, that the format `General` shows in full, unless it is a whole number. */
 const generalWidth = 11
 
-const group = { ',': '.', '.': ',' } as const
+const isGeneral = ({ literal, text }: Token) => !literal && /^(general|@)$/i.test(text)
+const isPlace = ({ literal, text }: Token) => !literal && /[0#]/.test(text)
 
 /**
- * A number exactly as the sheet shows it, as far as that does not depend on the language of the spreadsheet:
- * leading zeros, decimals and the words of its format.
- *
- * @param number The number as far as spreadsheets keep it
- * @param options.minus Whether the section shows the sign of the number
+ * A number exactly as the sheet shows it: its digits, leading zeros, decimals and the words of its format. Refused
+ * where the language of the spreadsheet matters, or where the format shows more than digits.
  */
-export function showNumber(
+function showNumber(
   number: Big,
-  { tokens }: Section,
+  tokens: Section['tokens'],
   { minus, decimal }: { minus: boolean; decimal: DecimalMark | undefined },
 ): string {
-  const plain = number.toFixed()
-  const unread = (why: Unread, content = plain) => unreadText(why, content)
+  const unread = (why: Unread, content = number.toFixed()) => unreadText(why, content)
   if (tokens === undefined) return unread('#FORMATTED')
-  const size = number.abs()
   const sign = minus ? '-' : ''
-  const isGeneral = ({ literal, text }: Token) => !literal && /^(general|@)$/i.test(text)
-  if (tokens.length === 0) return unread('#NOT SHOWN')
-  if (tokens.some(isGeneral)) {
-    const digits = size.toFixed().replace('.', decimal ?? '.')
-    if (digits.length > generalWidth && !size.eq(size.round(0))) return unread('#FORMATTED')
-    return sign + tokens.map((token) => (isGeneral(token) ? digits : token.text)).join('')
+  const show = (mark: DecimalMark): string | undefined => {
+    if (!tokens.some(isGeneral)) return showDigits(number.abs(), tokens, mark)
+    const digits = withMark(number.abs().toFixed(), mark)
+    const isKnown = tokens.every((token) => token.literal || isGeneral(token))
+    if (!isKnown || (digits.length > generalWidth && digits.includes(mark))) return undefined
+    return tokens.map((token) => (isGeneral(token) ? digits : token.text)).join('')
   }
-  const layout = layOut(tokens)
-  if (layout === undefined) return unread('#FORMATTED')
-  const scaled = size.times(100 ** layout.percents).div(1000 ** layout.thousands)
-  const [whole = '', fraction = ''] = scaled.toFixed(layout.places).split('.')
-  const zeros = layout.before.filter((token) => isPlace(token) && token.text === '0').length
-  const hasGroups = layout.isGrouped && Math.max(whole.length, zeros) > 3
-  if (hasGroups && decimal === undefined)
-    return unread('#SEPARATED', [',', '.'].map((mark) => show(mark as DecimalMark)).join(' or '))
-  return show(decimal ?? '.')
-
-  function show(mark: DecimalMark): string {
-    const { before, after } = layout ?? { before: [], after: [] }
-    const shown =
-      `${sign}${showWhole(before, whole, hasGroups ? group[mark] : '')}${showFraction(after, fraction, mark)}`.trim()
-    return shown === '' ? unread('#NOT SHOWN') : shown
-  }
+  const [shown, other] = [show(decimal ?? '.'), show(decimal ?? ',')]
+  if (shown === undefined || other === undefined) return unread('#FORMATTED')
+  if (shown.trim() === '') return unread('#NOT SHOWN')
+  // A decimal mark alone is a point, as in the file; with separators, which mark is which depends on the language.
+  const isSeparated = tokens.some(({ literal, text }) => !literal && text === ',') && shown !== other
+  return isSeparated ? unread('#SEPARATED', `${other.trim()} or ${shown.trim()}`) : (sign + shown).trim()
 }
 
-/** A text as the sheet shows it, with the words of its format. */
-export function showText(text: string, tokens: readonly Token[]): string {
-  const shown = tokens.map((token) => (isTextSign(token) ? text : token.text)).join('')
-  return shown.trim() === '' ? unreadText('#NOT SHOWN', text) : shown
-}
+const separators = { ',': '.', '.': ',' } as const
 
-interface Layout {
-  /** Before and after the decimal mark. */
-  before: Token[]
-  after: Token[]
-  places: number
-  percents: number
-  /** How often the number is divided by a thousand. */
-  thousands: number
-  isGrouped: boolean
-}
-
-const isPlace = ({ literal, text }: Token) => !literal && /[0#?]/.test(text)
-
-/** Undefined if the format shows fractions, powers of ten or anything else than digits. */
-function layOut(tokens: readonly Token[]): Layout | undefined {
-  const layout: Layout = { before: [], after: [], places: 0, percents: 0, thousands: 0, isGrouped: false }
-  const lastPlace = tokens.findLastIndex(isPlace)
-  let isAfter = false
-  for (const [at, token] of tokens.entries()) {
-    const side = isAfter ? layout.after : layout.before
-    if (token.literal) side.push(token)
-    else if (token.text === '%') {
-      layout.percents += 1
-      side.push({ literal: true, text: '%' })
-    } else if (isPlace(token)) {
-      side.push(token)
-      if (isAfter) layout.places += 1
-    } else if (token.text === '.' && !isAfter) isAfter = true
-    else if (token.text === ',' && at > lastPlace) layout.thousands += 1
-    else if (token.text === ',' && !isAfter) layout.isGrouped = true
-    else return undefined
-  }
-  return layout
+/** Undefined if the format shows fractions, powers of ten, percentages or anything else than digits and words. */
+function showDigits(size: Big, tokens: readonly Token[], mark: DecimalMark): string | undefined {
+  const point = tokens.findIndex(({ literal, text }) => !literal && text === '.')
+  const whole = point === -1 ? tokens : tokens.slice(0, point)
+  const rest = point === -1 ? [] : tokens.slice(point + 1)
+  const after = rest.filter((token) => !isPlace(token))
+  const places = rest.slice(0, rest.length - after.length)
+  const lastPlace = whole.findLastIndex(isPlace)
+  const isComma = ({ literal, text }: Token, at: number) => !literal && text === ',' && at < lastPlace
+  const isKnown = (token: Token, at: number) => token.literal || isPlace(token) || isComma(token, at)
+  if (!whole.every(isKnown) || !after.every(({ literal }) => literal) || !places.every(isPlace))
+    return undefined
+  if (lastPlace === -1) return point === -1 ? whole.map(({ text }) => text).join('') : undefined
+  const [digits = '', decimals = ''] = size.toFixed(places.length).split('.')
+  const fewest = places.findLastIndex(({ text }) => text === '0') + 1
+  const fraction = decimals.slice(0, fewest) + decimals.slice(fewest).replace(/0+$/, '')
+  const shown = placeDigits(digits, whole, whole.some(isComma) ? separators[mark] : '')
+  return `${shown}${point === -1 ? '' : mark}${fraction}${after.map(({ text }) => text).join('')}`
 }
 
 /** Puts digits into their places from the right; the first place takes all that are left. */
-function showWhole(tokens: readonly Token[], whole: string, separator: string): string {
+function placeDigits(digits: string, tokens: readonly Token[], separator: string): string {
   const first = tokens.findIndex(isPlace)
-  let left = whole === '0' ? '' : whole
+  let left = digits === '0' ? '' : digits
   let count = 0
   let shown = ''
-  const put = (digit: string) => {
-    if (separator !== '' && count > 0 && count % 3 === 0) shown = separator + shown
-    shown = digit + shown
-    count += 1
-  }
   for (const [at, token] of [...tokens.entries()].toReversed()) {
-    if (!isPlace(token)) {
-      shown = token.text + shown
-      continue
+    if (token.literal) shown = token.text + shown
+    if (!isPlace(token)) continue
+    const own = at === first ? left : left.slice(-1)
+    left = left.slice(0, left.length - own.length)
+    const put = own === '' && token.text === '0' ? '0' : own
+    for (const digit of put.split('').toReversed()) {
+      if (separator !== '' && count > 0 && count % 3 === 0) shown = separator + shown
+      shown = digit + shown
+      count += 1
     }
-    const digits = at === first ? left : left.slice(-1)
-    left = left.slice(0, left.length - digits.length)
-    for (const digit of digits.split('').toReversed()) put(digit)
-    if (digits === '' && token.text === '0') put('0')
-    if (digits === '' && token.text === '?') shown = ` ${shown}`
   }
   return shown
 }
 
-/** Zeros at the end are shown where their place says so. */
-function showFraction(tokens: readonly Token[], fraction: string, mark: string): string {
-  const places = tokens.filter(isPlace)
-  let length = fraction.length
-  while (length > 0 && fraction[length - 1] === '0' && places[length - 1]?.text !== '0') length -= 1
-  let at = 0
-  const shown = tokens.map((token) => {
-    if (!isPlace(token)) return token.text
-    at += 1
-    return at <= length ? fraction[at - 1] : token.text === '?' ? ' ' : ''
-  })
-  return (places.length > 0 ? mark : '') + shown.join('')
+/** A text as the sheet shows it, with the words of its format. */
+export function renderText(text: string, { text: tokens }: CellFormat): string {
+  if (tokens === undefined) return text
+  const shown = tokens.map((token) => (isTextSign(token) ? text : token.text)).join('')
+  return shown.trim() === '' ? unreadText('#NOT SHOWN', text) : shown
 }
+
+const millisecondsPerDay = 86_400_000
+const lastDay = 2_958_465
+
+function renderDay(value: number, format: NumberFormat, use: ColumnUse, rendering: Rendering): string {
+  const { decimal, dates, is1904, swapsDates = false } = rendering
+  const seconds = Math.round(value * 86_400)
+  const days = Math.floor(seconds / 86_400)
+  const time = new Date((seconds - days * 86_400) * 1000).toISOString().slice(11, 19)
+  if (format === 'time' && days === 0) return time
+  if (format === 'time' || days < (is1904 ? 0 : 1) || days > lastDay) return renderPlain(value, decimal)
+  const day = toDay(days, is1904)
+  const date = writeDate(swapsDates && use === 'date' && mayBeSwapped(day) ? swap(day) : day, dates ?? 'ymd')
+  return time === '00:00:00' ? date : `${date} ${time}`
+}
+
+/** Whether a day is also one with its month as the day. */
+export const mayBeSwapped = (date: string): boolean => Number(date.slice(8)) <= 12
+
+/** 4 March as 3 April. */
+export const swap = (date: string): string => `${date.slice(0, 4)}-${date.slice(8)}-${date.slice(5, 7)}`
+
+/** The real date in a cell, as YYYY-MM-DD; undefined for other numbers. */
+export function dayOf(value: number, of: CellFormat, is1904: boolean): string | undefined {
+  const { format } = sectionOf(of, value).section
+  const days = Math.floor(value)
+  if ((format !== 'date' && format !== 'dateTime') || days < 1 || days > lastDay) return undefined
+  return toDay(days, is1904)
+}
+
+/** The serial number of a date in ISO 8601, whatever its time zone; undefined for any other text. */
+export function serialOf(text: string, is1904: boolean): number | undefined {
+  const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:T([\d:.]+))?Z?$/.exec(text) ?? []
+  const serial = (Date.parse(`${day}T${time}Z`) - epochOf(is1904, 61)) / millisecondsPerDay
+  return serial >= 61 && serial <= lastDay ? serial : undefined
+}
+
+/** The date of a serial number. */
+function toDay(days: number, is1904: boolean): string {
+  return new Date(epochOf(is1904, days) + days * millisecondsPerDay).toISOString().slice(0, 10)
+}
+
+/** The 1900 system counts a 29 February 1900 that did not exist, so earlier days are off by one. */
+const epochOf = (is1904: boolean, days: number): number =>
+  is1904 ? Date.UTC(1904, 0, 1) : Date.UTC(1899, 11, days < 60 ? 31 : 30)

@@ -13,9 +13,6 @@ export interface Archive extends Disposable {
   read(path: string, mostBytes: number): AsyncGenerator<XmlEvent[]>
 }
 
-export const protectedByPassword =
-  'is protected by a password, so it cannot be read. Save it without the password.'
-
 /** Names of parts have any letter case (ECMA-376, part 2, 6.2.2); some programs write backslashes. */
 const plain = (part: string) => part.replaceAll('\\', '/').replace(/^\/+/, '').toLowerCase()
 
@@ -24,7 +21,8 @@ export async function openArchive(path: string, name: string): Promise<Archive> 
   const damaged = (cause: unknown) => {
     if (cause instanceof InvalidFile) return cause
     const { message } = cause as Error
-    if (/encrypt/.test(message)) return new InvalidFile(`${name} ${protectedByPassword}`, { cause })
+    if (/encrypt/.test(message))
+      return new InvalidFile(`${name} is protected by a password. Save it without the password.`, { cause })
     const what = /unsupported/.test(message) ? 'cannot be read' : 'is damaged'
     return new InvalidFile(`${name} ${what}: ${message}. Save it again as .xlsx.`, { cause })
   }
@@ -119,21 +117,14 @@ async function* readXml(chunks: AsyncIterable<Buffer>, name: string): AsyncGener
     sinceLastTag = 0
     events.push({ element: toElement(tag), text: texts.pop() ?? '' })
   })
-  let decoder: InstanceType<typeof TextDecoder> | undefined
+  const decoder = new TextDecoder()
   for await (const chunk of chunks) {
-    decoder ??= new TextDecoder(encodingOf(chunk))
     sinceLastTag += chunk.length
     if (sinceLastTag > longestPiece) refuse('a part of it is longer than a million characters')
     parser.write(decoder.decode(chunk, { stream: true }))
     yield events
     events = []
   }
-  parser.write(decoder?.decode() ?? '').close()
+  parser.write(decoder.decode()).close()
   yield events
-}
-
-/** Parts are UTF-8 or UTF-16 (ECMA-376, part 2, 6.4.2), which begins with a byte order mark. */
-function encodingOf(chunk: Buffer): string {
-  const start = chunk.toString('latin1', 0, 2)
-  return start === '\u00ff\u00fe' ? 'utf-16le' : start === '\u00fe\u00ff' ? 'utf-16be' : 'utf-8'
 }

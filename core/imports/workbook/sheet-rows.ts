@@ -1,8 +1,7 @@
 import { unreadText } from '../cells/placeholders.ts'
 import { InvalidFile } from '../errors.ts'
-import { type CellFormat, parseFormat } from './number-format.ts'
+import { type CellFormat, parseFormat, serialOf } from './number-format.ts'
 import type { Attributes, XmlEvent } from './parts.ts'
-import { serialOf } from './render.ts'
 import { isTrue, unescapeText, type Workbook } from './workbook.ts'
 
 /** A cell as stored. `zero`: a formula with the result 0 or nothing, in a workbook that may not be calculated. */
@@ -20,11 +19,10 @@ export interface SheetRow {
   cells: (SheetCell | undefined)[]
 }
 
-/** What is known of a whole sheet: before its rows, what it does not show; after them, its merged cells. */
+/** What is known of a whole sheet: its hidden columns before its rows, its merged cells after them. */
 export interface SheetFacts {
   /** By the index of the column. */
   isHidden: (column: number) => boolean
-  hidesZeros: boolean
   /** Ranges such as `A5:A6`. */
   merges: string[]
 }
@@ -56,50 +54,31 @@ export async function* readSheetRows(
   parts: AsyncIterable<XmlEvent[]>,
   { name, workbook, facts }: { name: string; workbook: SheetContext; facts: SheetFacts },
 ): AsyncGenerator<SheetRow> {
-  let last = 0
   let row: SheetRow = { row: 0, isHidden: false, cells: [] }
-  let hasNumber = true
+  let last = 0
   let cell: OpenCell | undefined
   let isPhonetic = false
   const hidden: [first: number, last: number, isHidden: boolean][] = []
   let isHiddenByDefault = { row: false, column: false }
   facts.isHidden = (column) =>
     hidden.find(([from, to]) => column >= from && column <= to)?.[2] ?? isHiddenByDefault.column
-  /** By column: the last row of an array formula, whose other cells have only results. */
-  const arrayEnds: number[] = []
   const damaged = (reason: string): never => {
     throw new InvalidFile(`${name} is damaged: ${reason}. Save it again as .xlsx.`)
   }
-  const startRow = (number: number) => {
+  /** Some programs give the number of a row only in its cells, or not at all. */
+  const numberRow = (number: number) => {
     if (!Number.isInteger(number) || number <= last || number > mostRows)
       damaged(`row ${number} follows row ${last}`)
     last = number
     row.row = number
   }
 
-  function openRow(attributes: Attributes) {
-    const { hidden: isMarked, ht, r: number } = attributes
-    const isHidden = isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing('row', ht))
-    row = { row: last + 1, isHidden, cells: [] }
-    hasNumber = number !== undefined
-    if (hasNumber) startRow(Number(number))
-  }
-
   function openCell({ r: reference, t: type = 'n', s: style = '0' }: Attributes): OpenCell {
     const place = placeOf(reference)
-    if (place !== undefined && !hasNumber) startRow(place.row)
-    hasNumber = true
+    if (row.row === 0) numberRow(place?.row ?? last + 1)
     if (place !== undefined && place.row !== row.row) damaged(`cell ${reference} is in row ${row.row}`)
     const at = place?.column ?? (cell === undefined ? 0 : cell.at + 1)
-    const hasFormula = (arrayEnds[at] ?? 0) >= row.row
-    return { at, type, style: Number(style), hasFormula, value: undefined, inline: '' }
-  }
-
-  function openFormula({ at }: OpenCell, { t: type, ref }: Attributes) {
-    if (type !== 'array' && type !== 'dataTable') return
-    const { column = 0, row: end = 0 } = placeOf(ref?.split(':')[1]) ?? {}
-    for (let index = at; index <= Math.min(column, mostColumns); index++)
-      arrayEnds[index] = Math.max(arrayEnds[index] ?? 0, end)
+    return { at, type, style: Number(style), hasFormula: false, value: undefined, inline: '' }
   }
 
   function closeCell(closed: OpenCell) {
@@ -113,34 +92,38 @@ export async function* readSheetRows(
     row.cells[closed.at] = content
   }
 
+  const opened: Readonly<Record<string, (attributes: Attributes) => void>> = {
+    row({ hidden: isMarked, ht, r: number }) {
+      const isHidden = isTrue(isMarked) || (ht === undefined ? isHiddenByDefault.row : isNothing('row', ht))
+      row = { row: 0, isHidden, cells: [] }
+      cell = undefined
+      if (number !== undefined) numberRow(Number(number))
+    },
+    c: (attributes) => void (cell = openCell(attributes)),
+    f: () => void (cell && (cell.hasFormula = true)),
+    rPh: () => void (isPhonetic = true),
+    mergeCell: ({ ref = '' }) => void facts.merges.push(ref),
+    sheetFormatPr({ customHeight, defaultRowHeight, defaultColWidth }) {
+      isHiddenByDefault = {
+        row: isTrue(customHeight) && isNothing('row', defaultRowHeight),
+        column: isNothing('column', defaultColWidth),
+      }
+    },
+    col({ min, max, width, hidden: isMarked }) {
+      hidden.push([Number(min) - 1, Number(max) - 1, isTrue(isMarked) || isNothing('column', width)])
+    },
+  }
+
   for await (const events of parts)
     for (const { element, attributes, text = '' } of events)
-      if (attributes === undefined) {
-        if (element === 'v' && cell !== undefined) cell.value = text
-        else if (element === 't' && cell !== undefined && !isPhonetic) cell.inline += text
-        else if (element === 'rPh') isPhonetic = false
-        else if (element === 'c' && cell !== undefined) closeCell(cell)
-        else if (element === 'row') {
-          if (!hasNumber) startRow(last + 1)
-          cell = undefined
-          yield row
-        }
-      } else if (element === 'c') cell = openCell(attributes)
-      else if (element === 'row') openRow(attributes)
-      else if (element === 'f' && cell !== undefined) {
-        cell.hasFormula = true
-        openFormula(cell, attributes)
-      } else if (element === 'rPh') isPhonetic = true
-      else if (element === 'mergeCell') facts.merges.push(attributes['ref'] ?? '')
-      else if (element === 'sheetView') facts.hidesZeros ||= !isTrue(attributes['showZeros'] ?? '1')
-      else if (element === 'sheetFormatPr')
-        isHiddenByDefault = {
-          row: isTrue(attributes['customHeight']) && isNothing('row', attributes['defaultRowHeight']),
-          column: isNothing('column', attributes['defaultColWidth']),
-        }
-      else if (element === 'col') {
-        const { min, max, width, hidden: isMarked } = attributes
-        hidden.push([Number(min) - 1, Number(max) - 1, isTrue(isMarked) || isNothing('column', width)])
+      if (attributes !== undefined) opened[element]?.(attributes)
+      else if (element === 'v' && cell !== undefined) cell.value = text
+      else if (element === 't' && cell !== undefined && !isPhonetic) cell.inline += text
+      else if (element === 'rPh') isPhonetic = false
+      else if (element === 'c' && cell !== undefined) closeCell(cell)
+      else if (element === 'row') {
+        if (row.row === 0) numberRow(last + 1)
+        yield row
       }
 }
 
@@ -155,13 +138,13 @@ type Damaged = (reason: string) => never
 
 function contentOf(cell: OpenCell, workbook: SheetContext, damaged: Damaged): SheetCell | undefined {
   const { type, value = '', hasFormula } = cell
-  if (!hasFormula || type === 'inlineStr') return resultOf(cell, workbook, damaged)
+  const result = resultOf(cell, workbook, damaged)
+  if (!hasFormula || type === 'inlineStr') return result
   // Libraries store 0 for every formula, as a number or as a text.
   const isZero = value === '' || (type === 'n' ? Number(value) === 0 : type === 'str' && value === '0')
   const isMissing = cell.value === undefined || (value === '' && type === 'n')
   if (isMissing || (isZero && workbook.calculation === 'asked'))
     return { text: unreadText('#NOT CALCULATED') }
-  const result = resultOf(cell, workbook, damaged)
   if (workbook.calculation !== 'unknown' || result === undefined) return result
   return { ...result, formula: isZero ? 'zero' : 'result' }
 }

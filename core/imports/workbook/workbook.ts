@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
-import { InvalidFile } from '../errors.ts'
+import { nearestName } from '../../tables/nearest-name.ts'
+import { InvalidFile, InvalidMapping, quote, say } from '../errors.ts'
 import { type CellFormat, formatOf } from './number-format.ts'
 import type { Archive, Attributes, XmlEvent } from './parts.ts'
 
@@ -31,8 +32,7 @@ export interface Sheet {
 const megabyte = 1024 ** 2
 /** Limit for parts held in memory. */
 const mostPartBytes = 64 * megabyte
-const mostStringBytes = 256 * megabyte
-const mostStringLetters = 64 * 1_000_000
+const mostStringBytes = 96 * megabyte
 
 /** The most characters that a spreadsheet allows in a cell. */
 export const longestCell = 32_767
@@ -54,8 +54,37 @@ export async function readWorkbook(archive: Archive, name: string): Promise<Work
   return {
     ...(await readMain(archive.read(main, mostPartBytes), related)),
     formats: await readFormats(read('styles', mostPartBytes)),
-    strings: await readStrings(read('sharedStrings', mostStringBytes), name),
+    strings: await readStrings(read('sharedStrings', mostStringBytes)),
   }
+}
+
+/** Charts, dialogs and macros are sheets, too. */
+export const hasRows = ({ type }: Sheet): boolean => type === 'worksheet' || type === ''
+
+/**
+ * The sheet to read: the named one, or else the first visible one.
+ * @throws {InvalidFile}
+ * @throws {InvalidMapping} there is no sheet with this name
+ */
+export function findSheet(sheets: readonly Sheet[], name: string, asked: string | undefined): Sheet {
+  const visible = sheets.filter((sheet) => !sheet.isHidden && hasRows(sheet))
+  if (asked === undefined) {
+    const [first] = visible
+    if (first !== undefined) return first
+    throw new InvalidFile(`${name} has no visible sheet with cells.`)
+  }
+  const found = sheets.find((sheet) => sheet.name.trim().toLowerCase() === asked.trim().toLowerCase())
+  if (found !== undefined && hasRows(found)) return found
+  if (found !== undefined)
+    throw new InvalidFile(
+      `${name}: the sheet ${found.name} has no cells; it is a chart, a dialog or a macro.`,
+    )
+  const names = visible.map((sheet) => sheet.name)
+  const near = nearestName(asked, names)
+  const suggestion = near === undefined ? `Its sheets are ${names.join(', ')}.` : `Did you mean ${near}?`
+  throw new InvalidMapping(
+    say`${name} has no sheet ${quote(asked, 'with the name in --sheet')}. ${quote(suggestion, '')}`,
+  )
 }
 
 /** A part that another one names. `type`: the end of its URI, which is the same in the strict namespace. */
@@ -144,9 +173,8 @@ async function readFormats(parts: AsyncIterable<XmlEvent[]> | []): Promise<CellF
 }
 
 /** The texts of cells: all runs of each, without phonetic text. */
-async function readStrings(parts: AsyncIterable<XmlEvent[]> | [], name: string): Promise<string[]> {
+async function readStrings(parts: AsyncIterable<XmlEvent[]> | []): Promise<string[]> {
   const strings: string[] = []
-  let letters = 0
   let text = ''
   let isPhonetic = false
   for await (const events of parts)
@@ -154,15 +182,7 @@ async function readStrings(parts: AsyncIterable<XmlEvent[]> | [], name: string):
       if (element === 'rPh') isPhonetic = own === undefined
       else if (element === 't' && !isPhonetic) text += own ?? ''
       else if (element === 'si' && own === undefined) text = ''
-      else if (element === 'si') {
-        const shown = unescapeText(text)
-        letters += shown.length
-        if (letters > mostStringLetters)
-          throw new InvalidFile(
-            `${name} is too large: its texts have more than 64 million letters. Save the sheet as "CSV UTF-8" and import that file.`,
-          )
-        strings.push(shown)
-      }
+      else if (element === 'si') strings.push(unescapeText(text))
     }
   return strings
 }

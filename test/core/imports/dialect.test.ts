@@ -140,7 +140,11 @@ describe('what is no CSV file is answered with what to do', () => {
   test.each([
     ['.xlsx', zip('[Content_Types].xml'), /is a workbook .*Save as.*CSV UTF-8/],
     ['.ods', zip('mimetypeapplication/vnd.oasis.opendocument.spreadsheet'), /is a workbook/],
-    ['.xls', Buffer.from('d0cf11e0a1b11ae10000', 'hex'), /is a workbook \(\.xls\).*Save as/],
+    [
+      '.xls',
+      Buffer.from('d0cf11e0a1b11ae10000', 'hex'),
+      /\.xls\), or one that is protected by a password\. .*Save as/,
+    ],
     ['.zip', zip('retentions.csv'), /is a zip archive\. Unpack it/],
     ['.gz', gzipSync('a;b\n1;2\n'), /compressed \(gzip\)/],
     ['a web page called .xls', Buffer.from('\n<html><table>'), /is a web page/],

@@ -9,8 +9,7 @@ import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
-import { formatOf, parseFormat } from '../../../core/imports/workbook/number-format.ts'
-import { renderNumber } from '../../../core/imports/workbook/render.ts'
+import { formatOf, parseFormat, renderNumber } from '../../../core/imports/workbook/number-format.ts'
 import { bodiesOf, fileOf, storeInput, temporaryFolder } from './csv-file.ts'
 import { type Cell, copied, dayNumber, xlsxOf } from './xlsx-file.ts'
 
@@ -201,12 +200,12 @@ describe('a workbook', () => {
   })
 
   test('that a spreadsheet made of a result file has its header in row 1, whatever the mapping of its source says', async () => {
-    const shown = { value: 0.12, style: 'percent' } as const
+    const shown = { value: 12.345, style: 'plain' } as const
     const rowOf = (number: number): Cell[] => ['s', 7, number, day, shown, 1500.5, 14.5, number, 'refused']
     const rows = [[...header, '_row', '_error'], rowOf(1), rowOf(2), rowOf(3)]
     const bytes = xlsxOf([{ rows, merges: ['A1:B1'] }])
     const bodies = await bodiesOf(await copied(bytes, { kind: 'retentions' }))
-    expect(bodies).toMatchObject([1, 2, 3].map(() => expect.stringContaining('"name":"12.0%"') as string))
+    expect(bodies).toMatchObject([1, 2, 3].map(() => expect.stringContaining('"name":"12.345"') as string))
     const mapping = { headerRow: 3, skipRows: [2] }
     expect(await bodiesOf(await copied(bytes, { kind: 'retentions', mapping }))).toEqual(bodies)
     const [head, ...others] = rows
