@@ -63,7 +63,7 @@ export function dbtSources(): string {
     ...toColumns(notes),
   ])
   return `${[
-    '# Generated from the schemas in core/billing/resources/ by `npm run docs`. docs/warehouse.md says what the columns mean.',
+    '# Generated from the schemas in core/billing/resources/ by `npm run docs`. docs/exports.md says what the columns mean.',
     'version: 2',
     'sources:',
     '  - name: billing',

@@ -118,7 +118,7 @@ export const variables = z.object({
   }),
   CONNECTOR_STATE_URL: postgresAddress.optional().meta({
     meaning:
-      'The PostgreSQL database that keeps the state (the ledger, leases and watermarks) in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. It needs `CONNECTOR_FILES_URL`; then any number of workers on any machines share the work. `connector state move` moves an existing state there.',
+      'The PostgreSQL database that keeps the state, for several workers: in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. It needs `CONNECTOR_FILES_URL`. See deployment.md.',
     form: '`postgres://user:password@host/database`',
     otherwise: 'the state is `state.db` in the data folder',
     secret: true,
@@ -130,7 +130,7 @@ export const variables = z.object({
   }),
   CONNECTOR_FILES_URL: bucketAddress.optional().meta({
     meaning:
-      'The bucket that exports to csv and parquet are published to, with their reports, instead of the data folder. Any S3-compatible store with conditional writes. The ledger, the parts and everything else stay in the data folder; with `CONNECTOR_STATE_URL`, workers share what a run needs through the bucket, and their data folders are scratch. An export with `--out` is still written to that folder. See bucket.md.',
+      'The bucket that exports to csv and parquet are published to, instead of the data folder: any S3-compatible store with conditional writes. With `CONNECTOR_STATE_URL`, workers also share there what a run needs. See deployment.md.',
     form: '`s3://bucket/prefix`',
     otherwise: 'the data folder',
   }),
@@ -175,7 +175,7 @@ export const variables = z.object({
   }),
   NOTIFY_URL: leveledAddresses(notificationLevels, 'decisions').optional().meta({
     meaning:
-      'Channels to notify when a run fails, is unproven, leaves parked rows, opens its circuit breaker or waits for an approval, or when a schedule misses a slot: addresses that accept a POST as Slack does, separated by spaces. Each may have a level, as in `all=https://...`: `problems`; `decisions` (the default), which adds what waits for a person; `all`, which adds runs that ended well. See schedules.md.',
+      'Channels to notify, separated by spaces: addresses that accept a POST as Slack does, each with a level if it is not `decisions`, as in `all=https://...`. See schedules.md.',
     form: '`https://...`, `problems=https://...`',
     otherwise: 'nobody is notified',
     secret: true,

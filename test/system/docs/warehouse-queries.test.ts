@@ -14,7 +14,7 @@ const read = (path: string) => readFileSync(new URL(`../../../docs/${path}`, imp
 
 /** The queries of the page that are promised to run, with the words after `sql` and the sentence before them. */
 const queries = [
-  ...read('warehouse.md').matchAll(/(?<about>[^\n]*)\n\n```sql (?<on>[^\n]*)\n(?<sql>.*?)\n```/gs),
+  ...read('exports.md').matchAll(/(?<about>[^\n]*)\n\n```sql (?<on>[^\n]*)\n(?<sql>.*?)\n```/gs),
 ]
   .map(({ groups }) => ({
     about: groups?.['about'] ?? '',
@@ -88,7 +88,7 @@ const byValue = (rows: readonly Record<string, string | null>[] | undefined) =>
     ),
   )
 
-describe('docs/warehouse.md', () => {
+describe('docs/exports.md', () => {
   test('has queries that are promised to run', () => expect(queries.length).toBeGreaterThan(7))
 
   test.each(queries.map((query) => [query.about, query] as const))('%s', async (_, { on, sql }) => {
