@@ -10,7 +10,7 @@ import type { Commands } from '../scripts/command-line.ts'
 import { commands } from '../scripts/commands/commands.ts'
 import { describeSettings } from '../worker/settings/docs.ts'
 import { dbtSources } from './dbt-sources.ts'
-import { importBlocks } from './import-pages.ts'
+import { groupedRows, importBlocks } from './import-pages.ts'
 import { rooms } from '../oxlint.config.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
@@ -50,17 +50,16 @@ function filledPage(path: string): { path: string; text: string } {
 function tablesPage(): string {
   const tables = Object.values(allResources).flatMap((resource) => toTables(resource))
   const sections = tables.map(({ name, columns }) => {
-    const rows = columns.map(
-      ({ name, kind, source, note = '' }) => `| \`${name}\` | ${kind} | \`${source}\` | ${note} |`,
-    )
-    return [`## ${name}`, '', '| column | type | comes from | |', '|---|---|---|---|', ...rows].join('\n')
+    const rows = columns
+      .filter((column) => column.name !== '_extra')
+      .map(({ name, kind, note = '' }) => [name, kind, note])
+    return [`## ${name}`, '', '| columns | type | note |', '|---|---|---|', ...groupedRows(rows)].join('\n')
   })
   return `# Tables
 
-Generated from the schemas in \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names. Values are
-as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number.
-\`_extra\` holds, as JSON, fields without a column and values that did not fit their column; the manifest counts the latter
-under \`drift\`. Child tables have the id of their parent record and their \`position\` in it, from 1.
+Generated from the schemas in \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names, in this order: the path of the field in its record, joined by \`_\` (\`country_id\` is \`country.id\`). Values are as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number. Child tables have the id of their parent record and their \`position\` in it.
+
+Each table ends with \`_extra\`: as JSON, fields without a column and values that did not fit their column. The manifest counts the latter under \`drift\`.
 
 In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apart when reading:
 
@@ -69,7 +68,7 @@ In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apa
 | DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
 | PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
 | pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty text; use DuckDB if the difference matters |
-| Excel | export with \`--for-excel\`: BOM, \`;\`, decimal comma, texts that it would take for numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas. Its folder ends in \`-excel\`; \`latest\` never points to it |
+| Excel | export with \`--for-excel\`: BOM, \`;\`, decimal comma, texts that it would take for numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas |
 
 ${sections.join('\n\n')}
 `

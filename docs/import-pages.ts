@@ -17,21 +17,35 @@ export const importBlocks: Readonly<Record<string, () => string>> = {
 
 function section(kind: ImportKind): string {
   const rows = fieldsOf(kind.schema).flatMap(([name, meta]) => toRows({ kind, name, meta }))
-  return [`### ${kind.name}`, '', '| column | type | rules |', '|---|---|---|', ...rows].join('\n')
+  return [`### ${kind.name}`, '', '| columns | type | rules |', '|---|---|---|', ...groupedRows(rows)].join(
+    '\n',
+  )
 }
 
-function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[] {
-  if (name === 'id' && kind.does !== 'create') return [`| \`id\` | text | required: the ${kind.one}'s id |`]
+/** The lines of a table of names, their type and what applies to them; neighbours that are alike share a line. */
+export function groupedRows(rows: readonly string[][]): string[] {
+  const groups: { names: string[]; rest: string }[] = []
+  for (const [name = '', ...cells] of rows) {
+    const rest = cells.join(' | ')
+    const last = groups.at(-1)
+    if (last?.rest === rest) last.names.push(`\`${name}\``)
+    else groups.push({ names: [`\`${name}\``], rest })
+  }
+  return groups.map(({ names, rest }) => `| ${names.join(', ')} | ${rest} |`)
+}
+
+function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[][] {
+  if (name === 'id' && kind.does !== 'create') return [['id', 'text', `required: the ${kind.one}'s id`]]
   if (meta.write === 'readOnly') return []
   if (meta.kind !== 'list') return [toRow({ kind, name, meta })]
   const places = fieldsOf(meta.fields)
     .filter(([, { write }]) => write !== 'readOnly')
     .map(([key, field]) => toRow({ kind, name: `${name}.1.${key}`, meta: field }))
   const rules = [...requiredRule(kind, meta), 'the list in one cell, or:']
-  return [`| \`${name}\` | JSON | ${rules.join('; ')} |`, ...places]
+  return [[name, 'JSON', rules.join('; ')], ...places]
 }
 
-function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string {
+function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[] {
   const rules = [
     ...requiredRule(kind, meta),
     ...(meta.values === undefined ? [] : [meta.values.map((value) => `\`${value}\``).join(', ')]),
@@ -42,7 +56,7 @@ function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: Fie
     ...(meta.note === undefined ? [] : [meta.note]),
   ]
   const holds = meta.format === 'email' ? 'e-mail' : meta.kind
-  return `| \`${name}\` | ${holds} | ${rules.join('; ')} |`
+  return [name, holds, rules.join('; ')]
 }
 
 const requiredRule = (kind: ImportKind, { write }: FieldMeta): string[] =>
