@@ -20,7 +20,7 @@ import {
 import { readSegment, type SegmentSetup } from '../../core/exports/parts/read-segment.ts'
 import { type ExportPlan, leasesOf } from '../../core/exports/plan.ts'
 import { readAskedIds } from '../../core/exports/requested-ids.ts'
-import { startRange } from '../../core/reading/plan-read.ts'
+import { startRange } from '../../core/reading/ranges.ts'
 import type { RangeState } from '../../core/reading/range-state.ts'
 import { type IdState, readById, toIdOutcome } from '../../core/reading/read-by-id.ts'
 import { readList, readRange } from '../../core/reading/read-list.ts'

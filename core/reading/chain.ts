@@ -1,5 +1,6 @@
-import { BorderSearch, choosePageBelow } from './find-window.ts'
 import { toTimestamp } from '../billing/instants.ts'
+import { askWindow, whyUnserved } from './fetch-window.ts'
+import { BorderSearch, choosePageBelow } from './find-window.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { takeGroup } from './ties.ts'
@@ -57,15 +58,15 @@ async function* findLink(
   reading: Reading,
   startsAtTop: boolean,
 ): AsyncGenerator<ReadStep, Linked | ChainEnd> {
-  const { frontier, fetcher, state } = reading
-  const border = new BorderSearch(fetcher.sizes, state.place)
+  const { frontier, sizes, state } = reading
+  const border = new BorderSearch(sizes, state.place)
   let isTop = startsAtTop
   let isTopEmpty = false
   let [tops, lost, beyond] = [0, 0, 0]
   for (;;) {
     const answer = isTop
-      ? await fetcher.ask({ page: 1, pageSize: fetcher.sizes.most }, { descending: true })
-      : await fetcher.ask(choosePageBelow(border.next(), fetcher.sizes))
+      ? await askWindow(reading, { page: 1, pageSize: reading.sizes.most }, { descending: true })
+      : await askWindow(reading, choosePageBelow(border.next(), reading.sizes))
     if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
     if (answer.kind === 'capped') return answer
     // Not even the newest page comes: the service is down, which says nothing about the list.
@@ -80,7 +81,7 @@ async function* findLink(
         return { kind: 'linked', window, isNew: link === 'links', tries: border.tries }
       if (isTop) {
         isTopEmpty = window.records.length === 0
-        if (fetcher.count !== undefined) border.guess(Math.max(0, fetcher.count - window.records.length))
+        if (reading.count !== undefined) border.guess(Math.max(0, reading.count - window.records.length))
       } else if (link === 'over') border.sawOver(window.low)
       else {
         border.sawUnder(window.low + window.records.length - 1)
@@ -102,13 +103,13 @@ async function* findLink(
   }
 }
 
-function whyBroken({ frontier, fetcher }: Reading, { lost, tries }: { lost: number; tries: number }): string {
+function whyBroken(reading: Reading, { lost, tries }: { lost: number; tries: number }): string {
+  const { frontier } = reading
   const where = frontier.at === Infinity ? 'at the newest record' : `at ${toTimestamp(frontier.at)}`
   if (lost >= maxLost)
     return `the chain broke ${where}: ${lost} requests for windows there failed although the newest page could be read`
-  return fetcher.unserved !== undefined
-    ? `the chain broke ${where}: ${fetcher.unserved}`
-    : `the chain broke ${where}: none of ${tries} windows held both a newer and an older record`
+  const why = whyUnserved(reading) ?? `none of ${tries} windows held both a newer and an older record`
+  return `the chain broke ${where}: ${why}`
 }
 
 /** Takes a window that links, and the tie group that extends past its end, if there is one. */

@@ -42,7 +42,6 @@ export interface ReadOutcome {
 
 export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome {
   const { state, key } = reading
-  const { requests } = state
   const { uncheckable } = reading.checks
   if (state.range.upTo !== undefined) throw new Error('a range of a list has no verdict of its own')
   const { ignored, testMode } = state.seen
@@ -64,7 +63,7 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
       ...bothScope(reading, uncheckable),
     ],
     notes: [
-      ...(requests.oddNext > 0 ? [oddNext(requests.oddNext)] : []),
+      ...(state.seen.oddNext > 0 ? [oddNext(state.seen.oddNext)] : []),
       ...state.ties
         .filter(({ records }) => records >= worthNoting)
         .map(
@@ -78,7 +77,6 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
     ordering: key,
     countBefore: state.countBefore ?? null,
     countAfter: state.countAfter ?? null,
-    requests: requests.made,
     ...state.counts,
     ties: state.ties,
     capped: state.capped,

@@ -1,6 +1,6 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import type { ListPage } from '../billing/reply.ts'
-import { RequestsUsedUp } from './fetch-window.ts'
+import { fetchPage, RequestsUsedUp } from './fetch-window.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { identityOf } from './record.ts'
@@ -26,7 +26,7 @@ const maxRepeated = 20
  * It ends also where the service never does: some pages past its first count, or where pages come again.
  */
 export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, void> {
-  const { fetcher, state } = reading
+  const { state } = reading
   const order: { ordering?: string } = { ordering: reading.key }
   const begun = new Set<string>()
   let [lostInARow, repeated, longestPage] = [0, 0, 1]
@@ -37,13 +37,13 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
     if (answer.kind === 'end') {
       const { counted = 0, error } = answer
       const message = error === undefined ? '' : `: ${error.message}`
-      if ((state.page - 1) * Math.max(fetcher.sizes.most, longestPage) < counted)
+      if ((state.page - 1) * Math.max(reading.sizes.most, longestPage) < counted)
         reading.addReason(`the service counts ${counted} records but refuses page ${state.page}${message}`)
       return
     }
     if (answer.kind === 'lost') {
       reading.addReason(`page ${state.page} could not be read: ${String(answer.error)}`)
-      if (++lostInARow >= maxLostInARow && !fetcher.exhausted) {
+      if (++lostInARow >= maxLostInARow && !reading.isUsedUp) {
         // If the service is down, this says nothing about the list.
         const first = await askPage(reading, {}, 1)
         if (first.kind === 'lost') throw first.error
@@ -76,20 +76,19 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
 
 /** Requests a page. The order is dropped where the service refuses it: it may still list. */
 async function askPage(reading: Reading, order: { ordering?: string }, page: number): Promise<PageAnswer> {
-  const { fetcher } = reading
-  if (fetcher.exhausted) return { kind: 'capped' }
+  if (reading.isUsedUp) return { kind: 'capped' }
   try {
-    const answer = await fetcher.page({ page, pageSize: fetcher.sizes.most, ...order })
+    const answer = await fetchPage(reading, { page, pageSize: reading.sizes.most, ...order })
     return answer.records.length === 0
       ? { kind: 'end', counted: answer.count }
       : { kind: 'page', page: answer }
   } catch (error) {
     if (error instanceof RequestsUsedUp) return { kind: 'capped' }
     if (error instanceof NotFound && error.byService && page > 1)
-      return { kind: 'end', counted: fetcher.count }
+      return { kind: 'end', counted: reading.count }
     if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }
     if (!(error instanceof Refused)) throw error
-    if (order.ordering === undefined && page > 1) return { kind: 'end', counted: fetcher.count, error }
+    if (order.ordering === undefined && page > 1) return { kind: 'end', counted: reading.count, error }
     if (order.ordering === undefined) throw error
     delete order.ordering
     return askPage(reading, order, page)

@@ -126,9 +126,9 @@ export interface RangeState {
   hiddenFound: boolean
   /** Only after a read of a whole list with statuses that was not found to hide any. */
   statusCheck?: StatusCheck
-  /** Each request that was sent, retries included, and responses whose `next` was neither null nor the following page. */
-  requests: { made: number; oddNext: number }
   counts: {
+    /** Each that was sent, retries included. */
+    requests: number
     /** Windows that were joined to the chain. */
     windows: number
     /** Links that took more than one try. */
@@ -147,6 +147,8 @@ export interface RangeState {
     ignored: Record<string, number>
     /** Whether the records say if they are live or test data. */
     testMode: boolean
+    /** Responses whose `next` was neither null nor the following page. */
+    oddNext: number
   }
   ties: SweptGroup[]
   reasons: string[]
@@ -165,20 +167,12 @@ export const newPass = {
   sizes: undefined,
 } as const satisfies Partial<RangeState>
 
-export interface Progress {
-  records: number
-  requests: number
-  /** The service's own count of the list; a hint. */
-  total: number | undefined
-}
-
 /** The new records of one or a few requests, newest first, and the state to resume from. */
 export interface ReadStep {
   records: SourceRecord[]
   /** Not an object, or without an id. */
   rejected: unknown[]
   state: RangeState
-  progress: Progress
 }
 
 /** A whole list with statuses may hide some records unless their status is requested. */
@@ -209,9 +203,8 @@ export function startState(
     ...newPass,
     statusesRead: -1,
     hiddenFound: false,
-    requests: { made: 0, oddNext: 0 },
-    counts: { windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
-    seen: { ignored: {}, testMode: false },
+    counts: { requests: 0, windows: 0, linksRepaired: 0, records: 0, rejected: 0, duplicatesDropped: 0 },
+    seen: { ignored: {}, testMode: false, oddNext: 0 },
     ties: [],
     reasons: [],
     capped: false,

@@ -1,7 +1,6 @@
 import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../billing/errors.ts'
 import { clocksDifferMs, type FetchedDocument } from '../billing/reply.ts'
 import { maxTries } from './fetch-window.ts'
-import type { Progress } from './range-state.ts'
 import { idOf, type SourceRecord, TestModeMismatch } from './record.ts'
 
 /** Everything a fetch by id needs to resume in another process; covers every step yielded so far. */
@@ -10,8 +9,8 @@ export interface IdState {
   startedAt: number
   /** Number of ids processed, from the first on. */
   processed: number
-  requests: { made: number }
   counts: {
+    requests: number
     /** Written. */
     records: number
     /** Answered by a JSON 404. */
@@ -77,7 +76,6 @@ export interface IdStep {
   /** Its result is unknown, and why. */
   open: { id: string; why: string }[]
   state: IdState
-  progress: Progress
 }
 
 /**
@@ -98,7 +96,7 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
   const { startedAt } = state
   const ask = async (id: string): Promise<IdResult> => {
     for (let time = 1; time <= maxTries; time++) {
-      state.requests.made++
+      state.counts.requests++
       const answer = await options.fetchDocument({ id, signal: closed.signal }).catch(orNotByService)
       const isStale = (answer.ageMs ?? 0) > options.now() - startedAt + clocksDifferMs
       if (!isStale) return toResult(options, id, answer)
@@ -128,14 +126,11 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
         })
       })
       addResult(state, result)
-      const { records, missing, open } = state.counts
-      const progress = { records, requests: state.requests.made, total: ids.length - missing - open }
       yield {
         records: result.kind === 'record' ? [result.record] : [],
         missing: result.kind === 'missing' ? [result.id] : [],
         open: result.kind === 'open' ? [result] : [],
         state: structuredClone(state),
-        progress,
       }
     }
   } finally {
@@ -187,8 +182,7 @@ const named = 20
 const newState = (options: ReadByIdOptions): IdState => ({
   startedAt: options.now(),
   processed: 0,
-  requests: { made: 0 },
-  counts: { records: 0, missing: 0, open: 0 },
+  counts: { requests: 0, records: 0, missing: 0, open: 0 },
   countBefore: options.ids.length,
   firstMissing: [],
   firstOpen: [],
@@ -228,7 +222,7 @@ export function toIdOutcome(
     ],
     notes: [...notes],
     asked: countBefore,
-    requests: state.requests.made,
+    requests: counts.requests,
     records: counts.records,
     missing: { rows: counts.missing, first: firstMissing },
     completeThrough: null,

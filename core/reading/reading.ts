@@ -1,7 +1,7 @@
-import type { ListPage } from '../billing/reply.ts'
-import { undatedReason, WindowFetcher } from './fetch-window.ts'
-import { createFilters, type Filters } from '../billing/resources/filters.ts'
 import { toInstant, type Instant } from '../billing/instants.ts'
+import type { ListPage } from '../billing/reply.ts'
+import { createFilters, type Filters } from '../billing/resources/filters.ts'
+import { usualSizes, type Sizes } from './find-window.ts'
 import {
   statusesToWatch,
   type Identity,
@@ -10,19 +10,36 @@ import {
   type ReadStep,
 } from './range-state.ts'
 import { idOf, identityOf, isRecord, TestModeMismatch } from './record.ts'
-import { Frontier, oldestOf, placeAbove, type Key, type Window } from './window.ts'
+import {
+  Frontier,
+  oldestOf,
+  placeAbove,
+  undatedReason,
+  type Key,
+  type PageChoice,
+  type Window,
+} from './window.ts'
 
-type Batch = Pick<ReadStep, 'records' | 'rejected'>
+/** A page that the service refused, and what it said. */
+interface RefusedPage extends PageChoice {
+  message: string | undefined
+}
 
-/** A read of a range that is in progress: its state, and what resuming it needs besides. */
+/**
+ * A read of a range that is in progress: its state, which a step carries, and what follows from it. All that is read
+ * becomes part of it in `step`, whichever way it was found.
+ */
 export class Reading {
   readonly options: ReadOptions
   readonly state: RangeState
   readonly key: Key
   readonly filters: Readonly<Record<string, string>>
   readonly frontier: Frontier
-  readonly fetcher: WindowFetcher
   readonly checks: Filters
+  /** The `count` of the last response. */
+  count: number | undefined
+  /** The lowest page that the service refused, while none as far was served. */
+  refused: RefusedPage | undefined
 
   constructor(options: ReadOptions, state: RangeState) {
     const status = statusesToWatch(options)[state.statusesRead]
@@ -31,8 +48,16 @@ export class Reading {
     this.key = options.updatedSince === undefined ? 'created' : 'updated'
     this.filters = { ...options.filters, ...(status !== undefined && { status }) }
     this.frontier = Frontier.from(state.frontier)
-    this.fetcher = new WindowFetcher(this)
     this.checks = createFilters(options.resource, this.filters)
+  }
+
+  get sizes(): Sizes {
+    return this.state.sizes ?? usualSizes
+  }
+
+  /** Whether no further request may be made. */
+  get isUsedUp(): boolean {
+    return this.state.counts.requests >= (this.options.maxRequests ?? Infinity)
   }
 
   /**
@@ -53,78 +78,61 @@ export class Reading {
    */
   get endless(): string | undefined {
     const { size = 0, linked } = this.state
-    if (linked <= 100 + (4 * size) / this.fetcher.sizes.most) return undefined
+    if (linked <= 100 + (4 * size) / this.sizes.most) return undefined
     return `the list grows as fast as it is read: it had ${size} records when the read began, and ${linked} windows did not reach its end`
   }
 
   /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
   take(window: Window): Promise<ReadStep> {
     const { state } = this
-    const batch = this.takeFrom(window)
+    const fresh = this.#newIn(window)
     state.place = placeAfter(window, oldestOf(window))
     // What was shown says more than a count, which a service may not know.
     if (state.linked < 2 && !window.descending) state.size = window.low + window.records.length
     state.counts.windows++
     state.linked++
     state.idle = 0
-    return this.step(batch)
+    return this.step(fresh)
   }
 
-  /** The new records of a window; with `only`, just those with that key. */
-  takeFrom(window: Window, only?: Instant): Batch {
-    const { records, keys, descending } = window
-    const batch: Batch = { records: [], rejected: [] }
-    const { length } = records
-    for (let step = 0; step < length; step++) {
-      const index = descending ? step : length - 1 - step
-      const key = keys[index] ?? NaN
-      const record = records[index]
-      const instant = descending ? -key : key
-      if (only !== undefined && instant !== only) continue
-      // Not requested: the last window of the chain reaches below the bound.
-      if (this.isBelow(instant)) continue
-      if (this.frontier.take(instant, identityOf(record))) this.#add(batch, record)
-      else this.state.counts.duplicatesDropped++
-    }
-    return batch
+  /** Takes the new records of a window that have one time. */
+  takeTied(window: Window, instant: Instant): Promise<ReadStep> {
+    return this.step(this.#newIn(window, instant))
   }
 
-  /** The new records of a page: those not in the caller's set of written ids. */
-  async takePage({ records }: ListPage): Promise<ReadStep> {
-    const batch: Batch = { records: [], rejected: [] }
-    for (const record of records) {
-      if (!isRecord(record) || toInstant(record[this.key]) === undefined)
-        this.addReason(undatedReason(this.key))
-      this.#add(batch, record)
-    }
-    return this.#toStep(await this.#unite(batch))
+  /** Takes the records of a page: those not in the caller's set of written ids. */
+  takePage({ records }: ListPage): Promise<ReadStep> {
+    if (records.some((record) => !isRecord(record) || toInstant(record[this.key]) === undefined))
+      this.addReason(undatedReason(this.key))
+    return this.step(records)
   }
 
-  /** A step to yield, also without records, so that the caller can stop between any two requests. */
-  async step(batch: Batch = { records: [], rejected: [] }): Promise<ReadStep> {
-    const { state } = this
-    const { count } = this.fetcher
+  /**
+   * Checks new records, adds them to the state, and returns the step to yield: also without records, so that the caller
+   * can stop between any two requests.
+   * @throws {TestModeMismatch}
+   */
+  async step(found: readonly unknown[] = []): Promise<ReadStep> {
+    const { state, count } = this
     const isStatus = state.statusesRead >= 0
     if (!isStatus && count !== undefined) {
       state.countBefore ??= count
       state.countAfter = count
     }
+    const records: Record<string, unknown>[] = []
+    const rejected: unknown[] = []
+    for (const record of found)
+      if (!isRecord(record) || idOf(record) === undefined) rejected.push(record)
+      else if (this.#isWanted(record)) records.push(record)
     // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier.
-    const mayRepeat = isStatus || this.key === 'updated'
-    // Page by page, this has been done already.
-    const isUnited = state.phase === 'pages' || !mayRepeat
-    return this.#toStep(isUnited ? batch : await this.#unite(batch))
-  }
-
-  #toStep({ records, rejected }: Batch): ReadStep {
-    const { state } = this
-    const { counts, requests } = state
-    counts.records += records.length
-    counts.rejected += rejected.length
-    const frontier = this.frontier.toState()
-    if (frontier !== undefined) state.frontier = frontier
-    const progress = { records: counts.records, requests: requests.made, total: state.countBefore }
-    return { records, rejected, state: structuredClone(state), progress }
+    const mayRepeat = state.phase === 'pages' || isStatus || this.key === 'updated'
+    const isNew = mayRepeat && records.length + rejected.length > 0 ? await this.#addIds(records) : undefined
+    const fresh = isNew === undefined ? records : records.filter((_, index) => isNew[index])
+    state.counts.duplicatesDropped += records.length - fresh.length
+    state.counts.records += fresh.length
+    state.counts.rejected += rejected.length
+    state.frontier = this.frontier.toState() ?? state.frontier
+    return { records: fresh, rejected, state: structuredClone(state) }
   }
 
   /** Whether any of these records was not read. Call it last: it adds them to the set. */
@@ -133,40 +141,44 @@ export class Reading {
     return (await (await this.options.idSet()).add(records)).includes(true)
   }
 
-  /**
-   * Checks a new record and adds it to the batch.
-   * @throws {TestModeMismatch}
-   */
-  #add(batch: Batch, record: unknown): void {
-    const { seen, watched } = this.state
-    const id = idOf(record)
-    if (!isRecord(record) || id === undefined) {
-      batch.rejected.push(record)
-      return
+  /** The records of a window that the frontier does not know; with `only`, just those with that key. */
+  #newIn({ records, keys, descending }: Window, only?: Instant): unknown[] {
+    const fresh: unknown[] = []
+    const { length } = records
+    for (let step = 0; step < length; step++) {
+      const index = descending ? step : length - 1 - step
+      const key = keys[index] ?? NaN
+      const instant = descending ? -key : key
+      // The last window of the chain reaches below the bound.
+      if (this.isBelow(instant) || (only !== undefined && instant !== only)) continue
+      if (this.frontier.take(instant, identityOf(records[index]))) fresh.push(records[index])
+      else this.state.counts.duplicatesDropped++
     }
+    return fresh
+  }
+
+  /** Whether a record matches the filters. */
+  #isWanted(record: Record<string, unknown>): boolean {
+    const { seen, watched } = this.state
     const { test_mode: mode } = record
+    const id = idOf(record) ?? ''
     if (typeof mode === 'boolean') {
       seen.testMode = true
       const { resource, testMode } = this.options
       if (mode !== testMode) throw new TestModeMismatch({ resource: resource.name, id, testMode })
     }
-    const broken = this.checks.broken(record)
-    if (broken === undefined) batch.records.push(record)
-    else seen.ignored[broken] = (seen.ignored[broken] ?? 0) + 1
     // Sampled under a status before the read: it is not hidden.
     if (watched !== undefined) delete watched[id]
+    const broken = this.checks.broken(record)
+    if (broken !== undefined) seen.ignored[broken] = (seen.ignored[broken] ?? 0) + 1
+    return broken === undefined
   }
 
-  /** The records of a batch that the caller has not written yet. */
-  async #unite({ records, rejected }: Batch): Promise<Batch> {
-    if (records.length === 0 && rejected.length === 0) return { records, rejected }
+  async #addIds(records: readonly Record<string, unknown>[]): Promise<boolean[]> {
     const ids = await this.options.idSet()
-    const isNew = await ids.add(
+    return await ids.add(
       records.map((record) => ({ id: identityOf(record), created: toInstant(record['created']) })),
     )
-    const fresh = records.filter((_, index) => isNew[index])
-    this.state.counts.duplicatesDropped += records.length - fresh.length
-    return { records: fresh, rejected }
   }
 }
 

@@ -1,5 +1,6 @@
+import { toTimestamp, type Instant } from '../billing/instants.ts'
+import { askWindow, whyUnserved } from './fetch-window.ts'
 import { BorderSearch, choosePageBelow } from './find-window.ts'
-import { toTimestamp } from '../billing/instants.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { identityOf } from './record.ts'
@@ -7,30 +8,32 @@ import { newestOf, placeAbove, toLink, type PageChoice, type Window } from './wi
 
 /** A tie group that extends past the end of a window, and the order in which its places are counted. */
 interface TieGroup {
-  at: number
+  instant: Instant
   /** Newest first: for a group without newer records, so its places certainly begin at 0. */
   descending: boolean
 }
 
 /** The places of a group: its first place, and the first place after it. */
-interface TieExtent {
+interface Extent {
   kind: 'extent'
   first: number
   end: number
 }
 
 /**
- * How the work on a group ends. `enclosed`: one window holds all of it and links. `moved`: no record is newer than the group
- * any more, so the chain must restart at the top. `broken`: neither could be established.
+ * How the work on a group ends. `swept`: the whole group was taken without a single window that holds all of it.
+ * `enclosed`: one window holds all of it and links. `moved`: no record is newer than the group any more, so the chain must
+ * restart at the top. `broken`: none of these could be established.
  */
-type Decided =
+type GroupEnd =
+  | { kind: 'swept' }
   | { kind: 'enclosed'; window: Window }
   | { kind: 'moved' }
   | { kind: 'capped' }
   | { kind: 'broken'; reason: string }
 
-type WindowLookup =
-  | Decided
+type NearGroup =
+  | GroupEnd
   | { kind: 'window'; window: Window }
   | { kind: 'beyond'; low: number }
   | { kind: 'lost' }
@@ -40,10 +43,85 @@ type WindowLookup =
  * million records.
  */
 const timesSearched = 40
+const maxSweeps = 10
+/** The ids of a group are kept while it is swept: about 5 MB at this many. */
+const maxRecords = 50_000
 
-/** Requests a window near a group; returns `enclosed` if it contains the whole group. */
-async function lookUpWindow(reading: Reading, group: TieGroup, choice: PageChoice): Promise<WindowLookup> {
-  const answer = await reading.fetcher.ask(choice, group)
+/**
+ * Takes a tie group that the window at the frontier does not hold completely (see window.ts, "Records of one time").
+ *
+ * Its places are read repeatedly, until two successive sweeps show the same records, as many as there are places before,
+ * between and after them. Each sweep uses another page size, so that two replicas that differ by a record cannot hide one
+ * at the same border twice. A window on the way may turn out to hold the whole group and a record on either side: then it
+ * links by itself.
+ */
+export async function* takeGroup(reading: Reading, window: Window): AsyncGenerator<ReadStep, GroupEnd> {
+  const { state, frontier } = reading
+  const { at: instant } = frontier
+  const group = { instant, descending: window.fromTop && newestOf(window) === instant }
+  const requestsBefore = state.counts.requests
+  let before = await measure(reading, group, toGuess(reading, group, window))
+  let agreed: ReadonlySet<string> | undefined
+  let shown = ''
+  for (let sweeps = 1; sweeps <= maxSweeps; sweeps++) {
+    if (before.kind !== 'extent') return before
+    const places = before.end - before.first
+    if (places > maxRecords)
+      return broken(reading, group, `has ${places} records: no more than ${maxRecords} can be compared`)
+    const ids = new Set<string>()
+    const { least, most } = reading.sizes
+    const pageSize = most - ((sweeps * 7) % (most - least + 1))
+    let isLost = false
+    // Newest first, the list may end with the group, as only the service says: the page after it must not show more.
+    const last = Math.ceil(before.end / pageSize) + (group.descending ? 1 : 0)
+    for (let page = Math.floor(before.first / pageSize) + 1; page <= last; page++) {
+      const near = await askNear(reading, group, { page, pageSize })
+      if (near.kind === 'window') yield await takeTied(reading, group, near.window, ids)
+      else if (near.kind === 'lost' || near.kind === 'beyond') {
+        isLost ||= near.kind === 'lost'
+        yield await reading.step()
+      } else return near
+    }
+    const after = await measure(reading, group, before)
+    if (after.kind !== 'extent') return after
+    const isComplete = !isLost && ids.size === places && ids.size === after.end - after.first
+    if (isComplete && agreed?.size === ids.size && ids.isSubsetOf(agreed)) {
+      const requests = state.counts.requests - requestsBefore
+      state.ties.push({ at: toTimestamp(instant), records: ids.size, sweeps, requests })
+      // The group is complete, so a record of it now links.
+      frontier.closed = true
+      state.place = group.descending ? Math.max(0, (reading.count ?? 0) - after.end) : after.first
+      return { kind: 'swept' }
+    }
+    agreed = isComplete ? ids : undefined
+    shown = `, the last showed ${ids.size} records in ${after.end - after.first} places`
+    before = after
+  }
+  return broken(reading, group, `kept changing: ${maxSweeps} sweeps did not agree${shown}`)
+}
+
+function toGuess({ state }: Reading, { instant, descending }: TieGroup, window: Window): Partial<Extent> {
+  if (descending) return { first: 0, end: window.keys.length }
+  const end = window.descending ? state.place : placeAbove(window, instant)
+  return end === undefined ? {} : { end }
+}
+
+/** Takes the new records of the group in a window, and adds the ids of all of the group that it shows. */
+function takeTied(
+  reading: Reading,
+  { instant }: TieGroup,
+  window: Window,
+  ids: Set<string>,
+): Promise<ReadStep> {
+  const key = window.descending ? -instant : instant
+  for (const [index, record] of window.records.entries())
+    if (window.keys[index] === key) ids.add(identityOf(record))
+  return reading.takeTied(window, instant)
+}
+
+/** Requests a window near a group; `enclosed` if it contains the whole group. */
+async function askNear(reading: Reading, group: TieGroup, choice: PageChoice): Promise<NearGroup> {
+  const answer = await askWindow(reading, choice, group)
   if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
   if (answer.kind === 'window' && toLink(answer.window, reading.frontier) === 'links')
     return { kind: 'enclosed', window: answer.window }
@@ -54,15 +132,13 @@ async function lookUpWindow(reading: Reading, group: TieGroup, choice: PageChoic
 async function measure(
   reading: Reading,
   group: TieGroup,
-  guess: Partial<TieExtent>,
-): Promise<Decided | TieExtent> {
-  const key = group.descending ? -group.at : group.at
-  const end = await findBorder(reading, group, { isBeyond: (other) => other > key, guess: guess.end })
+  guess: Partial<Extent>,
+): Promise<GroupEnd | Extent> {
+  const key = group.descending ? -group.instant : group.instant
+  const end = await findBorder(reading, group, (other) => other > key, guess.end)
   if (end.kind !== 'border') return end
-  const first = await findBorder(reading, group, {
-    isBeyond: (other) => other >= key,
-    guess: guess.first ?? Math.max(0, end.low - 1),
-  })
+  const guessed = guess.first ?? Math.max(0, end.low - 1)
+  const first = await findBorder(reading, group, (other) => other >= key, guessed)
   return first.kind === 'border' ? { kind: 'extent', first: first.place, end: end.place } : first
 }
 
@@ -70,19 +146,20 @@ async function measure(
 async function findBorder(
   reading: Reading,
   group: TieGroup,
-  { isBeyond, guess }: { isBeyond: (key: number) => boolean; guess: number | undefined },
-): Promise<Decided | { kind: 'border'; place: number; low: number }> {
-  const search = new BorderSearch(reading.fetcher.sizes, guess)
+  isBeyond: (key: number) => boolean,
+  guess: number | undefined,
+): Promise<GroupEnd | { kind: 'border'; place: number; low: number }> {
+  const search = new BorderSearch(reading.sizes, guess)
   while (search.tries < timesSearched) {
-    const found = await lookUpWindow(reading, group, choosePageBelow(search.next(), reading.fetcher.sizes))
-    if (found.kind === 'lost') search.noAnswer()
-    else if (found.kind === 'beyond') search.sawOver(found.low)
-    else if (found.kind !== 'window') return found
+    const near = await askNear(reading, group, choosePageBelow(search.next(), reading.sizes))
+    if (near.kind === 'lost') search.noAnswer()
+    else if (near.kind === 'beyond') search.sawOver(near.low)
+    else if (near.kind !== 'window') return near
     else {
-      const { low, keys, page, atEnd } = found.window
-      const at = keys.findIndex(isBeyond)
-      if (at > 0 || (at === 0 && page === 1)) return { kind: 'border', place: low + at, low }
-      if (at === 0) search.sawOver(low)
+      const { low, keys, page, atEnd } = near.window
+      const index = keys.findIndex(isBeyond)
+      if (index > 0 || (index === 0 && page === 1)) return { kind: 'border', place: low + index, low }
+      if (index === 0) search.sawOver(low)
       // The end of the list is only the service's claim, so, oldest first, it cannot be the border of a group.
       else if (atEnd)
         return group.descending ? { kind: 'border', place: low + keys.length, low } : { kind: 'moved' }
@@ -93,121 +170,8 @@ async function findBorder(
 }
 
 /** The end of the work on a group that cannot be proven; where a page was refused, that is why. */
-function broken({ fetcher, key }: Reading, { at }: TieGroup, why: string): Decided {
-  const hint = key === 'updated' ? '; a full export does not need this order' : ''
-  const reason = `the group of records at ${toTimestamp(at)} ${why}`
-  return { kind: 'broken', reason: `${fetcher.unserved ?? reason}${hint}` }
-}
-
-/** `swept`: the whole group was taken without a single window that holds all of it. */
-export type GroupEnd = Decided | { kind: 'swept' }
-
-const maxSweeps = 10
-/** The ids of a group are kept while it is swept: about 5 MB at this many. */
-const maxRecords = 50_000
-
-/**
- * Takes a tie group that the window at the frontier does not hold completely.
- *
- * The order of ties may differ in each response, so two windows that hold one half each prove nothing. Its places are
- * swept, unless a window on the way turns out to hold the whole group and a record on either side.
- */
-export async function* takeGroup(reading: Reading, window: Window): AsyncGenerator<ReadStep, GroupEnd> {
-  const { at } = reading.frontier
-  const group: TieGroup = { at, descending: window.fromTop && window.descending && newestOf(window) === at }
-  const guess = group.descending ? { first: 0, end: window.keys.length } : toGuess(reading, window)
-  return yield* sweep(reading, { group, guess })
-}
-
-function toGuess({ frontier, state }: Reading, window: Window): Partial<TieExtent> {
-  const end = window.descending ? state.place : placeAbove(window, frontier.at)
-  return end === undefined ? {} : { end }
-}
-
-/**
- * Reads all places of the group repeatedly, until two successive sweeps show the same records, as many as there are
- * places before, between and after them. A record can escape one sweep by sliding across a border between two pages, but
- * then that sweep shows one record less than there are places, or another one that the next sweep must show as well.
- * Each sweep uses another page size, so that two replicas that differ by a record cannot hide one at the same border
- * twice.
- */
-async function* sweep(
-  reading: Reading,
-  { group, guess }: { group: TieGroup; guess: Partial<TieExtent> },
-): AsyncGenerator<ReadStep, GroupEnd> {
-  const { made } = reading.state.requests
-  let before = await measure(reading, group, guess)
-  let agreed: Set<string> | undefined
-  let shown = 0
-  for (let sweeps = 1; sweeps <= maxSweeps; sweeps++) {
-    if (before.kind !== 'extent') return before
-    if (numberOf(before) > maxRecords)
-      return broken(
-        reading,
-        group,
-        `has ${numberOf(before)} records: no more than ${maxRecords} can be compared`,
-      )
-    const ids = new Set<string>()
-    const { least, most } = reading.fetcher.sizes
-    const size = most - ((sweeps * 7) % (most - least + 1))
-    let isLost = false
-    // Newest first, the list may end with the group, as only the service says: the page after it must not show more.
-    const last = Math.ceil(before.end / size) + (group.descending ? 1 : 0)
-    for (let page = Math.floor(before.first / size) + 1; page <= last; page++) {
-      const found = await lookUpWindow(reading, group, { page, pageSize: size })
-      if (isDecided(found)) return found
-      isLost ||= found.kind === 'lost'
-      yield await reading.step(
-        found.kind === 'window' ? takeTied(reading, { window: found.window, group, ids }) : undefined,
-      )
-    }
-    const after: Decided | TieExtent = await measure(reading, group, before)
-    if (after.kind !== 'extent') return after
-    const complete = !isLost && ids.size === numberOf(before) && ids.size === numberOf(after)
-    if (complete && agreed !== undefined && isSame(ids, agreed)) {
-      reading.frontier.closed = true
-      reading.state.ties.push({
-        at: toTimestamp(group.at),
-        records: ids.size,
-        sweeps,
-        requests: reading.state.requests.made - made,
-      })
-      // The group is complete, so a record of it now links.
-      reading.state.place = group.descending
-        ? Math.max(0, (reading.fetcher.count ?? 0) - after.end)
-        : after.first
-      return { kind: 'swept' }
-    }
-    agreed = complete ? ids : undefined
-    shown = ids.size
-    before = after
-  }
-  const last =
-    before.kind === 'extent' ? `, the last showed ${shown} records in ${numberOf(before)} places` : ''
-  return broken(reading, group, `kept changing: ${maxSweeps} sweeps did not agree${last}`)
-}
-
-/** Takes the new records of the group in a window, and collects the ids of all of the group that it shows. */
-function takeTied(
-  reading: Reading,
-  { window, group, ids }: { window: Window; group: TieGroup; ids: Set<string> },
-) {
-  const key = window.descending ? -group.at : group.at
-  for (const [at, record] of window.records.entries())
-    if (window.keys[at] === key) ids.add(identityOf(record))
-  return reading.takeFrom(window, group.at)
-}
-
-function isDecided(found: WindowLookup): found is Decided {
-  return (
-    found.kind === 'enclosed' || found.kind === 'moved' || found.kind === 'capped' || found.kind === 'broken'
-  )
-}
-
-function numberOf({ first, end }: TieExtent): number {
-  return end - first
-}
-
-function isSame(some: Set<string>, others: Set<string>): boolean {
-  return some.size === others.size && some.isSubsetOf(others)
+function broken(reading: Reading, { instant }: TieGroup, why: string): GroupEnd {
+  const hint = reading.key === 'updated' ? '; a full export does not need this order' : ''
+  const reason = whyUnserved(reading) ?? `the group of records at ${toTimestamp(instant)} ${why}`
+  return { kind: 'broken', reason: `${reason}${hint}` }
 }

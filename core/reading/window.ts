@@ -1,10 +1,50 @@
 /**
- * How a read proves that nothing is missing: the windows, the frontier and the link between them. Read this file first.
+ * How a read proves that nothing is missing. Read this file first: the rest of the room only finds the windows.
  *
- * A list moves while it is read, so page numbers prove nothing. But one response is one contiguous slice of the list in
- * the order of the key, as it was at one moment. A window that holds a record strictly newer than the frontier and
- * reaches below it therefore holds everything between them that was in the list at that moment. A chain of such windows,
- * from the newest record to the oldest, has seen every record that was in the list throughout.
+ * **Window.** A list moves while it is read, so page numbers prove nothing. But one response is one contiguous slice of the
+ * list in the order of the key, as it was at one moment.
+ *
+ * **Frontier.** The chain goes from the newest record down. Its frontier is the oldest key taken so far.
+ *
+ * **Link.** A window that holds a record strictly newer than the frontier, and also reaches below it, holds everything
+ * between the two that was in the list at that moment. So no record that was there throughout can be missed:
+ *
+ *     newest                                                        oldest
+ *     [ page 1 of -created     F ]
+ *                         [ window  F             F' ]
+ *                                               [ window  F'  ... ]
+ *                                                      [ page 1 of created ]
+ *
+ * Take such a record. The frontier begins above it and ends below it, so one window moved the frontier across it. That
+ * window reaches from strictly above the frontier that it found down to the one that it left, and a response is
+ * contiguous: the record is in it. The chain is whole once it holds page 1 of `created`, which shows the oldest record
+ * (or a record below the lower bound of its range). `toLink` below is this rule; the tests break it in several ways and
+ * see records lost.
+ *
+ * **Records of one time.** Their order may differ in each response. A window that ends among them may show some and hide
+ * others, and two windows that hold one half each prove nothing. Therefore a record *at* the frontier does not link: the next
+ * window must hold a strictly newer one, and so it holds all records of that time at once. Only where more records have one
+ * time than a window holds, no window can: the chain is `stuck`, until all of them are known to be taken. Then the frontier
+ * is `closed`, and a record at it links like a newer one.
+ *
+ * **Sweeps** (ties.ts) close it. All places of the group are read, again and again, until two sweeps in a row show
+ * the same records, as many as the group has places before, between and after them. A record that was there throughout
+ * can slip from one page to another past a sweep, across a border between two pages. Then the sweep shows one record
+ * less than there are places, unless another record has joined; and the next sweep, with borders elsewhere, must miss
+ * the same record and show the same other one.
+ *
+ * **Hidden statuses** (hidden-records.ts). A list may show some records only if their status is requested. The chain cannot
+ * know, because they are in none of its windows. So the newest, the oldest and the last changed records of each status are
+ * looked at before the read. One that the read has not met and that its status still shows afterwards is hidden: then each
+ * status is read by a chain of its own. If there is none, the last changes of each status are looked at once more, because
+ * a record may have moved to a hidden status during the read.
+ *
+ * **Ranges** (ranges.ts). Nothing above depends on when a window is read or by whom. So a list may be cut at any instants
+ * into ranges, each with a chain of its own. Its frontier begins at its upper bound, with nothing taken there and not
+ * closed: even the first window must hold a record strictly newer.
+ *
+ * What is assumed: a response is one slice of one moment, and `created` of a record does not change. Whatever the service
+ * does otherwise, a chain that breaks only costs the proof: the list is then read page by page, as unproven.
  */
 import { toInstant, type Instant } from '../billing/instants.ts'
 import { isRecord } from './record.ts'
@@ -76,6 +116,10 @@ export function toKeys(options: {
   return keys
 }
 
+/** A record without a key has no place in the order. */
+export const undatedReason = (key: Key) =>
+  `some records have no readable ${key}, so their place in the list is unknown`
+
 export interface FrontierState {
   at: Instant
   closed: boolean
@@ -86,9 +130,8 @@ export interface FrontierState {
  * How far the chain has come: the oldest key taken, and the ids of the records taken with that key.
  *
  * Everything that was in the list throughout and is newer than `at` has been taken. Of the records at `at`, more may lie
- * below the last window, until the frontier is `closed`: then all of them have been taken, and one of them links like a
- * newer record. It starts closed at infinity, and a sweep of all records of one time closes it. The list is read newest
- * first, so this is enough to take each record once.
+ * below the last window, until the frontier is `closed`. It starts closed at infinity. The list is read newest first, so
+ * this is enough to take each record once.
  */
 export class Frontier {
   /** Infinity before the first window. */

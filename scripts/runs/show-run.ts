@@ -89,7 +89,7 @@ export function observeExport({ handle }: { handle: ExportHandle }): Observe {
   return async () => {
     const description = await handle.describe()
     const bars = new Map<string, Bar>()
-    for (const { resource, records, requests = 0, total } of heartbeatsOf<ReadBeat>(description)) {
+    for (const { resource, records, requests = 0, expected: total } of heartbeatsOf<ReadBeat>(description)) {
       if (resource === undefined || records === undefined || bars.has(resource)) continue
       const note = [`${requests} requests`, ...heldUpBy(description, resource)].join(', ')
       bars.set(resource, { name: resource, unit: 'records', done: records, total, note })
@@ -103,7 +103,7 @@ interface ReadBeat {
   resource: string
   records: number
   requests: number
-  total: number
+  expected: number
 }
 
 /** Observes a write run, with one bar for all changes, and its questions. */

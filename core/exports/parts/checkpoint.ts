@@ -146,10 +146,10 @@ export interface ReadProgress {
   expected?: number
 }
 
-export function toProgress({ counts, requests, countBefore }: AnyReadState): ReadProgress {
+export function toProgress({ counts, countBefore }: AnyReadState): ReadProgress {
   return {
     records: counts.records,
-    requests: requests.made,
+    requests: counts.requests,
     ...(countBefore === undefined ? {} : { expected: countBefore }),
   }
 }

@@ -1,4 +1,4 @@
-import { joinRanges } from '../../reading/join-ranges.ts'
+import { joinRanges } from '../../reading/ranges.ts'
 import type { IdOutcome, IdState } from '../../reading/read-by-id.ts'
 import type { RangeState } from '../../reading/range-state.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
@@ -39,7 +39,7 @@ export async function progressOf(read: Read): Promise<RangesProgress> {
   const ofRange = (range: number) => ({
     range,
     records: last[range]?.read.counts.records ?? 0,
-    requests: last[range]?.read.requests.made ?? 0,
+    requests: last[range]?.read.counts.requests ?? 0,
   })
   const all = last.map((_, range) => ofRange(range))
   const joined = join(read.planned, last)
@@ -47,7 +47,7 @@ export async function progressOf(read: Read): Promise<RangesProgress> {
   return {
     ...(root && toProgress(root)),
     records: all.reduce((sum, { records }) => sum + records, 0),
-    requests: all.reduce((sum, { requests }) => sum + requests, root?.requests.made ?? 0),
+    requests: all.reduce((sum, { requests }) => sum + requests, root?.counts.requests ?? 0),
     ranges: all.length,
     left: joined.kind === 'open' ? joined.left.map(ofRange) : [],
   }

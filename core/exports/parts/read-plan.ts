@@ -12,7 +12,7 @@ import {
   type ResourceName,
 } from '../../billing/resources/lists.ts'
 import { PartsDamagedError } from '../../destinations/errors.ts'
-import { planRead, type RangePlan } from '../../reading/plan-read.ts'
+import { planRead, type RangePlan } from '../../reading/ranges.ts'
 import type { ReadOptions } from '../../reading/range-state.ts'
 import { isRecord } from '../../reading/record.ts'
 import type { State } from '../../state/open.ts'
@@ -135,7 +135,7 @@ export async function openReadPlan(
   const planned: ReadPlan = toLayout(read)
   if (!isDocumentName(resource)) {
     planned.list = await planList({ ...read, resource })
-    read.onRequests(planned.list.root.requests.made)
+    read.onRequests(planned.list.root.counts.requests)
   }
   const path = join(partsFolder({ ...deps, run: plan.run, resource }), 'read.json')
   if (await deps.shared.create(path, JSON.stringify(planned))) return planned

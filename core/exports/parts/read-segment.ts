@@ -2,7 +2,7 @@ import { allResources } from '../../billing/resources/lists.ts'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { IdOutcome, IdStep } from '../../reading/read-by-id.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
-import type { Progress, ReadOptions, ReadStep } from '../../reading/range-state.ts'
+import type { ReadOptions, ReadStep } from '../../reading/range-state.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
 import { createRowEncoder } from '../../tables/row-encoder.ts'
 import type { ExportPlan } from '../plan.ts'
@@ -11,6 +11,7 @@ import {
   type Checkpoint,
   nameAttempt,
   nameOf,
+  type ReadProgress,
   saveCheckpoint,
   toProgress,
 } from './checkpoint.ts'
@@ -40,7 +41,7 @@ export interface SegmentSetup {
   /** How long to read. */
   ms: number
   cancelled: AbortSignal
-  onProgress: (progress: Progress) => void
+  onProgress: (progress: ReadProgress) => void
   /** Called after list responses were received and their records written. */
   onPage: (step: { resource: ExportPlan['resources'][number]; pages: number; records: number }) => void
 }
@@ -68,7 +69,7 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
   if (from !== undefined) addDrift(drift, from.drift)
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
-  let counted = { pages: from?.read.requests.made ?? 0, records: from?.read.counts.records ?? 0 }
+  let counted = { pages: from?.read.counts.requests ?? 0, records: from?.read.counts.records ?? 0 }
 
   /** All parts, where they can be read: the folder may be cleaned up before the store has the last chunk. */
   async function settled(): Promise<readonly PartFile[]> {
@@ -114,8 +115,8 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
     } else await appendRejected(encoder.encode(step.rejected).rejected.text)
     addDrift(drift, rows.drift)
     taken = step.state
-    setup.onProgress(step.progress)
-    tell({ pages: step.progress.requests, records: step.progress.records })
+    setup.onProgress(toProgress(step.state))
+    tell(step.state.counts)
   }
 
   /** A rejected record has no id, so it is identified by its content where the read may meet it twice. */
@@ -127,10 +128,9 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
   }
 
   /** Reports what was read since the last report. */
-  function tell(now: typeof counted): void {
-    const { pages, records } = counted
-    setup.onPage({ resource, pages: now.pages - pages, records: now.records - records })
-    counted = now
+  function tell({ requests: pages, records }: { requests: number; records: number }): void {
+    setup.onPage({ resource, pages: pages - counted.pages, records: records - counted.records })
+    counted = { pages, records }
   }
 
   async function closeChunks(read: AnyReadState, last?: Pick<Checkpoint, 'outcome'>): Promise<Checkpoint> {
@@ -171,8 +171,7 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
         if (taken === undefined) throw new Error('a read ended without a single response')
         const outcome = next.value
         // An outcome also counts what was requested after the last records.
-        const { requests: pages, records } = outcome ?? toProgress(taken)
-        tell({ pages, records })
+        tell(outcome ?? taken.counts)
         return await save(taken, outcome === undefined ? {} : { outcome })
       }
       await take(next.value)

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Refused, ServiceFault, Unauthorized } from '../../../core/billing/errors.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
-import { joinRanges, RangesMismatchError } from '../../../core/reading/join-ranges.ts'
-import { planRead } from '../../../core/reading/plan-read.ts'
-import { type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
+import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges.ts'
+import { planRead } from '../../../core/reading/ranges.ts'
+import { type RangePlan, startRange } from '../../../core/reading/ranges.ts'
 import { readRange } from '../../../core/reading/read-list.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import type { ReadOptions } from '../../../core/reading/range-state.ts'
@@ -166,7 +166,7 @@ describe('the bounds of ranges', () => {
       { range: { upTo: at(350), downTo: at(175) }, place: 350 },
       { range: { upTo: at(175) }, place: 175 },
     ])
-    expect(root).toMatchObject({ countBefore: 700, requests: { made: 4 } })
+    expect(root).toMatchObject({ countBefore: 700, counts: { requests: 4 } })
   })
 
   test.each([

@@ -1,6 +1,6 @@
 import { customers } from '../../../core/billing/resources/customers.ts'
-import { joinRanges } from '../../../core/reading/join-ranges.ts'
-import { planRead, type RangePlan, startRange } from '../../../core/reading/plan-read.ts'
+import { joinRanges } from '../../../core/reading/ranges.ts'
+import { planRead, type RangePlan, startRange } from '../../../core/reading/ranges.ts'
 import { readRange } from '../../../core/reading/read-list.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import type { ReadOptions } from '../../../core/reading/range-state.ts'
