@@ -9,7 +9,7 @@ import {
   type PublishAgain,
   publishAgainInput,
 } from '../../core/exports/input.ts'
-import { reserveParts } from '../../core/exports/parts/prune.ts'
+import { reserveParts } from '../../core/exports/prune.ts'
 import {
   type ExportPlan,
   findExport,
@@ -149,7 +149,7 @@ export function createOpenPublish(deps: ActivityDeps) {
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     refuseTargets(deps, { to: plan.to })
-    const checkpoints = await reserveParts({ ...deps, plan })
+    const checkpoints = await reserveParts(deps, plan)
     plan.resources = plan.resources.filter((resource) => checkpoints[resource] !== undefined)
     if (plan.resources.length === 0)
       throw new InvalidInput(`The run ${plan.run} did not finish reading any resource. Export again.`)

@@ -7,7 +7,7 @@ import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { closeExport } from '../../core/exports/close.ts'
-import { pruneParts } from '../../core/exports/parts/prune.ts'
+import { pruneParts } from '../../core/exports/prune.ts'
 import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import type { View } from '../../core/runs/view/view.ts'
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { ReadFacts } from '../destinations/manifest.ts'
-import type { Destination, Publication } from '../destinations/destination.ts'
+import type { Destination, Publication, Published } from '../destinations/destination.ts'
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'
 import type { IdOutcome } from '../reading/read-by-id.ts'
 import { InvalidInput } from '../runs/errors.ts'
@@ -9,8 +9,7 @@ import type { SharedFolder } from '../storage/cached.ts'
 import type { State } from '../state/open.ts'
 import type { Publication as PublicationRow } from '../state/publications.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
-import { fetchParts } from './parts/fetch-parts.ts'
-import { isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
+import { fetchParts, isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
@@ -31,7 +30,6 @@ interface PublishDeps {
 interface Read {
   plan: ExportPlan
   resource: ExportPlan['resources'][number]
-  destination: DestinationName
 }
 
 /**
@@ -43,6 +41,7 @@ interface Read {
 export async function publishRead(
   options: Read & {
     deps: PublishDeps
+    destination: DestinationName
     /** The checkpoint that Temporal accepted: only its parts are published. */
     checkpoint: string
     signal: AbortSignal
@@ -58,76 +57,73 @@ export async function publishRead(
   const layout = await knownReadPlan({ shared, folder })
   await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
-  const publication = { ...read, facts: await withChangedFields(deps, plan.exclude, read) }
-  const done = await to.publish({ ...publication, ...(store !== undefined && { store }), signal })
-  const { manifest, manifestPath, location } = done
-  const outcome = outcomeOf(checkpoint)
-  const place = placeOf(plan, destination)
-  const series = await seriesOf({ deps, plan, resource, destination })
+  const facts = await withChangedFields(deps, plan.exclude, read)
+  const done = await to.publish({ ...read, facts, ...(store !== undefined && { store }), signal })
+  const row = await toRow(
+    { deps, plan, resource, destination },
+    { done, outcome: outcomeOf(checkpoint), layout },
+  )
+  await deps.state.publications.add(row)
+  return { published: toPublished({ resource, destination }, done), row }
+}
+
+/** What the state keeps of a publication. */
+async function toRow(
+  of: Read & { deps: PublishDeps; destination: DestinationName },
+  { done, outcome, layout }: { done: Published; outcome: AnyOutcome; layout: ReadPlan },
+): Promise<PublicationRow> {
+  const { plan, resource, destination } = of
+  const { manifest, manifestPath } = done
+  const { mode, capped, verdict, completeThrough, absentFields, unknownFields } = manifest
+  // Kept parts may be published by a worker with another key.
   const { hashedWith = '', begunAt } = layout
-  const row: PublicationRow = {
+  const place = placeOf(plan, destination)
+  const series = await seriesOf(of)
+  return {
     ...series,
-    // Kept parts may be published by a worker with another key.
     hashedWith,
     ...(place !== undefined && { place }),
     run: plan.run,
-    mode: manifest.mode,
-    capped: manifest.capped,
-    verdict: manifest.verdict,
+    mode,
+    capped,
+    verdict,
     startedAt: begunAt,
-    completeThrough: manifest.completeThrough,
+    completeThrough,
     changesThrough: isOfIds(outcome)
       ? null
-      : await changesThrough({
-          deps,
-          plan,
-          resource,
-          destination,
-          read: outcome,
-          hashedWith,
-          series,
-          published: done,
-        }),
+      : await changesThrough({ ...of, read: outcome, hashedWith, series, published: done }),
     // A read of the whole list has seen what was changed before it.
     seenClaims: plan.seenClaims?.[resource] ?? 0,
-    ...(manifest.records > 0 && {
-      absentFields: manifest.absentFields,
-      unknownFields: Object.keys(manifest.unknownFields),
-    }),
+    ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),
     ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
-  await deps.state.publications.add(row)
-  const {
+}
+
+/** What the report says of a publication. */
+function toPublished(
+  of: Pick<PublishedExport, 'resource' | 'destination'>,
+  { manifest, manifestPath, location }: Published,
+): PublishedExport {
+  const { verdict, reasons, warnings = [], mode, scope, completeThrough, records, capped } = manifest
+  const { changes, deletes, missing } = manifest
+  return {
+    ...of,
     verdict,
     reasons,
-    records,
+    warnings,
     mode,
     scope,
     completeThrough,
-    deletes,
-    missing,
-    warnings = [],
-  } = manifest
-  const published = {
-    resource,
-    destination,
-    verdict,
-    reasons,
     records,
-    mode,
-    scope,
-    completeThrough,
-    capped: manifest.capped,
-    new: manifest.changes?.new ?? null,
-    changed: manifest.changes?.changed ?? null,
+    capped,
+    new: changes?.new ?? null,
+    changed: changes?.changed ?? null,
     deleted: deletes?.marked ?? null,
     heldBack: deletes?.heldBack ?? 0,
     where: location,
     manifest: manifestPath ?? null,
-    warnings,
     ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
   }
-  return { published, row }
 }
 
 /** Compares the fields of a read with those of earlier exports: which are new, and which the service no longer sends. */
@@ -160,7 +156,7 @@ async function withChangedFields(
 }
 
 function toPublication(
-  options: Omit<Read, 'destination'> & {
+  options: Read & {
     deps: Pick<PublishDeps, 'dataDir' | 'versions'>
     checkpoint: Checkpoint
     layout: ReadPlan
@@ -199,11 +195,7 @@ function toPublication(
 const isOfIds = (outcome: AnyOutcome): outcome is IdOutcome => 'asked' in outcome
 
 /** The facts about a read that its manifest records: its outcome, its times, and which values did not fit. */
-export function toFacts(options: {
-  plan: ExportPlan
-  resource: ExportPlan['resources'][number]
-  checkpoint: Checkpoint
-}): ReadFacts {
+export function toFacts(options: Read & { checkpoint: Checkpoint }): ReadFacts {
   const { plan, resource, checkpoint } = options
   const { read, savedAt, drift } = checkpoint
   const outcome = outcomeOf(checkpoint)

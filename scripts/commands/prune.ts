@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { findOldExports, removeOldExport } from '../../core/exports/prune-exports.ts'
+import { findOldExports, removeOldExport } from '../../core/exports/prune.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openFiles, openPublished } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'

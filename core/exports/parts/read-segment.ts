@@ -15,8 +15,7 @@ import {
   saveCheckpoint,
   toProgress,
 } from './checkpoint.ts'
-import { missingPart, openChunks, rejectedPart } from './chunks.ts'
-import { fetchParts } from './fetch-parts.ts'
+import { fetchParts, missingPart, openChunks, rejectedPart } from './chunks.ts'
 import type { ReadDeps } from './read-plan.ts'
 import { findRepeatedIds, openIdSet, type WrittenSet } from './written-ids.ts'
 

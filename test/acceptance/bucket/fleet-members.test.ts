@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { findOldExports } from '../../../core/exports/prune-exports.ts'
+import { findOldExports } from '../../../core/exports/prune.ts'
 import { openPublished } from '../../../worker/files.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
 import {

@@ -10,8 +10,7 @@ import {
   nameOf,
   saveCheckpoint,
 } from '../../../core/exports/parts/checkpoint.ts'
-import { openChunks } from '../../../core/exports/parts/chunks.ts'
-import { fetchParts } from '../../../core/exports/parts/fetch-parts.ts'
+import { fetchParts, openChunks } from '../../../core/exports/parts/chunks.ts'
 import {
   findReadPlan,
   knownReadPlan,

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { removeOldExport } from '../../../core/exports/prune-exports.ts'
+import { removeOldExport } from '../../../core/exports/prune.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 
 test('pruning a bucket leaves no manifest without its files when the run is published again meanwhile', async () => {
