@@ -4,19 +4,9 @@ import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { seed } from './any-list.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
 import { DriftingList, quiet, start } from './drifting-list.ts'
+import { calm, listOf, standing } from './lists.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'
-import { standing } from './standing-list.ts'
-
-const still = {
-  drift: quiet,
-  shuffledTies: false,
-  countLag: 0,
-  replicaLag: 0,
-  staleShare: 0,
-  gatewayFaults: 0,
-  shortWindows: 0,
-}
 
 /** `READ_RECORDS=1000000` for the size that docs/benchmarks.md names. */
 const large = Number(process.env['READ_RECORDS'] ?? 100_000)
@@ -53,10 +43,9 @@ describe('each range of a quiet list costs at most two requests more', () => {
 })
 
 describe('a quiet group of one time is proven by reading it twice', () => {
-  const calm = { ...still, seed, ties: 0 }
   /** What the group costs beside the list without it. */
   const costOf = async (records: number, after: number) => {
-    const list = new DriftingList({ ...calm, size: 2_000, groups: [{ records, after }] })
+    const list = listOf({ seed, size: 2_000, groups: [{ records, after }] })
     const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage })
     expect(outcome.reasons).toEqual([])
     expect(ids.toSorted()).toEqual(list.now.map(({ id }) => id).toSorted())
@@ -87,7 +76,7 @@ describe('a quiet group of one time is proven by reading it twice', () => {
       ...updates.map((at) => start + (size + at) * second),
       ...Array.from({ length: newer }, (_, at) => start + (2 * size + at) * second),
     ]
-    const list = new DriftingList({ ...calm, size: 0 })
+    const list = listOf({ seed, size: 0 })
     list.versions = [
       updated.map((at, place) => {
         const record = { id: `r${place}`, created: toTimestamp(start + place), updated: toTimestamp(at) }
@@ -114,18 +103,8 @@ describe('a list with 30 deletes, 30 inserts and 30 updates a second at 10 reque
     async (ties) => {
       let [requests, records] = [0, 0]
       for (let run = 0; run < 5; run++) {
-        const list = new DriftingList({
-          seed: seed + run,
-          size: 6000,
-          ties,
-          drift,
-          shuffledTies: true,
-          countLag: 3,
-          replicaLag: 0,
-          staleShare: 0,
-          gatewayFaults: 0,
-          shortWindows: 0,
-        })
+        const options = { seed: seed + run, size: 6000, ties, drift, shuffledTies: true, countLag: 3 }
+        const list = new DriftingList({ ...calm, ...options })
         const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage })
         expect(outcome.reasons).toEqual([])
         const taken = new Set(ids)

@@ -2,36 +2,17 @@
 import { describe, expect, test } from 'vitest'
 import { NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
-import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
-import { customers } from '../../../core/billing/resources/customers.ts'
 import { readList } from '../../../core/reading/read-list.ts'
-import type { RangeState } from '../../../core/reading/range-state.ts'
-import { startState } from '../../../core/reading/range-state.ts'
-import { createRandom, DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
+import {
+  type FetchPage,
+  type PageRequest,
+  type RangeState,
+  startState,
+} from '../../../core/reading/range-state.ts'
+import { createRandom, type DriftingList, start } from './drifting-list.ts'
+import { failure, listById, listOf } from './lists.ts'
 import { readInRanges } from './read-in-ranges.ts'
-import { createIdSet, readThrough } from './read-through.ts'
-
-const calm: ListOptions = {
-  seed: 29,
-  size: 2_000,
-  ties: 0,
-  drift: quiet,
-  shuffledTies: false,
-  countLag: 0,
-  replicaLag: 0,
-  staleShare: 0,
-  gatewayFaults: 0,
-  shortWindows: 0,
-}
-const listOf = (options: Partial<ListOptions> = {}) => new DriftingList({ ...calm, ...options })
-const options = {
-  resource: customers,
-  testMode: false,
-  readLagMs: 60_000,
-  now: () => 1_800_000_000_000,
-  idSet: () => Promise.resolve(createIdSet([])),
-}
-const failure = { method: 'GET', path: '/customers/', byService: true }
+import { createIdSet, readOptions, readThrough } from './read-through.ts'
 
 /** A list that grows while it is read, each record older than those that came before it. */
 function growing(where: 'at its newest end' | 'in the middle' | 'at its oldest end', by = 300): FetchPage {
@@ -84,9 +65,10 @@ describe('a list that grows as fast as it is read', () => {
 
 test('a group that no attempt has the time to sweep ends the chain, and is read page by page', async () => {
   const list = listOf({ size: 100, groups: [{ records: 3_000, after: 0.5 }] })
+  const idSet = () => Promise.resolve(createIdSet([]))
   let state: RangeState | undefined
   for (let attempt = 0; attempt < 1_000; attempt++) {
-    const read = readList({ ...options, fetchPage: list.fetchPage, ...(state && { state }) })
+    const read = readList({ ...readOptions, idSet, fetchPage: list.fetchPage, ...(state && { state }) })
     for (let steps = 0; steps < 20; steps++) {
       const step = await read.next()
       if (step.done === true) {
@@ -129,9 +111,8 @@ describe('a service that repeats its last page endlessly', () => {
     ['counts nothing', () => undefined],
     ['counts 0', () => 0],
   ])('is left where it %s', async (_, count) => {
-    const list = listOf({ size: 730 })
     // Unordered, so that it is read page by page.
-    list.versions = [list.now.toSorted((one, other) => one.id.localeCompare(other.id))]
+    const list = listById({ size: 730 })
     const fetchPage = serving(list, (request) => ({
       records: repeated(list, { ...request, ordering: 'created' }),
       count: count(request.page, request.pageSize),
@@ -145,8 +126,7 @@ describe('a service that repeats its last page endlessly', () => {
   })
 
   test('is left where its pages come round again, and it counts as many as there can be', async () => {
-    const list = listOf({ size: 730 })
-    list.versions = [list.now.toSorted((one, other) => one.id.localeCompare(other.id))]
+    const list = listById({ size: 730 })
     const fetchPage = serving(list, ({ page, ...request }) => ({
       records: list.serve({ ...request, ordering: 'created', page: ((page - 1) % 7) + 1 }).records,
       count: 1e12,

@@ -1,10 +1,12 @@
 import * as fc from 'fast-check'
 import { toInstant } from '../../../core/billing/instants.ts'
-import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges.ts'
-import type { RangePlan } from '../../../core/reading/ranges.ts'
-import type { ReadOptions } from '../../../core/reading/range-state.ts'
-import { startState } from '../../../core/reading/range-state.ts'
-import type { Range, RangeState } from '../../../core/reading/range-state.ts'
+import { joinRanges, type RangePlan, RangesMismatchError } from '../../../core/reading/ranges.ts'
+import {
+  type Range,
+  type RangeState,
+  type ReadOptions,
+  startState,
+} from '../../../core/reading/range-state.ts'
 import { createRandom, DriftingList, type ListOptions, type Random, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 

@@ -2,19 +2,27 @@ import { describe, expect, test } from 'vitest'
 import { Refused, ServiceFault, Unauthorized } from '../../../core/billing/errors.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
-import { joinRanges, RangesMismatchError } from '../../../core/reading/ranges.ts'
-import { planRead } from '../../../core/reading/ranges.ts'
-import { type RangePlan, startRange } from '../../../core/reading/ranges.ts'
-import { readRange } from '../../../core/reading/read-list.ts'
-import { readList } from '../../../core/reading/read-list.ts'
-import type { ReadOptions } from '../../../core/reading/range-state.ts'
-import { newPass, startState } from '../../../core/reading/range-state.ts'
-import type { Range, RangeState } from '../../../core/reading/range-state.ts'
+import {
+  joinRanges,
+  planRead,
+  type RangePlan,
+  RangesMismatchError,
+  startRange,
+} from '../../../core/reading/ranges.ts'
+import { readList, readRange } from '../../../core/reading/read-list.ts'
+import {
+  newPass,
+  type Range,
+  type RangeState,
+  type ReadOptions,
+  startState,
+} from '../../../core/reading/range-state.ts'
 import { createRandom } from './drifting-list.ts'
 import { hiding, rows } from './hiding-service.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'
-import { listOf, options, served, unproven } from './unproven-services.ts'
+import { failure, listOf } from './lists.ts'
+import { options, served, unproven } from './unproven-services.ts'
 
 const inFour = { divide: { count: 700, most: 4 } }
 
@@ -81,43 +89,33 @@ test('a last page that lacks a record starts no range: the newest page is asked 
   expect(new Set(ids)).toEqual(new Set(list.now.map(({ id }) => id)))
 })
 
-describe('bounds that no plan would choose cost requests, never the proof:', () => {
-  const divideAt =
-    (...bounds: number[]) =>
-    (read: ReadOptions): RangePlan => ({
-      root: startState(read),
-      ranges: [undefined, ...bounds].map((upTo, at) => ({
-        range: {
-          ...(upTo !== undefined && { upTo }),
-          ...(bounds[at] !== undefined && { downTo: bounds[at] }),
-        },
-        ...(upTo !== undefined && { place: 600 }),
-      })),
-    })
-
-  test('above all records, where the newest are one group', async () => {
-    const list = listOf()
-    const [before, at] = [list.now.slice(0, 550), list.now[550]!.at]
-    const tied = list.now.slice(550).map((item) => ({
-      ...item,
-      at,
-      record: { ...item.record, created: toTimestamp(at) },
-    }))
-    list.versions = [[...before, ...tied]]
-    const { outcome, ids } = await readInRanges(
-      { ...options, fetchPage: list.fetchPage },
-      { divide: divideAt(at + 5) },
-    )
-    expect(outcome).toMatchObject({ verdict: 'proven', records: 700 })
-    expect(new Set(ids).size).toBe(700)
-  })
+test('a bound above all records, where the newest are one group, costs requests, never the proof', async () => {
+  const list = listOf()
+  const [before, at] = [list.now.slice(0, 550), list.now[550]!.at]
+  const tied = list.now
+    .slice(550)
+    .map((item) => ({ ...item, at, record: { ...item.record, created: toTimestamp(at) } }))
+  list.versions = [[...before, ...tied]]
+  const upTo = at + 5
+  const { outcome, ids } = await readInRanges(
+    { ...options, fetchPage: list.fetchPage },
+    {
+      divide: (read) => ({
+        root: startState(read),
+        ranges: [{ range: { downTo: upTo } }, { range: { upTo }, place: 600 }],
+      }),
+    },
+  )
+  expect(outcome).toMatchObject({ verdict: 'proven', records: 700 })
+  expect(new Set(ids).size).toBe(700)
 })
 
-describe.each([
+test.each([
   ['0001-01-01T00:00:00Z', 'oldest'],
   ['9999-12-31T23:59:59Z', 'newest'],
-])('a bound at records of %s, whose microseconds no number counts one by one,', (created, end) => {
-  test('belongs to one range only', async () => {
+])(
+  'a bound at records of %s, whose microseconds no number counts one by one, belongs to one range only',
+  async (created, end) => {
     const list = listOf()
     const at = toInstant(created)!
     expect(at - 1).toBe(at)
@@ -131,8 +129,8 @@ describe.each([
     expect(plan.ranges.map(({ range }) => range.downTo)).toContain(at)
     expect(outcome).toMatchObject({ verdict: 'proven', records: 700 })
     expect(new Set(ids).size).toBe(700)
-  })
-})
+  },
+)
 
 test.each([50, 20])('pages capped at %i are found out before the ranges begin', async (cap) => {
   const list = listOf({ cap })
@@ -170,8 +168,8 @@ describe('the bounds of ranges', () => {
   })
 
   test.each([
-    ['fails', new ServiceFault({ method: 'GET', path: '/customers/', status: 500 })],
-    ['is refused', new Refused({ method: 'GET', path: '/customers/', status: 400, byService: true })],
+    ['fails', new ServiceFault({ ...failure, status: 500 })],
+    ['is refused', new Refused({ ...failure, status: 400 })],
   ])('are one fewer where the request for one %s', async (_title, error) => {
     const list = listOf()
     const { ranges } = await planFor((request) => {
@@ -183,10 +181,10 @@ describe('the bounds of ranges', () => {
   })
 
   test('are not planned while the service is down, or for a token that it refuses', async () => {
-    const down = new ServiceFault({ method: 'GET', path: '/customers/', status: 503 })
+    const down = new ServiceFault({ ...failure, status: 503 })
     await expect(planFor(() => Promise.reject(down), 4)).rejects.toBe(down)
     const list = listOf()
-    const refused = new Unauthorized({ method: 'GET', path: '/customers/', status: 401, byService: true })
+    const refused = new Unauthorized({ ...failure, status: 401 })
     const plan = planFor(
       (request) => (request.pageSize === 1 ? Promise.reject(refused) : list.fetchPage(request)),
       4,

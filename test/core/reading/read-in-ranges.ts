@@ -1,12 +1,8 @@
-import { customers } from '../../../core/billing/resources/customers.ts'
-import { joinRanges } from '../../../core/reading/ranges.ts'
-import { planRead, type RangePlan, startRange } from '../../../core/reading/ranges.ts'
-import { readRange } from '../../../core/reading/read-list.ts'
-import { readList } from '../../../core/reading/read-list.ts'
-import type { ReadOptions } from '../../../core/reading/range-state.ts'
-import type { RangeState } from '../../../core/reading/range-state.ts'
+import { joinRanges, planRead, type RangePlan, startRange } from '../../../core/reading/ranges.ts'
+import { readList, readRange } from '../../../core/reading/read-list.ts'
+import type { RangeState, ReadOptions } from '../../../core/reading/range-state.ts'
 import type { Random } from './drifting-list.ts'
-import { createIdSet, repeatedIn, type Taken } from './read-through.ts'
+import { createIdSet, readOptions, repeatedIn, type Taken } from './read-through.ts'
 
 export interface Ranged {
   /** How the list is divided: as planned for so many records and ranges, or by this. */
@@ -28,10 +24,7 @@ export async function readInRanges(
   how: Ranged,
 ): Promise<Taken & { plan: RangePlan; states: RangeState[] }> {
   const options: ReadOptions = {
-    resource: customers,
-    testMode: false,
-    readLagMs: 60_000,
-    now: () => 1_800_000_000_000,
+    ...readOptions,
     idSet: () => Promise.reject(new Error('a range needs no set of ids')),
     ...changed,
   }

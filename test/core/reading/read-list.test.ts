@@ -1,43 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
-import type { ListPage } from '../../../core/billing/reply.ts'
-import { customers } from '../../../core/billing/resources/customers.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
 import { TestModeMismatch } from '../../../core/reading/record.ts'
 import { readList } from '../../../core/reading/read-list.ts'
-import type { RangeState } from '../../../core/reading/range-state.ts'
-import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
-import { DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
-import { createIdSet, readThrough } from './read-through.ts'
-
-const calm: ListOptions = {
-  seed: 20_261_121,
-  size: 1000,
-  ties: 0,
-  drift: quiet,
-  shuffledTies: false,
-  countLag: 0,
-  replicaLag: 0,
-  staleShare: 0,
-  gatewayFaults: 0,
-  shortWindows: 0,
-}
+import type { FetchPage, RangeState } from '../../../core/reading/range-state.ts'
+import { type DriftingList, start } from './drifting-list.ts'
+import { failure, listById, listOf, serving } from './lists.ts'
+import { createIdSet, readOptions, readThrough } from './read-through.ts'
 
 const record = (id: string, after: number) => {
   const at = start + after
   return { id, at, updated: at, record: { id, created: toTimestamp(at) } }
 }
 const tied = (id: string) => record(id, 0)
-
-const listOf = (options: Partial<ListOptions>) => new DriftingList({ ...calm, ...options })
-
-/** A service that answers as told, from a list that stands still. */
-function serving(
-  list: DriftingList,
-  answer: (request: PageRequest, page: () => ListPage) => ListPage,
-): FetchPage {
-  return (request) => Promise.resolve().then(() => answer(request, () => list.serve(request)))
-}
 
 async function expectWhole(list: DriftingList, options: Parameters<typeof readThrough>[0]) {
   const taken = await readThrough(options)
@@ -70,6 +45,7 @@ describe('a list that stands still', () => {
     [1, 12],
     [30, 12],
     [99, 14],
+    [250, 19],
   ] as const)('of %i records of one time is proven by two sweeps that agree', async ([size, requests]) => {
     const list = listOf({ size: 0, groups: [] })
     list.versions = [Array.from({ length: size }, (_, at) => tied(`t${at}`))]
@@ -81,7 +57,7 @@ describe('a list that stands still', () => {
   test('of 30 records of one time is not proven while 31 are counted', async () => {
     const list = listOf({ size: 0 })
     list.versions = [Array.from({ length: 30 }, (_, at) => tied(`t${at}`))]
-    const fetchPage = serving(list, (_, page) => ({ ...page(), count: 31 }))
+    const fetchPage = serving(list, (page) => ({ ...page(), count: 31 }))
     const { outcome, ids } = await readThrough({ fetchPage })
     expect(outcome.verdict).toBe('unproven')
     expect(ids).toHaveLength(30)
@@ -89,7 +65,7 @@ describe('a list that stands still', () => {
 
   test('is not taken for empty because its start is once not shown', async () => {
     const list = listOf({ size: 50 })
-    const fetchPage = serving(list, (request, page) =>
+    const fetchPage = serving(list, (page, request) =>
       request.ordering === 'created' ? { ...page(), records: [], count: 0 } : page(),
     )
     const { outcome } = await readThrough({ fetchPage })
@@ -111,13 +87,6 @@ describe('a list that stands still', () => {
     if (groups[0]?.after === 0.999) list.versions = [list.now.slice(0, -1)]
     const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
     expect(outcome.ties).toEqual([expect.objectContaining({ sweeps: 2 })])
-  })
-
-  test('sweeps a whole list of 250 records of one time', async () => {
-    const list = listOf({ size: 0 })
-    list.versions = [Array.from({ length: 250 }, (_, at) => tied(`t${at}`))]
-    const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
-    expect(outcome.ties[0]).toMatchObject({ records: 250 })
   })
 
   test('holds a group of 70 by one window, in whatever order its records come', async () => {
@@ -206,7 +175,7 @@ describe('what a service may do', () => {
     'a count of %s for 1500 records costs a few requests',
     async (count) => {
       const list = listOf({ size: 1500 })
-      const fetchPage = serving(list, (_, page) => ({ ...page(), count }))
+      const fetchPage = serving(list, (page) => ({ ...page(), count }))
       const { outcome } = await expectWhole(list, { fetchPage })
       expect(outcome.requests).toBeLessThan(55)
     },
@@ -214,7 +183,7 @@ describe('what a service may do', () => {
 
   test('a `next` that is not the page that follows is ignored, and told', async () => {
     const list = listOf({ size: 1500 })
-    const fetchPage = serving(list, (_, page) => ({ ...page(), next: 'http://elsewhere/list/?page=7777' }))
+    const fetchPage = serving(list, (page) => ({ ...page(), next: 'http://elsewhere/list/?page=7777' }))
     const { outcome } = await expectWhole(list, { fetchPage })
     expect(outcome.notes).toEqual([
       `${outcome.requests} responses linked to a next page other than the following one; the links were ignored`,
@@ -230,21 +199,6 @@ describe('what a service may do', () => {
     expect(outcome.requests / (2000 / cap)).toBeLessThan(perPage)
   })
 
-  test('pages capped below 20 prove nothing, and are read one after the other', async () => {
-    const list = listOf({ size: 3000, cap: 10 })
-    const { ids, outcome } = await readThrough({ fetchPage: list.fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('at most 10 records a page')])
-    expect(new Set(ids).size).toBe(3000)
-  })
-
-  test('a page size that is not followed is seen', async () => {
-    const list = listOf({ size: 300 })
-    const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, pageSize: 40 })
-    const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('the service does not follow the page size')])
-    expect(ids).toHaveLength(300)
-  })
-
   test.for([
     ['its', undefined],
     ['a wrong', '/list/?page=9999'],
@@ -254,7 +208,7 @@ describe('what a service may do', () => {
     async ([, wrong]) => {
       for (const size of [60, 700]) {
         const list = listOf({ size })
-        const fetchPage = serving(list, (request, page) => ({
+        const fetchPage = serving(list, (page, request) => ({
           ...page(),
           ...(wrong !== undefined && { next: wrong ?? undefined }),
           // Of a long list, page 1 alone would not show it.
@@ -267,34 +221,57 @@ describe('what a service may do', () => {
     },
   )
 
-  test('an ordering that is ignored is seen, and every page is read by its number', async () => {
-    const list = listOf({ size: 730 })
-    const mixed = list.now.toSorted((one, other) => one.id.localeCompare(other.id))
-    list.versions = [mixed]
-    const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, ordering: 'created' })
+  test.for<[string, string, () => { list: DriftingList; fetchPage: FetchPage }]>([
+    [
+      'pages are capped below 20',
+      'at most 10 records a page',
+      () => {
+        const list = listOf({ cap: 10 })
+        return { list, fetchPage: list.fetchPage }
+      },
+    ],
+    [
+      'an ordering is ignored',
+      'ordering=-created is not honoured',
+      () => {
+        const list = listById()
+        return { list, fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
+      },
+    ],
+    [
+      'only oldest first is honoured, which does not show the newest record,',
+      'ordering=-created is not honoured',
+      () => {
+        const list = listOf()
+        return { list, fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
+      },
+    ],
+    [
+      'an ordering is refused',
+      'no such ordering',
+      () => {
+        const list = listOf()
+        const fetchPage = serving(list, (page, { ordering }) => {
+          if (ordering === undefined) return page()
+          throw new Refused({ ...failure, status: 400, messages: ['no such ordering'] })
+        })
+        return { list, fetchPage }
+      },
+    ],
+    [
+      'a record has no readable time',
+      'no readable created',
+      () => {
+        const list = listOf()
+        list.versions = [list.now.with(37, { ...tied('odd'), record: { id: 'odd', created: 'yesterday' } })]
+        return { list, fetchPage: list.fetchPage }
+      },
+    ],
+  ])('where %s, each record is read once page by page, unproven', async ([, reason, open]) => {
+    const { list, fetchPage } = open()
     const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('ordering=-created is not honoured')])
-    expect(ids.toSorted()).toEqual(mixed.map(({ id }) => id).toSorted())
-  })
-
-  test('an ordering that is refused is left out', async () => {
-    const list = listOf({ size: 230 })
-    const fetchPage = serving(list, (request, page) => {
-      if (request.ordering !== undefined)
-        throw new Refused({ ...failure, status: 400, byService: true, messages: ['no such ordering'] })
-      return page()
-    })
-    const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('no such ordering')])
-    expect(ids).toHaveLength(230)
-  })
-
-  test('where only oldest first is honoured, nothing shows the newest record, so the read is unproven', async () => {
-    const list = listOf({ size: 730 })
-    const fetchPage: FetchPage = (request) => list.fetchPage({ ...request, ordering: 'created' })
-    const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('ordering=-created is not honoured')])
-    expect(ids).toHaveLength(730)
+    expect(outcome.reasons).toEqual([expect.stringContaining(reason)])
+    expect(ids.toSorted()).toEqual(list.now.map(({ id }) => id).toSorted())
   })
 
   test.each([2, 3, 5])(
@@ -319,15 +296,6 @@ describe('what a service may do', () => {
     },
   )
 
-  test('a record without a readable time is written once, and the read is not proven', async () => {
-    const list = listOf({ size: 400 })
-    list.versions = [list.now.with(37, { ...tied('odd'), record: { id: 'odd', created: 'yesterday' } })]
-    const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining('no readable created')])
-    expect(ids.filter((id) => id === 'odd')).toEqual(['odd'])
-    expect(new Set(ids).size).toBe(400)
-  })
-
   test('what is no object or has no id is handed out as rejected, and breaks nothing', async () => {
     const list = listOf({ size: 400 })
     const { at, updated } = list.now[150] ?? tied('')
@@ -344,14 +312,6 @@ describe('what a service may do', () => {
       rejected.push(...step.value.rejected)
     }
     expect(rejected).toEqual([{ id: null, created: toTimestamp(at) }])
-  })
-
-  test('a record that a join shows twice is written once', async () => {
-    const list = listOf({ size: 400 })
-    list.versions = [list.now.flatMap((item, at) => (at % 7 === 0 ? [item, item] : [item]))]
-    const taken = await readThrough({ fetchPage: list.fetchPage })
-    expect(taken.outcome.verdict).toBe('proven')
-    expect(taken.ids).toHaveLength(400)
   })
 
   test('a list whose newest records are all deleted while it is read is linked at its top again', async () => {
@@ -387,11 +347,8 @@ describe('what a service may do', () => {
   })
 })
 
-const failure = { method: 'GET', path: '/customers/' }
 const options = {
-  resource: customers,
-  testMode: false,
-  readLagMs: 60_000,
+  ...readOptions,
   now: () => Date.parse('2026-11-21T12:00:00Z'),
   idSet: () => Promise.resolve(createIdSet([])),
 }
@@ -399,7 +356,7 @@ const options = {
 describe('what was asked for', () => {
   test('data of the other mode ends the read at once', async () => {
     const list = listOf({ size: 300 })
-    const fetchPage = serving(list, (_, page) => ({
+    const fetchPage = serving(list, (page) => ({
       ...page(),
       records: page().records.map((record) => ({ ...(record as object), test_mode: true })),
     }))
@@ -474,7 +431,7 @@ describe('requests that are lost', () => {
   test('a page that is lost for good breaks the chain, and the rest is read page after page', async () => {
     const list = listOf({ size: 1000 })
     const poison = list.now[450]?.record
-    const fetchPage = serving(list, (_, page) => {
+    const fetchPage = serving(list, (page) => {
       if (page().records.includes(poison)) throw new ServiceFault({ ...failure, status: 500 })
       return page()
     })
@@ -490,7 +447,7 @@ describe('requests that are lost', () => {
   test('an unreachable service ends the read with its error, and the read resumes from the last state', async () => {
     const list = listOf({ size: 2000 })
     let away = false
-    const fetchPage = serving(list, (_, page) => {
+    const fetchPage = serving(list, (page) => {
       if (away) throw new ServiceFault({ ...failure, status: 503 })
       return page()
     })
@@ -519,20 +476,11 @@ describe('requests that are lost', () => {
     expect(ids).toHaveLength(2000)
   })
 
-  test('what is no lost request is thrown as it is', async () => {
-    const list = listOf({ size: 500 })
-    const fetchPage = serving(list, () => {
-      throw new Forbidden({ ...failure, status: 403, byService: true })
-    })
-    await expect(readThrough({ fetchPage })).rejects.toThrow(Forbidden)
-  })
-
-  test('a JSON 404 for the first page is no empty list', async () => {
-    const list = listOf({ size: 500 })
-    const fetchPage = serving(list, () => {
-      throw new NotFound({ ...failure, status: 404, byService: true })
-    })
-    await expect(readThrough({ fetchPage })).rejects.toThrow(NotFound)
+  test.for([
+    ['a refusal of the token', new Forbidden({ ...failure, status: 403 })],
+    ['a JSON 404 for the first page, which is no empty list,', new NotFound({ ...failure, status: 404 })],
+  ])('%s is thrown as it is', async ([, error]) => {
+    await expect(readThrough({ fetchPage: () => Promise.reject(error) })).rejects.toBe(error)
   })
 })
 

@@ -11,6 +11,14 @@ export interface Taken {
   restarts: number
 }
 
+/** A read of customers that nothing is asked of. */
+export const readOptions = {
+  resource: customers,
+  testMode: false,
+  readLagMs: 60_000,
+  now: () => 1_800_000_000_000,
+}
+
 /** The whole of a set of ids, as a caller keeps it on disk. */
 export function createIdSet(written: Iterable<string>) {
   const ids = new Set(written)
@@ -43,10 +51,7 @@ export async function readThrough(
   for (let restarts = 0; ; restarts++) {
     const ids = [...kept]
     const read = readList({
-      resource: customers,
-      testMode: false,
-      readLagMs: 60_000,
-      now: () => 1_800_000_000_000,
+      ...readOptions,
       idSet: () => Promise.resolve(createIdSet(ids)),
       repeatedIds: () => Promise.resolve(repeatedIn(ids)),
       ...options,

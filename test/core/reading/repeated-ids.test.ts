@@ -1,26 +1,14 @@
 /** Two records under one id: both are written, and named as the reason why the read is not proven. */
 import { expect, test } from 'vitest'
 import { toTimestamp } from '../../../core/billing/instants.ts'
-import { DriftingList, quiet, start } from './drifting-list.ts'
+import { start } from './drifting-list.ts'
+import { listOf } from './lists.ts'
 import { readInRanges } from './read-in-ranges.ts'
 import { readThrough } from './read-through.ts'
 
-const calm = {
-  seed: 34,
-  size: 700,
-  ties: 0,
-  drift: quiet,
-  shuffledTies: false,
-  countLag: 0,
-  replicaLag: 0,
-  staleShare: 0,
-  gatewayFaults: 0,
-  shortWindows: 0,
-}
-
 /** A list in which the record at `other` has the id of the record at `place`, and perhaps its `created`. */
 function repeating({ place, other, isTied = false }: { place: number; other: number; isTied?: boolean }) {
-  const list = new DriftingList(calm)
+  const list = listOf()
   const one = list.now[place]!
   const at = isTied ? one.at : list.now[other]!.at
   const updated = start + (1_000 + other) * 1_000_000
@@ -42,7 +30,7 @@ test.each([
 })
 
 test('the same record twice in one response is one record, and the read is proven', async () => {
-  const list = new DriftingList(calm)
+  const list = listOf()
   list.versions = [list.now.flatMap((item, at) => (at % 7 === 0 ? [item, item] : [item]))]
   const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage })
   expect(outcome).toMatchObject({ verdict: 'proven', reasons: [] })

@@ -3,7 +3,7 @@ import type { ListPage } from '../../../core/billing/reply.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { json, quickBilling, startTinyService } from '../billing/tiny-service.ts'
-import { DriftingList, quiet } from './drifting-list.ts'
+import { listOf } from './lists.ts'
 import { readThrough } from './read-through.ts'
 
 const began = Date.parse('2026-11-21T12:00:00Z')
@@ -11,18 +11,7 @@ const minute = 60_000
 const reason =
   'responses were older than the read, 3 times in a row: a cache or a lagging replica is answering'
 
-const list = new DriftingList({
-  seed: 1,
-  size: 250,
-  ties: 0,
-  drift: quiet,
-  shuffledTies: false,
-  countLag: 0,
-  replicaLag: 0,
-  staleShare: 0,
-  gatewayFaults: 0,
-  shortWindows: 0,
-})
+const list = listOf({ size: 250 })
 
 /** Reads a list that stands still; `more` says when each request, counted from 1, was answered. */
 function readServed(more: (request: number) => Partial<ListPage>, options = {}) {

@@ -1,30 +1,10 @@
 import { Refused, ServiceFault } from '../../../core/billing/errors.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
-import type { FetchPage, PageRequest } from '../../../core/reading/range-state.ts'
-import { DriftingList, quiet, start, type ListOptions } from './drifting-list.ts'
+import type { PageRequest } from '../../../core/reading/range-state.ts'
+import { start } from './drifting-list.ts'
+import { failure, listById, listOf, serving } from './lists.ts'
 import type { readThrough } from './read-through.ts'
-
-const calm: ListOptions = {
-  seed: 5,
-  size: 700,
-  ties: 0,
-  drift: quiet,
-  shuffledTies: false,
-  countLag: 0,
-  replicaLag: 0,
-  staleShare: 0,
-  gatewayFaults: 0,
-  shortWindows: 0,
-}
-export const listOf = (options: Partial<ListOptions> = {}) => new DriftingList({ ...calm, ...options })
-const failure = { method: 'GET', path: '/customers/', byService: true }
-
-/** A list whose answers are changed on their way. */
-const changed =
-  (change: (page: () => ListPage, request: PageRequest) => ListPage, list = listOf()): FetchPage =>
-  (request) =>
-    Promise.resolve().then(() => change(() => list.serve(request), request))
 
 /** A page of records that are on no other page, of a list that counts one more than its pages have. */
 const more = ({ page }: PageRequest): ListPage => {
@@ -42,15 +22,14 @@ export const options = { now: () => served, serviceTime: served }
 export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> = {
   'capped at 3 pages': () => ({ fetchPage: listOf().fetchPage, maxRequests: 3 }),
   'responses were older than the read': () => ({
-    fetchPage: changed((page) => ({ ...page(), servedAt: served - 600_000 })),
+    fetchPage: serving(listOf(), (page) => ({ ...page(), servedAt: served - 600_000 })),
   }),
   'ordering=-created is not honoured': () => {
-    const list = listOf()
-    list.versions = [list.now.toSorted((one, other) => one.id.localeCompare(other.id))]
+    const list = listById()
     return { fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
   },
   'the list is not ordered': () => ({
-    fetchPage: changed((page, { ordering }) => {
+    fetchPage: serving(listOf(), (page, { ordering }) => {
       if (ordering !== undefined)
         throw new Refused({ ...failure, status: 400, messages: ['no such ordering'] })
       return page()
@@ -63,7 +42,10 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     return { fetchPage: list.fetchPage, filters: { name: 'n3' } }
   },
   'records seem to be removed': () => ({
-    fetchPage: changed((page) => ({ ...page(), records: page().records.filter((_, at) => at !== 5) })),
+    fetchPage: serving(listOf(), (page) => ({
+      ...page(),
+      records: page().records.filter((_, at) => at !== 5),
+    })),
   }),
   'the service does not follow the page size': () => {
     const list = listOf({ size: 300 })
@@ -72,12 +54,12 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
   'the service returns at most 10 records a page': () => ({ fetchPage: listOf({ cap: 10 }).fetchPage }),
   'the list continued past page 120': () => {
     const list = listOf({ cap: 10 })
-    return { fetchPage: changed((page, request) => (request.page > 70 ? more(request) : page()), list) }
+    return { fetchPage: serving(list, (page, request) => (request.page > 70 ? more(request) : page())) }
   },
   'the service repeats pages: the 20 before page 91 had come before': () => {
     const list = listOf({ cap: 10 })
     const again = (request: PageRequest) => list.serve({ ...request, page: 1 })
-    return { fetchPage: changed((page, request) => (request.page > 70 ? again(request) : page()), list) }
+    return { fetchPage: serving(list, (page, request) => (request.page > 70 ? again(request) : page())) }
   },
   'have no readable created': () => {
     const list = listOf()
@@ -88,10 +70,10 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     const list = listOf()
     const poison = list.now[450]?.record
     return {
-      fetchPage: changed((page) => {
+      fetchPage: serving(list, (page) => {
         if (page().records.includes(poison)) throw new ServiceFault({ ...failure, status: 500 })
         return page()
-      }, list),
+      }),
     }
   },
   'windows held both a newer and an older record': () => {
@@ -100,7 +82,7 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     const newest = list.now.slice(-90)
     let answers = 0
     return {
-      fetchPage: changed((page, { page: number, pageSize, ordering }) => {
+      fetchPage: serving(list, (page, { page: number, pageSize, ordering }) => {
         const descending = ordering === '-created'
         if (descending ? answers++ === 0 : number === 1) return page()
         const records = Array.from({ length: pageSize }, (_, at) => newest[Math.min(at, 89)]!.record)
@@ -109,7 +91,7 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
           records: descending ? records.toReversed() : records,
           next: `?page=${number + 1}`,
         }
-      }, list),
+      }),
     }
   },
   'the newest records kept changing: 10 reads': () => {

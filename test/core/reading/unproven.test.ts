@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { toManifest } from '../../../core/destinations/to-manifest.ts'
 import { toFacts } from '../../../core/exports/publish.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
-import type { RangeState } from '../../../core/reading/range-state.ts'
-import { startState } from '../../../core/reading/range-state.ts'
+import { type RangeState, startState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { readThrough } from './read-through.ts'
-import { listOf, options, served, unproven } from './unproven-services.ts'
+import { listOf } from './lists.ts'
+import { options, served, unproven } from './unproven-services.ts'
 
 /** Reasons that need a list that moves in one particular way: the read continues after noting one. */
 const noted = [

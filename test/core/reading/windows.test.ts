@@ -1,10 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { choosePageBelow, usualSizes } from '../../../core/reading/find-window.ts'
-import { Frontier } from '../../../core/reading/window.ts'
-import { toLink } from '../../../core/reading/window.ts'
-import { BorderSearch } from '../../../core/reading/find-window.ts'
-import { lowOf, type Window } from '../../../core/reading/window.ts'
+import { BorderSearch, choosePageBelow, usualSizes } from '../../../core/reading/find-window.ts'
+import { Frontier, lowOf, toLink, type Window } from '../../../core/reading/window.ts'
 import { seed } from './any-list.ts'
 
 const place = fc.integer({ min: 0, max: 2_000_000 })
