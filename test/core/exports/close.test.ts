@@ -1,11 +1,11 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { closeExport } from '../../../core/exports/close.ts'
 import type { ExportedItem } from '../../../core/exports/report.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const published = {
   resource: 'customers',
@@ -24,8 +24,7 @@ test.each<[string, object]>([
   ['a list that leads out of the data folder', { ...published, resource: '../../../outside' }],
   ['a manifest that lies elsewhere', { ...published, manifest: '../outside/manifest.json' }],
 ])('an export is not closed with %s, and nothing is written', async (_, item) => {
-  const parent = await mkdtemp(join(tmpdir(), 'close-'))
-  onTestFinished(() => rm(parent, { recursive: true, force: true }))
+  const parent = await temporaryFolder()
   const dataDir = join(parent, 'data')
   await mkdir(dataDir)
   await mkdir(join(parent, 'outside'))

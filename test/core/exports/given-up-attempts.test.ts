@@ -1,30 +1,20 @@
-import { mkdtemp, rename, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rename, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing, ListQuery } from '../../../core/billing/client.ts'
-import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
 import { type Checkpoint, hasEnded, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/chunks.ts'
-import { partsFolder, type ReadDeps, toReadOptions } from '../../../core/exports/parts/read-plan.ts'
-import { readSegment, type Source } from '../../../core/exports/parts/read-segment.ts'
+import { toReadOptions } from '../../../core/exports/parts/read-plan.ts'
+import type { Source } from '../../../core/exports/parts/read-segment.ts'
 import { type IdState, readById } from '../../../core/reading/read-by-id.ts'
 import { readList } from '../../../core/reading/read-list.ts'
-import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
+import { newMachine, newStore, readDeps, readOn } from './machine.ts'
 
-async function newFolder() {
-  const folder = await mkdtemp(join(tmpdir(), 'given-up-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
-
-const now = () => Date.parse('2026-11-20T00:00:00Z')
-const ended = { onProgress: () => undefined, onPage: () => undefined }
-const places = { state: { now }, concurrency: 1, recordsPerRange: 1, readLagMs: 0, hashKey: '' }
+const { now } = readDeps.state
 
 interface Documents {
   ids: string[]
@@ -45,14 +35,8 @@ const documents = ({ ids, from, get }: Documents): Source =>
   })
 
 test('a worker that was given up saves what it has read, and the end of the read stays what it was', async () => {
-  const store = createFolderStore(await newFolder())
-  const resource = 'creditnotes' as const
-  const plan = createPlan({ run: 'r', resources: [resource] })
-  const openMachine = async () => {
-    const dataDir = await newFolder()
-    const shared = cached(dataDir, store)
-    return { dataDir, shared, folder: partsFolder({ dataDir, run: plan.run, resource }) }
-  }
+  const store = await newStore()
+  const openMachine = () => newMachine(store, 'creditnotes')
   const first = await openMachine()
 
   /** Reads to the end, or until this many documents were asked for: then it is given up. */
@@ -67,16 +51,11 @@ test('a worker that was given up saves what it has read, and the end of the read
       if (asked >= most) givenUp.abort(new Error('given up'))
       return { record: { id } }
     }
-    return await readSegment({
-      deps: { ...machine, ...places },
-      plan,
-      resource,
-      folder: machine.folder,
+    return await readOn(machine, {
+      resource: 'creditnotes',
       from,
       open: () => documents({ ids: ['1', '2', '3'], from, get }),
-      ms: 60_000,
       cancelled: givenUp.signal,
-      ...ended,
     })
   }
 
@@ -95,11 +74,8 @@ async function openLongRead(
   keep: (work: () => Promise<void>) => Promise<void>,
   onAsked: () => void = () => undefined,
 ) {
-  const dataDir = await newFolder()
-  const folder = partsFolder({ dataDir, run: 'r', resource: 'creditnotes' })
-  const inStore = cached(dataDir, createFolderStore(await newFolder()))
-  const shared = { ...inStore, keep: (file: string) => keep(() => inStore.keep(file)) }
-  const plan = createPlan({ run: 'r', resources: ['creditnotes'] })
+  const machine = await newMachine(await newStore(), 'creditnotes')
+  const shared = { ...machine.shared, keep: (file: string) => keep(() => machine.shared.keep(file)) }
   const ids = Array.from({ length: 50 }, (_, at) => `${at}`)
   const asked: string[] = []
   const get = async (id: string) => {
@@ -107,19 +83,9 @@ async function openLongRead(
     onAsked()
     return { record: { id, note: 'x'.repeat(1 << 20) } }
   }
-  const read = (ms: number) =>
-    readSegment({
-      deps: { dataDir, shared, ...places },
-      plan,
-      resource: 'creditnotes',
-      folder,
-      from: undefined,
-      open: () => documents({ ids, get }),
-      ms,
-      cancelled: new AbortController().signal,
-      ...ended,
-    })
-  return { read, asked, latest: () => latestCheckpoint({ shared: inStore, folder }) }
+  const open = () => documents({ ids, get })
+  const read = (ms: number) => readOn({ ...machine, shared }, { resource: 'creditnotes', open, ms })
+  return { read, asked, latest: () => latestCheckpoint(machine) }
 }
 
 test('a read goes on while the store takes what was read, but no further than the next checkpoint', async () => {
@@ -186,10 +152,9 @@ test('a store that fails in the background ends the attempt, and what was read i
 })
 
 test('a read whose folder is removed while the store takes a chunk continues page by page from the store', async () => {
-  const store = createFolderStore(await newFolder())
-  const dataDir = await newFolder()
-  const folder = partsFolder({ dataDir, run: 'r', resource: 'plans' })
-  const inStore = cached(dataDir, store)
+  const store = await newStore()
+  const machine = await newMachine(store, 'plans')
+  const { dataDir, folder } = machine
   const records = Array.from({ length: 150 }, (_, at) => ({
     id: `pla_${at}`,
     name: 'x'.repeat(200_000),
@@ -199,52 +164,35 @@ test('a read whose folder is removed while the store takes a chunk continues pag
   let kept = 0
   const keep = async (file: string) => {
     kept += 1
-    if (kept > 1) return await inStore.keep(file)
+    if (kept > 1) return await machine.shared.keep(file)
     // What is open is read to its end, although its folder is gone.
-    const taken = join(await newFolder(), 'taken')
+    const taken = join(await temporaryFolder(), 'taken')
     await rename(file, taken)
     await rm(folder, { recursive: true })
     await fallsBack.promise
     await wait(50)
     await store.put(relative(dataDir, file), taken)
   }
+  const byId = records.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const list = async ({ ordering, page, pageSize }: ListQuery) => {
     const isOrdered = ordering === '-created'
-    const all = isOrdered
-      ? records.toReversed()
-      : records.toSorted((a, b) => (a.name + a.id < b.name + b.id ? -1 : 1))
+    const all = isOrdered ? records.toReversed() : byId
     if (!isOrdered) fallsBack.resolve()
     const shown = all.slice((page - 1) * pageSize, page * pageSize)
     const next = page * pageSize < all.length ? `?page=${page + 1}` : null
     return { records: shown, count: all.length, next, servedAt: Date.now() }
   }
-  const deps: ReadDeps = {
-    dataDir,
-    shared: { ...inStore, keep },
-    state: { now: Date.now },
-    concurrency: 1,
-    recordsPerRange: 1_000,
-    readLagMs: 0,
-    hashKey: '',
-  }
-  const plan: ExportPlan = createPlan({ run: 'r', resources: ['plans'] })
+  const shared = { ...machine.shared, keep }
+  const plan = createPlan({ run: 'r', resources: ['plans'] })
   const billing = { list } as unknown as Billing
   const cancelled = new AbortController().signal
+  const deps = { ...machine, ...readDeps, shared, state: { now: Date.now } }
   const options = toReadOptions({ deps, plan, resource: 'plans', billing, cancelled })
-  const end = await readSegment({
-    deps,
-    plan,
-    resource: 'plans',
-    folder,
-    from: undefined,
-    open: (written) => readList({ ...options, ...written }),
-    ms: 60_000,
-    cancelled,
-    ...ended,
-  })
+  const open: Parameters<typeof readOn>[1]['open'] = (written) => readList({ ...options, ...written })
+  const end = await readOn({ ...machine, shared }, { resource: 'plans', deps, open })
   expect(end.outcome).toMatchObject({ verdict: 'unproven', records: 150 })
   await rm(folder, { recursive: true })
-  await fetchParts({ dataDir, shared: inStore, parts: end.parts })
+  await fetchParts({ ...machine, parts: end.parts })
   const text = Buffer.concat(await Array.fromAsync(readParts(end.parts))).toString('utf8')
   expect(new Set(text.match(/pla_\d+/g)).size).toBe(150)
 })

@@ -1,24 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { hasEnded, latestCheckpoint, nameOf, saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { joinParts } from '../../../core/exports/parts/ranges.ts'
 import { rangeFolder } from '../../../core/exports/parts/read-plan.ts'
 import { type RangePlan, startRange } from '../../../core/reading/ranges.ts'
 import { type RangeState, startState } from '../../../core/reading/range-state.ts'
-import { cached } from '../../../core/storage/cached.ts'
 import type { Drift } from '../../../core/tables/drift.ts'
+import { newMachine } from './machine.ts'
 
 const root = startState({ now: () => 1, readLagMs: 0 })
 const list: RangePlan = { root, ranges: [{ range: { downTo: 10 } }, { range: { upTo: 10 } }] }
 
 /** The parts of a list in two ranges. */
 async function startRead() {
-  const dataDir = await mkdtemp(join(tmpdir(), 'join-parts-'))
-  onTestFinished(() => rm(dataDir, { recursive: true }))
-  const shared = cached(dataDir)
-  const folder = join(dataDir, 'parts/r/customers')
+  const { shared, folder } = await newMachine()
   /** Leaves the last checkpoint of a range, with one part. */
   const leave = async (range: number, drift: Partial<Drift>, phase: RangeState['phase'] = 'ended') => {
     const own = rangeFolder(folder, range)

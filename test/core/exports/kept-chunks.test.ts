@@ -1,5 +1,4 @@
-import { copyFile, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import {
@@ -20,27 +19,11 @@ import {
 import { readParts } from '../../../core/destinations/parts/read-parts.ts'
 import { loadPlan, savePlan } from '../../../core/exports/plan.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
-import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { type Machine, newMachine, newStore } from './machine.ts'
 import { planCustomers } from './plan-customers.ts'
-
-async function newFolder() {
-  const folder = await mkdtemp(join(tmpdir(), 'chunks-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
-
-async function newMachine(store: ReturnType<typeof createFolderStore>) {
-  const dataDir = await newFolder()
-  return {
-    dataDir,
-    shared: cached(dataDir, store),
-    folder: join(dataDir, 'parts/r/customers'),
-  }
-}
-type Machine = Awaited<ReturnType<typeof newMachine>>
 
 /** One attempt: a checkpoint after each of these rows. */
 async function readRows({ shared, folder }: Machine, name: string, rows: string[], from?: Checkpoint) {
@@ -67,7 +50,7 @@ async function rowsOf(machine: Machine, { parts }: Checkpoint) {
 }
 
 test('a read resumes on another machine from the last kept checkpoint, and its rows are in order', async () => {
-  const store = createFolderStore(await newFolder())
+  const store = await newStore()
   const first = await newMachine(store)
   await readRows(first, '00001-aaaaaaaa', ['1', '2'])
   await rm(first.dataDir, { recursive: true })
@@ -84,7 +67,7 @@ test('a read resumes on another machine from the last kept checkpoint, and its r
 })
 
 test('a worker that was given up and reads on changes nothing of what another one has resumed', async () => {
-  const store = createFolderStore(await newFolder())
+  const store = await newStore()
   const frozen = await newMachine(store)
   const from = await readRows(frozen, '00001-aaaaaaaa', ['1'])
   const other = await newMachine(store)
@@ -96,7 +79,7 @@ test('a worker that was given up and reads on changes nothing of what another on
 })
 
 test('the end of a read stays its latest checkpoint, whatever a worker that was given up saves later', async () => {
-  const store = createFolderStore(await newFolder())
+  const store = await newStore()
   const reader = await newMachine(store)
   const save = async (attempt: string, { isLast = false, saves = 1 } = {}) => {
     const checkpoint = { name: nameOf({ attempt, saves, isLast }), parts: [], drift: noDrift(), savedAt: '' }
@@ -114,7 +97,7 @@ test('the end of a read stays its latest checkpoint, whatever a worker that was 
 })
 
 test('what a worker alone left under the name of a run counts for nothing where several workers read it', async () => {
-  const store = createFolderStore(await newFolder())
+  const store = await newStore()
   const first = await newMachine(store)
   const { dataDir, folder } = first
   const alone = cached(dataDir)
@@ -136,7 +119,7 @@ test('what a worker alone left under the name of a run counts for nothing where 
 })
 
 test('a worker with other columns or another hash key leaves a read to one like the first', async () => {
-  const store = createFolderStore(await newFolder())
+  const store = await newStore()
   const plan = createPlan({ hash: ['customers.tax_id'] })
   const open = async (hashKey: string) =>
     planCustomers({ deps: { ...(await newMachine(store)), hashKey }, plan })
@@ -152,19 +135,11 @@ test('a worker with other columns or another hash key leaves a read to one like 
 })
 
 test('too little room for a publication is an error that another machine may not have', async () => {
-  const store = createFolderStore(await newFolder())
+  const store = await newStore()
   const machine = await newMachine(store)
-  const parts = [
-    {
-      table: 'customers',
-      path: join(machine.folder, 'a.part'),
-      bytes: 1e18,
-      rows: 1,
-      longest: 1,
-      sha256: '',
-    },
-  ]
-  await expect(fetchParts({ ...machine, parts })).rejects.toMatchObject({
+  const path = join(machine.folder, 'a.part')
+  const part = { table: 'customers', path, bytes: 1e18, rows: 1, longest: 1, sha256: '' }
+  await expect(fetchParts({ ...machine, parts: [part] })).rejects.toMatchObject({
     name: 'ScratchFullError',
     retryable: true,
     message: expect.stringMatching(/has \d+ MB left, and this step needs 2000000000000 MB/),
@@ -179,7 +154,7 @@ test('a read goes by the clock of the state, which machines that read it in turn
 })
 
 test('attempts that resume one another have checkpoints that sort in that order, and those names alone are loaded', async () => {
-  const machine = await newMachine(createFolderStore(await newFolder()))
+  const machine = await newMachine(await newStore())
   // With their random ends alone, ten in a row would hardly ever be in order.
   let latest: Checkpoint | undefined
   for (let attempt = 1; attempt <= 11; attempt += 1) {

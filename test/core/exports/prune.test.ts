@@ -1,11 +1,10 @@
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { DestinationName } from '../../../core/destinations/names.ts'
 import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/chunks.ts'
-import { pruneParts } from '../../../core/exports/prune.ts'
+import { pruneParts, removeOldExport } from '../../../core/exports/prune.ts'
 import { partsFolder } from '../../../core/exports/parts/read-plan.ts'
 import { savePlan } from '../../../core/exports/plan.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
@@ -15,15 +14,12 @@ import type { RangeState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import type { Publication } from '../../../core/state/publications.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
+import { newStore } from './machine.ts'
 import { publicationOf } from './record-read.ts'
 import { writePart } from './write-part.ts'
 
 const day = 24 * 3600_000
-const newFolder = async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'prune-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  return folder
-}
 
 /** The last checkpoint of a read, which has come to its end or not. */
 async function leaveCheckpoint(of: { shared: SharedFolder; folder: string; ended: boolean }): Promise<void> {
@@ -42,7 +38,7 @@ const nothing = { publications: { all: () => Promise.resolve([]) } }
 const both: readonly DestinationName[] = ['csv', 'postgres']
 
 test('parts are kept for 14 days, of the last 3 runs, and while a finished read is missing in a destination', async () => {
-  const dataDir = await newFolder()
+  const dataDir = await temporaryFolder()
   const shared = cached(dataDir)
   const now = Date.now()
   const all: Publication[] = []
@@ -81,8 +77,8 @@ test('parts are kept for 14 days, of the last 3 runs, and while a finished read 
 })
 
 test('of several workers, each removes the copies that it has not used for a day, and nothing that it alone has', async () => {
-  const dataDir = await newFolder()
-  const shared = cached(dataDir, createFolderStore(await newFolder()))
+  const dataDir = await temporaryFolder()
+  const shared = cached(dataDir, await newStore())
   const now = Date.now()
   const leave = async (run: string, { isKept = true, used = 3 }: { isKept?: boolean; used?: number }) => {
     const folder = join(dataDir, 'parts', run)
@@ -101,8 +97,8 @@ test('of several workers, each removes the copies that it has not used for a day
 })
 
 test('copies that a step is about to read are not removed under it, however long ago they were written', async () => {
-  const dataDir = await newFolder()
-  const shared = cached(dataDir, createFolderStore(await newFolder()))
+  const dataDir = await temporaryFolder()
+  const shared = cached(dataDir, await newStore())
   const folder = join(dataDir, 'parts/paused')
   const path = join(folder, 'customers/customers.a.part')
   await shared.create(join(folder, 'run.json'), 'paused')
@@ -114,4 +110,26 @@ test('copies that a step is about to read are not removed under it, however long
   await fetchParts({ dataDir, shared, parts: [part] })
   await pruneParts({ dataDir, shared, state: nothing, now: Date.now() })
   expect(await readdir(join(folder, 'customers'))).toEqual(['customers.a.part'])
+})
+
+test('pruning a bucket leaves no manifest without its files when the run is published again meanwhile', async () => {
+  const root = await temporaryFolder()
+  const store = createFolderStore(root)
+  const folder = 'exports/customers/night'
+  for (const name of ['customers-1.csv', 'manifest.json']) await store.create(`${folder}/${name}`, name)
+  let listed = 0
+  const files: typeof store = {
+    ...store,
+    folder: undefined,
+    async list(path) {
+      const found = await store.list(path)
+      listed += 1
+      // Another process had kept its files and creates the manifest now.
+      if (listed === 1) await store.create(`${folder}/manifest.json`, 'again')
+      return found
+    },
+  }
+  const old = { run: 'night', resource: 'customers', startedAt: '', bytes: 0, folder: store.locate(folder) }
+  await removeOldExport({ dataDir: root, files, old })
+  expect(await store.list(folder)).toEqual([])
 })

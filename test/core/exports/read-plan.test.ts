@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { customers } from '../../../core/billing/resources/customers.ts'
@@ -9,11 +8,11 @@ import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { toTables } from '../../../core/tables/privacy.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 import { planCustomers } from './plan-customers.ts'
 
 async function beginRead(overrides: Partial<ExportPlan> = {}) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'read-plan-'))
-  onTestFinished(() => rm(dataDir, { recursive: true }))
+  const dataDir = await temporaryFolder()
   const plan = createPlan(overrides)
   const deps = { dataDir, shared: cached(dataDir), hashKey: 'key' }
   const begun = await planCustomers({ deps, plan })

@@ -1,26 +1,37 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
-import { partsFolder, toReadOptions } from '../../../core/exports/parts/read-plan.ts'
-import { readSegment } from '../../../core/exports/parts/read-segment.ts'
+import { toReadOptions } from '../../../core/exports/parts/read-plan.ts'
 import { findRepeatedIds, openIdSet } from '../../../core/exports/parts/written-ids.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { toInstant } from '../../../core/billing/instants.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
-import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
+import { newMachine, readDeps, readOn } from './machine.ts'
 import { writePart } from './write-part.ts'
 
 const ids = ['plain', 'a,b', 'say "hi"', 'two\nlines', 'carriage\rreturn', '007', "' quoted '"]
 
 const toIdentity = (id: string) => ({ id, created: undefined })
 
+/** The set of what a part holds, closed after the test. */
+async function openSet(of: Partial<Parameters<typeof openIdSet>[0]> & { folder: string }) {
+  const set = await openIdSet({
+    name: 'a',
+    parts: [],
+    rejected: [],
+    toWritten: (id) => id,
+    created: -1,
+    ...of,
+  })
+  onTestFinished(() => set.close())
+  return set
+}
+
 async function write(text: string) {
-  const folder = await mkdtemp(join(tmpdir(), 'id-set-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = await temporaryFolder()
   const path = join(folder, 'customers.a.part')
   return { folder, part: await writePart({ table: 'customers', path, text, rows: ids.length }) }
 }
@@ -31,15 +42,7 @@ test.each([
 ])('ids that were written %s are known again, whatever is in them', async (_how, privacy) => {
   const encoder = createRowEncoder({ resource: customers, privacy })
   const { folder, part } = await write(encoder.encode(ids.map((id) => ({ id }))).tables[0]!.text)
-  const set = await openIdSet({
-    folder,
-    name: 'a',
-    parts: [part],
-    rejected: [],
-    toWritten: encoder.toWrittenId,
-    created: -1,
-  })
-  onTestFinished(() => set.close())
+  const set = await openSet({ folder, parts: [part], toWritten: encoder.toWrittenId })
   expect(set.add([...ids, 'another', 'another'].map(toIdentity))).toEqual([
     ...ids.map(() => false),
     true,
@@ -53,15 +56,7 @@ test('another `created` under a known id is another record, each of which is wri
   const { text } = encoder.encode([{ id: 'a', created: older }, { id: 'b' }]).tables[0]!
   const { folder, part } = await write(text)
   const created = encoder.tables[0]!.columns.findIndex(({ name }) => name === 'created')
-  const set = await openIdSet({
-    folder,
-    name: 'a',
-    parts: [part],
-    rejected: [],
-    toWritten: (id) => id,
-    created,
-  })
-  onTestFinished(() => set.close())
+  const set = await openSet({ folder, parts: [part], created })
   const add = (id: string, created?: string) => set.add([{ id, created: toInstant(created) }])
   expect([add('a', older), add('a'), add('a', newer), add('a', newer), add('b', newer)].flat()).toEqual([
     false,
@@ -93,36 +88,20 @@ test.each([
   ['hashed', { hash: ['customers.email', 'customers.created'] }],
   ['excluded', { exclude: ['customers.created'] }],
 ])('an incremental read with columns that are %s knows what it has written', async (_, privacy) => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'id-set-'))
-  onTestFinished(() => rm(dataDir, { recursive: true }))
-  const folder = partsFolder({ dataDir, run: 'r', resource: 'customers' })
+  const machine = await newMachine()
   const time = '2026-01-01T00:00:00Z'
   const records = Array.from({ length: 3 }, (_, at) => ({ id: `${at}`, created: time, updated: time }))
   const page = { records, count: 3, next: null, servedAt: undefined }
-  const deps = {
-    dataDir,
-    shared: cached(dataDir),
-    state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
-    concurrency: 1,
-    recordsPerRange: 1,
-    readLagMs: 0,
-    hashKey: 'key',
-  }
+  const deps = { ...machine, ...readDeps, hashKey: 'key' }
   const plan = createPlan({ run: 'r', since: { customers: 0 }, ...privacy })
   const billing = { list: () => Promise.resolve(page) } as unknown as Billing
   const cancelled = new AbortController().signal
   const options = toReadOptions({ deps, plan, resource: 'customers', billing, cancelled })
-  const end = await readSegment({
+  const end = await readOn(machine, {
     deps,
     plan,
     resource: 'customers',
-    folder,
-    from: undefined,
     open: (written) => readList({ ...options, ...written }),
-    ms: 60_000,
-    cancelled,
-    onProgress: () => undefined,
-    onPage: () => undefined,
   })
   expect(end.outcome).toMatchObject({ verdict: 'proven', records: 3 })
 })
@@ -144,14 +123,7 @@ test('ids that several of very many rows have are found without a stop that cost
 test('a part that is gone or has other bytes is damaged', async () => {
   const { folder, part } = await write('a\n')
   const open = (options: { path?: string; sha256?: string }) =>
-    openIdSet({
-      folder,
-      name: 'a',
-      parts: [{ ...part, ...options }],
-      rejected: [],
-      toWritten: (id) => id,
-      created: -1,
-    })
+    openSet({ folder, parts: [{ ...part, ...options }] })
   await expect(open({ path: join(folder, 'gone') })).rejects.toThrow(/can't be read/)
   await expect(open({ sha256: 'of other bytes' })).rejects.toThrow(/has other bytes than were written/)
 })
@@ -159,15 +131,7 @@ test('a part that is gone or has other bytes is damaged', async () => {
 test('a rejected line that was written is known again, apart from any id', async () => {
   const text = '{"reason":"it has no id","record":{"name":"línea\\u2028"}}\n'
   const { folder, part } = await write(text)
-  const set = await openIdSet({
-    folder,
-    name: 'a',
-    parts: [],
-    rejected: [part],
-    toWritten: (id) => id,
-    created: -1,
-  })
-  onTestFinished(() => set.close())
+  const set = await openSet({ folder, rejected: [part] })
   const line = text.trimEnd()
   expect(set.addLines([line, 'another', 'another'])).toEqual([false, true, false])
   expect(set.add([line, 'another'].map(toIdentity))).toEqual([true, true])
@@ -175,14 +139,6 @@ test('a rejected line that was written is known again, apart from any id', async
 
 test('a worker that has nothing of a read yet builds its set all the same', async () => {
   const { folder, part } = await write('a\n')
-  const set = await openIdSet({
-    folder: join(folder, 'nothing yet'),
-    name: 'a',
-    parts: [part],
-    rejected: [],
-    toWritten: (id) => id,
-    created: -1,
-  })
-  onTestFinished(() => set.close())
+  const set = await openSet({ folder: join(folder, 'nothing yet'), parts: [part] })
   expect(set.add(['a', 'b'].map(toIdentity))).toEqual([false, true])
 })
