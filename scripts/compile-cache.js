@@ -1,6 +1,6 @@
 import module from 'node:module'
 import { join } from 'node:path'
-import { makeCacheFolder } from '../worker/make-cache-folder.js'
+import { openCacheFolder } from '../worker/cache-folder.js'
 
 /**
  * Enables Node's compile cache, one file per module, which halves the time of every later start (`runs` 0.5 s →
@@ -20,8 +20,7 @@ if (folder !== undefined) {
 /** @returns {string | undefined} */
 function tryMake() {
   try {
-    const { folder, risk } = makeCacheFolder()
-    return risk === undefined ? folder : undefined
+    return openCacheFolder()
   } catch {
     return undefined
   }

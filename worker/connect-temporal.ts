@@ -1,5 +1,7 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { NativeConnection, type Logger, type NativeConnectionOptions } from '@temporalio/worker'
+import { setTimeout as wait } from 'node:timers/promises'
+import { isLoopback } from '../core/billing/connections.ts'
+import type { Heartbeats } from '../core/notifications/opened.ts'
 
 /** The SDK's native error if the system has no root certificates. */
 const withoutRoots = /NativeCertsNotFound/
@@ -38,7 +40,7 @@ const longestWaitMs = 30_000
  */
 export async function connectWithRetries(
   options: NativeConnectionOptions,
-  { logger }: { logger: Logger },
+  logger: Logger,
 ): Promise<NativeConnection> {
   for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
     try {
@@ -50,4 +52,14 @@ export async function connectWithRetries(
       await wait(waitMs)
     }
   }
+}
+
+/**
+ * The heartbeat intervals for the Temporal server at `address`: short if it is on this machine or in a
+ * container beside it.
+ */
+export function heartbeatsAt(address = 'localhost:7233'): Heartbeats {
+  const url = `http://${address}`
+  if (!URL.canParse(url)) return 'remote'
+  return isLoopback(url) || !/[.:]/.test(new URL(url).hostname) ? 'local' : 'remote'
 }

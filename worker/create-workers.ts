@@ -1,21 +1,17 @@
 import { Worker, type Logger, type NativeConnection, type NativeConnectionOptions } from '@temporalio/worker'
 import { createActivities } from '../activities/index.ts'
-import type { ActivityObserver } from '../activities/deps.ts'
-import type { Billing } from '../core/billing/client.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 import type { Identity } from '../core/runs/identity.ts'
 import type { State } from '../core/state/open.ts'
-import { createTokenWait } from './await-token.ts'
-import { toDataConverter } from './codec/data-converter.ts'
-import { toDeployment } from './deployment-version.ts'
+import { toDataConverter } from './codec/payload-codec.ts'
+import { heartbeatsAt } from './connect-temporal.ts'
 import { createDestinations } from './destinations.ts'
-import { heartbeatsAt } from './heartbeats.ts'
-import { timesOf } from './schedule-times.ts'
-import { findSearchAttributes } from './search-attributes.ts'
-import type { Files } from './join-state.ts'
+import type { Files } from './files.ts'
+import { toWorkerIdentity, version } from './identity.ts'
+import { createTokenWait } from './service.ts'
 import type { Settings } from './settings/settings.ts'
-import { version } from './version.ts'
-import { toWorkerIdentity } from './worker-identity.ts'
+import type { Instruments } from './telemetry/observe.ts'
+import { findSearchAttributes, timesOf } from './temporal-queries.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
 
 /** Drain margin in ms beyond BILLING_TIMEOUT_SECONDS, the longest that a request in flight may take. */
@@ -29,10 +25,10 @@ interface Parts extends Omit<Files, 'membership'> {
   uiUrl?: string | undefined
   state: State
   identity: Identity
-  instruments: { billing: Billing; observer: ActivityObserver }
+  instruments: Instruments
   logger: Logger
-  isStandalone: boolean
-  mayWrite?: ((workflowId: string) => boolean) | undefined
+  standing: boolean
+  mayWrite: (workflowId: string) => boolean
 }
 
 /**
@@ -52,7 +48,14 @@ export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
   const common = {
     connection,
     namespace,
-    ...toDeployment(settings),
+    ...(settings.buildId !== undefined && {
+      // Open runs move to the current version at their next step, as they do without versions.
+      workerDeploymentOptions: {
+        version: { deploymentName: settings.taskQueue, buildId: settings.buildId },
+        useWorkerVersioning: true as const,
+        defaultVersioningBehavior: 'AUTO_UPGRADE' as const,
+      },
+    }),
     identity: toWorkerIdentity(identity, settings.payloadKeys),
     dataConverter: toDataConverter(settings.payloadKeys),
     // Heartbeats tell steps about a pause or stop; by default the SDK sends them only every 4 s.
@@ -90,7 +93,7 @@ function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: str
     observer: instruments.observer,
     awaitToken:
       // A command reports a rejected token at once.
-      options.isStandalone
+      options.standing
         ? createTokenWait({ token: settings.billing.token, logger: options.logger })
         : undefined,
     scheduleTimes: timesOf,
@@ -104,7 +107,7 @@ function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: str
     readLagMs: settings.readLagSeconds * 1000,
     settleMs: settings.settleSeconds * 1000,
     requestsPerSecond: settings.billing.requestsPerSecond,
-    mayWrite: options.mayWrite ?? (() => true),
+    mayWrite: options.mayWrite,
     hashKey: settings.hashKey ?? '',
     versions: { connector: version },
     destinations: createDestinations(settings),

@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BucketAddress, createBucketStore } from '../core/storage/bucket-store.ts'
 import { openState, type State, type StatePlace } from '../core/state/open.ts'
+import { joinStore, type FilesId, type Membership } from '../core/state/postgres/membership.ts'
 import type { PublishedState } from '../core/state/publications.ts'
-import type { FilesId } from '../core/state/postgres/membership.ts'
+import { type BucketAddress, createBucketStore } from '../core/storage/bucket-store.ts'
 import { cached, type SharedFolder } from '../core/storage/cached.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
 import { bindStore, findOwner } from '../core/storage/prove-store.ts'
-import { SettingsError } from './settings/errors.ts'
+import { SettingsError } from './settings/environment.ts'
 import { isConfidential } from './settings/kinds.ts'
+import type { Settings } from './settings/settings.ts'
 
 /**
  * Opens a bucket with the SDK's own variables. Those of `.env` are handed over, because the SDK reads the real
@@ -92,4 +93,36 @@ export async function openPublished(
     shared: cached(folder, state.shared && files),
     [Symbol.asyncDispose]: () => state.close(),
   }
+}
+
+/** Where a worker keeps the files of its runs. */
+export interface Files {
+  /** Where files are published; undefined for the data folder. */
+  files: FileStore | undefined
+  shared: SharedFolder
+  /** Undefined for a state in the data folder, which has one worker. */
+  membership: Membership | undefined
+}
+
+/**
+ * Opens the files of a worker, and joins the workers that use its state. With the state on PostgreSQL, any number of workers
+ * do, and nothing depends on this machine.
+ *
+ * @throws {StateReplacedError} another state was moved there meanwhile
+ * @throws {OtherBucketError} the files of the state are elsewhere
+ * @throws {OtherStateError} the bucket belongs to another state
+ */
+export async function joinState({ settings, state }: { settings: Settings; state: State }): Promise<Files> {
+  const { dataDir } = settings
+  const files = openFiles(settings)
+  // The settings name no database without a bucket.
+  if (state.shared === undefined || files === undefined)
+    return { files, shared: cached(dataDir), membership: undefined }
+  const membership = await joinStore({
+    store: state.shared,
+    storeId: state.storeId,
+    folder: dataDir,
+    bindBucket: () => bindBucket(files, state),
+  })
+  return { files, shared: cached(dataDir, files), membership }
 }

@@ -1,3 +1,4 @@
+import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { access, readFile, readdir, rename, rm } from 'node:fs/promises'
@@ -5,8 +6,11 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { openCacheFolder } from './cache-folder.ts'
+import { openCacheFolder } from './cache-folder.js'
 import { childEnvironment } from './child-environment.ts'
+import { toDataConverter } from './codec/payload-codec.ts'
+import type { PayloadKey } from './settings/kinds.ts'
+import { createLogger, installRuntime } from './telemetry/log.ts'
 
 const workflowsFolder = fileURLToPath(new URL('../workflows', import.meta.url))
 /** All code that a bundle may contain: workflows import values only from their own folder and this one. */
@@ -88,4 +92,26 @@ async function codeHash(): Promise<string> {
     }
   }
   return hash.digest('hex').slice(0, 16)
+}
+
+/** Replays histories against this version's workflow code. Each error says where a history diverges. */
+export async function* replayHistories(options: {
+  runs: ReplayHistoriesIterable
+  payloadKeys: readonly PayloadKey[]
+}): AsyncGenerator<{ workflowId: string; error?: Error | undefined }> {
+  const { runs, payloadKeys } = options
+  // Results include each failure; the SDK would log it again.
+  await installRuntime({
+    logger: createLogger({ level: 'error', format: 'text', write: () => {} }),
+    level: 'error',
+    metrics: false,
+  })
+  const results = Worker.runReplayHistories(
+    {
+      workflowBundle: await loadWorkflowBundle({ encodesFailures: payloadKeys.length > 0 }),
+      dataConverter: toDataConverter(payloadKeys),
+    },
+    runs,
+  )
+  for await (const { workflowId, error } of results) yield { workflowId, error }
 }

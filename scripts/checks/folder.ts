@@ -7,9 +7,8 @@ import { readStateFile } from '../../core/state/sqlite-file.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/system-errors.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
-import { findChanged } from '../../worker/settings/fingerprint.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
-import { findExposed, type AllowedReaders } from '../../worker/settings/permissions.ts'
+import { findChanged, type Settings } from '../../worker/settings/settings.ts'
+import { findExposed, type AllowedReaders } from '../../worker/settings/checks.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
 /** Checks that the data folder is writable and private, has room, and is not in use elsewhere. */

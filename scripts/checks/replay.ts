@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client'
-import { replayHistories } from '../../worker/replay.ts'
+import { replayHistories } from '../../worker/workflow-bundle.ts'
 import { openClient, type SessionOptions } from '../session/session.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 

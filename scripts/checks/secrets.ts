@@ -1,4 +1,4 @@
-import { findExposed, refuseReadableSecrets } from '../../worker/settings/permissions.ts'
+import { findExposed, refuseReadableSecrets } from '../../worker/settings/checks.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fine, type Finding } from './finding.ts'
 

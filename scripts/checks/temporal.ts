@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { findSearchAttributes, searchAttributeNames } from '../../worker/search-attributes.ts'
+import { findSearchAttributes, searchAttributeNames } from '../../worker/temporal-queries.ts'
 import { runTypeQuery } from '../runs/run-types.ts'
 import { awaitWorker } from '../session/find-worker.ts'
 import { connectFor, refuseOtherFolder } from '../session/session.ts'

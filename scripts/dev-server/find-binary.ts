@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
-import { openCacheFolder } from '../../worker/cache-folder.ts'
+import { openCacheFolder } from '../../worker/cache-folder.js'
 import {
   cliVersion,
   downloadWithPip,

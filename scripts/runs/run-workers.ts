@@ -3,7 +3,7 @@ import { openState } from '../../core/state/open.ts'
 import { findWorkers, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { type HeldUp, heldUp } from './held-up.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { parseWorkerIdentity } from '../../worker/worker-identity.ts'
+import { parseWorkerIdentity } from '../../worker/identity.ts'
 
 /** Who works on a run, and what holds it up. */
 export interface RunWorkersNow {

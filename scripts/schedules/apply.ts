@@ -1,6 +1,6 @@
 import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client } from '@temporalio/client'
 import type { Command } from 'commander'
-import { earlierSlots } from '../../worker/earlier-slots.ts'
+import { earlierSlots } from '../../worker/temporal-queries.ts'
 import { openSession } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'

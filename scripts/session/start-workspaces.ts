@@ -23,7 +23,7 @@ interface Workspace {
  * @throws {RefusedError} none could be started
  */
 export async function startWorkspaces(files: readonly string[]): Promise<Workspaces> {
-  const logger = createLogger({ level: 'info', format: process.stderr.isTTY ? 'text' : 'json' })
+  const logger = createLogger({ level: 'info' })
   const failed = (file: string, error: unknown) => {
     const { message, hint } = toFailure(error)
     logger.error('this workspace has no worker', { file, error: [message, hint].filter(Boolean).join(' ') })

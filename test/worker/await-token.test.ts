@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { NotFound, Unauthorized } from '../../core/billing/errors.ts'
-import { fixedToken, tokenFromFile } from '../../worker/settings/token.ts'
+import { fixedToken, tokenFromFile } from '../../worker/settings/rotating.ts'
 import { createLogger } from '../../worker/telemetry/log.ts'
-import { createTokenWait } from '../../worker/await-token.ts'
+import { createTokenWait } from '../../worker/service.ts'
 
 const logger = createLogger({ level: 'error', format: 'text' })
 const failure = { method: 'GET', path: '/plans/', byService: true }

@@ -12,8 +12,7 @@ import {
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openCacheFolder } from '../../worker/cache-folder.ts'
-import { cacheFolder } from '../../worker/make-cache-folder.js'
+import { cacheFolder, openCacheFolder } from '../../worker/cache-folder.js'
 
 let place: string
 beforeEach(() => {
@@ -43,7 +42,7 @@ describe('the cache folder', () => {
       expect.objectContaining({
         name: 'CacheFolderError',
         message: `The cache folder ${folder} cannot be used (ENOTDIR).`,
-        hint: 'Set HOME to the home folder of this user, or set XDG_CACHE_HOME to a folder that only you can write to.',
+        hint: 'Correct this, or set XDG_CACHE_HOME to a folder that only you can write to.',
         exitCode: 2,
       }),
     )

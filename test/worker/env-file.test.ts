@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { SettingsError } from '../../worker/settings/errors.ts'
+import { SettingsError } from '../../worker/settings/environment.ts'
 import { readSettings } from '../../worker/settings/settings.ts'
 
 let cwd: string

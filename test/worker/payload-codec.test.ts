@@ -2,7 +2,7 @@ import { defaultPayloadConverter } from '@temporalio/common'
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createPayloadCodec, keyIdOf, PayloadKeyError } from '../../worker/codec/payload-codec.ts'
-import { payloadKeys } from '../../worker/codec/payload-key.ts'
+import { payloadKeys } from '../../worker/settings/kinds.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
 const context = { type: 'workflow', namespace: 'default', workflowId: 'run' } as const

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { describeSettings, listSettings } from '../../worker/settings/docs.ts'
+import { describeSettings, listSettings } from '../../worker/settings/variables.ts'
 import { readSettings } from '../../worker/settings/settings.ts'
 
 let cwd: string

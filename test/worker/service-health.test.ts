@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createServiceHealth } from '../../worker/telemetry/service-health.ts'
+import { createServiceHealth } from '../../worker/telemetry/health.ts'
 
 function health(answers: (number | undefined)[]) {
   let time = 0

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { describeSettings, listSettings } from '../../worker/settings/docs.ts'
-import { SettingsError } from '../../worker/settings/errors.ts'
+import { SettingsError } from '../../worker/settings/environment.ts'
 import { readSettings, readStatePlace } from '../../worker/settings/settings.ts'
-import { described, variables } from '../../worker/settings/variables.ts'
+import { described, describeSettings, listSettings, variables } from '../../worker/settings/variables.ts'
 
 let cwd: string
 beforeEach(() => {

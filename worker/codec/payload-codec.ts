@@ -1,7 +1,18 @@
-import type { Payload, PayloadCodec } from '@temporalio/common'
+import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import type { PayloadKey } from './payload-key.ts'
+import { fileURLToPath } from 'node:url'
+import type { PayloadKey } from '../settings/kinds.ts'
+
+/** Temporal's SDK loads it by path. */
+const failureConverterPath = fileURLToPath(new URL('./failure-converter.ts', import.meta.url))
+
+/** The data converter of the worker and every client. Without keys, it equals the SDK's. */
+export const toDataConverter = (keys: readonly PayloadKey[]): DataConverter => ({
+  payloadCodecs: [createPayloadCodec(keys)],
+  // Without encryption, encoding would only make the Temporal UI show every failure as "Encoded failure".
+  ...(keys.length > 0 && { failureConverterPath }),
+})
 
 // The layout of Temporal's samples: nonce, encrypted payload with its metadata, tag.
 const encoding = 'binary/encrypted'

@@ -1,14 +1,21 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
 import type { StatePlace } from '../../core/state/open.ts'
-import { parseEnvFile } from './env-file.ts'
-import { placeOf, readEnvironment, toPlain } from './environment.ts'
-import type { EnvironmentSource, Given } from './environment.ts'
-import { SettingsError } from './errors.ts'
-import { secretFilesOf } from './permissions.ts'
-import { inFiles, takeSecretFiles } from './secret-files.ts'
-import { findSlips } from './slips.ts'
-import { fixedToken, tokenFromFile } from './token.ts'
-import { checkedVariables, described, shownText, variables, type VariableName } from './variables.ts'
+import { findSlips, secretFilesOf } from './checks.ts'
+import {
+  decodeText,
+  parseEnvFile,
+  placeOf,
+  readEnvironment,
+  SettingsError,
+  toPlain,
+  type EnvironmentSource,
+  type Given,
+} from './environment.ts'
+import { fixedToken, tokenFromFile } from './rotating.ts'
+import { checkedVariables, described, inFiles, shownText, variables, type VariableName } from './variables.ts'
 
 type Environment = ReadonlyMap<string, Given>
 
@@ -191,3 +198,61 @@ function toFixed(environment: Environment): Readonly<Record<string, string>> {
   })
   return Object.fromEntries(fixed)
 }
+
+/**
+ * All set variables, including secrets from files of their own; adds problems with those files to
+ * `problems`.
+ */
+function takeSecretFiles(options: {
+  environment: ReadonlyMap<string, Given>
+  problems: string[]
+}): ReadonlyMap<string, Given> {
+  const { environment, problems } = options
+  const taken = new Map(environment)
+  for (const name of inFiles) {
+    const named = environment.get(`${name}_FILE`)
+    if (named === undefined) continue
+    if (environment.has(name)) {
+      problems.push(`${name} and ${name}_FILE are both set; remove one.`)
+      continue
+    }
+    const file = resolve(named.folder, named.text)
+    const text = readText(file)
+    if (text === undefined || text === '') {
+      const wrong = text === '' ? 'is empty' : 'cannot be read'
+      problems.push(`${name}_FILE names ${file}, which ${wrong}; put the value in it and nothing else.`)
+    } else taken.set(name, { text, from: file, folder: dirname(file) })
+  }
+  return taken
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return decodeText(readFileSync(file)).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Hashes of settings by name, to compare them later without keeping them. Each has the salt before it, so that equal
+ * settings of two starts do not look alike.
+ */
+export function toFingerprint(settings: Readonly<Record<string, string>>): Record<string, string> {
+  const salt = randomBytes(16).toString('hex')
+  return Object.fromEntries(Object.entries(settings).map(([name, text]) => [name, hash(salt, text)]))
+}
+
+/** The settings that have another value now, or have one only now. */
+export function findChanged(
+  fingerprint: Readonly<Record<string, string>>,
+  settings: Readonly<Record<string, string>>,
+): string[] {
+  return Object.entries(settings).flatMap(([name, text]) => {
+    const then = fingerprint[name]
+    return then === hash(then?.split(' ')[0] ?? '', text) ? [] : [name]
+  })
+}
+
+const hash = (salt: string, text: string) =>
+  `${salt} ${createHmac('sha256', salt).update(text).digest('hex')}`

@@ -1,7 +1,7 @@
 import { delimiter } from 'node:path'
 import { z } from 'zod'
 import { notificationLevels } from '../../core/notifications/notification.ts'
-import { payloadKeys } from '../codec/payload-key.ts'
+import { readEnvironment, type EnvironmentSource } from './environment.ts'
 import {
   address,
   bucketAddress,
@@ -16,6 +16,7 @@ import {
   oneOf,
   path,
   pathList,
+  payloadKeys,
   postgresAddress,
   text,
 } from './kinds.ts'
@@ -250,6 +251,9 @@ export const described = Object.entries(variables.shape).map(([name, kind]): [st
   variable.parse(kind.meta()),
 ])
 
+/** The variables that may also be set as a file path, in `<NAME>_FILE`. */
+export const inFiles = described.flatMap(([name, { secret }]) => (secret === true ? [name] : []))
+
 /** A value in printable form: secrets hidden, addresses without any possible secret. */
 export function shownText(variable: Variable, text: string): string {
   if (variable.secret) return 'not shown'
@@ -268,3 +272,64 @@ export const foreignVariables = {
     'A file with additional certificate authorities, for a proxy that intercepts TLS. Node reads it when it starts, so from the real environment only.',
   INIT_CWD: "The caller's folder, set by npm: paths that are typed or set are relative to it.",
 } as const
+
+/** One setting in force, safe to print. */
+export interface ListedSetting {
+  name: string
+  /** Quoted; `not shown` for a secret that is set; undefined if unset and without a default. */
+  value: string | undefined
+  /** Where it was set. */
+  from: 'environment' | 'default' | (string & {})
+  meaning: string
+}
+
+/** Every variable with its effective value, without secrets and without validation. */
+export function listSettings(source: EnvironmentSource): ListedSetting[] {
+  const environment = readEnvironment(source)
+  return described.map(([name, variable]) => {
+    const file = inFiles.includes(name) ? environment.get(`${name}_FILE`) : undefined
+    const given = environment.get(name) ?? file
+    const text = given?.text ?? variable.default
+    const value = text === undefined ? variable.otherwise : shownText(variable, text)
+    return { name, value, from: given?.from ?? 'default', meaning: variable.meaning }
+  })
+}
+
+/** Renders docs/configuration.md. */
+export function describeSettings(): string {
+  return `# Configuration
+
+Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment
+takes precedence, and an empty variable counts as unset. Each of its lines is blank, a comment (\`#\`) or
+\`NAME=value\`; put a value with a \`#\` or several lines into quotes. Any other line is an error, and so is a name that is
+a setting but for a letter. A relative path in \`.env\` or in a default is relative to the
+working directory; one in the real environment is relative to the caller's. \`connector check\` prints the settings in
+force, without secrets.
+
+| variable | meaning | values | default |
+|---|---|---|---|
+${described
+  .map(([name, variable]) =>
+    row([`\`${name}\``, meaningOf(name, variable), variable.form, defaultOf(variable)]),
+  )
+  .join('\n')}
+
+Variables that other programs read:
+
+| variable | meaning |
+|---|---|
+${Object.entries(foreignVariables)
+  .map(([names, meaning]) => row([names.replace(/[A-Z][A-Z0-9_]{2,}/g, '`$&`'), meaning]))
+  .join('\n')}
+`
+}
+
+const meaningOf = (name: string, { meaning }: Variable) =>
+  inFiles.includes(name) ? `${meaning} Or set \`${name}_FILE\` to a file that contains it.` : meaning
+
+const defaultOf = ({ default: text, otherwise = 'required' }: Variable) =>
+  text === undefined ? otherwise : `\`${text}\``
+
+function row(cells: string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+}

@@ -1,11 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { destinationNames } from '../../core/destinations/names.ts'
 import type { PublishedEvent } from '../../activities/deps.ts'
-import { allResources } from '../../core/billing/resources/lists.ts'
 import type { Try } from '../../core/billing/calls.ts'
+import { allResources } from '../../core/billing/resources/lists.ts'
+import { destinationNames } from '../../core/destinations/names.ts'
+import { isWhole } from '../../core/exports/proven.ts'
+import type { Identity } from '../../core/runs/identity.ts'
 import type { SeenWorker } from '../../core/state/postgres/membership.ts'
-import type { LastProven } from './last-proven.ts'
+import type { PublishedState } from '../../core/state/publications.ts'
 import { changeStates, type ChangeState } from '../../core/state/schema.ts'
 
 export interface MetricsOptions {
@@ -204,4 +206,27 @@ function instruments(registers: Registry[]) {
       ),
     ),
   }
+}
+
+export interface LastProven {
+  resource: string
+  destination: string
+  /** When the read began, in ms since 1970. */
+  at: number
+}
+
+/** The last proven whole read of each resource in each destination. */
+export async function findLastProven(options: {
+  state: PublishedState
+  identity: Identity
+}): Promise<LastProven[]> {
+  const { state, identity } = options
+  const published = await state.publications.all({ testMode: identity.mode === 'test' })
+  const latest = new Map<string, LastProven>()
+  for (const one of published) {
+    if (one.workspace !== identity.workspace || one.verdict !== 'proven' || !isWhole(one)) continue
+    const { resource, destination } = one
+    latest.set(`${resource} ${destination}`, { resource, destination, at: Date.parse(one.startedAt) })
+  }
+  return [...latest.values()]
 }

@@ -1,17 +1,59 @@
+import { Context } from '@temporalio/activity'
 import type { Logger } from '@temporalio/worker'
 import type { ActivityObserver } from '../../activities/deps.ts'
 import type { CallObserver } from '../../core/billing/calls.ts'
-import type { Metrics } from './metrics.ts'
-import { Context } from '@temporalio/activity'
-import type { ServiceHealth } from './service-health.ts'
+import type { Billing } from '../../core/billing/client.ts'
+import { listResources } from '../../core/billing/resources/lists.ts'
+import type { Identity } from '../../core/runs/identity.ts'
+import type { State } from '../../core/state/open.ts'
+import { findWorkers, workerName } from '../../core/state/postgres/membership.ts'
+import { freeBytes } from '../../core/storage/system-errors.ts'
+import { version } from '../identity.ts'
+import { createService } from '../service.ts'
+import type { Settings } from '../settings/settings.ts'
+import { createServiceHealth, type ServiceHealth } from './health.ts'
+import { createMetrics, findLastProven, type Metrics } from './metrics.ts'
 
-/** Reports the client's requests to metrics, health and log, with their run. */
-export function requestTelemetry(targets: {
+/** The client of the service, observed, with what observes it and the activities. */
+export interface Instruments {
+  billing: Billing
+  metrics: Metrics
+  health: ServiceHealth
+  observer: ActivityObserver
+}
+
+export async function createInstruments(options: {
+  settings: Settings
+  identity: Identity
+  state: State
+  logger: Logger
+}): Promise<Instruments> {
+  const { settings, identity, state, logger } = options
+  const { shared } = state
+  const { workspace, mode } = identity
+  const metrics = createMetrics({
+    info: { version, workspace, mode, worker: workerName() },
+    countChanges: () => state.ledger.totals(),
+    findWorkers: shared && (() => findWorkers(shared)),
+    freeBytes: () => freeBytes(settings.dataDir),
+    proven: await findLastProven(options),
+  })
+  const health = createServiceHealth({
+    ping: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
+  })
+  const onRequest = observeRequests({ metrics, health, logger })
+  const billing = createService(settings, { onRequest, shares: state.rateShares })
+  return { billing, metrics, health, observer: observeActivities({ metrics, logger }) }
+}
+
+interface Targets {
   metrics: Metrics
   health: ServiceHealth
   logger: Logger
-}): CallObserver {
-  const { metrics, health, logger } = targets
+}
+
+/** Reports the client's requests to metrics, health and log, with their run. */
+function observeRequests({ metrics, health, logger }: Targets): CallObserver {
   return (tried) => {
     metrics.request(tried)
     health.record(tried)
@@ -34,13 +76,7 @@ export function requestTelemetry(targets: {
 }
 
 /** Reports activity events to metrics and log. */
-export function activityTelemetry({
-  metrics,
-  logger,
-}: {
-  metrics: Metrics
-  logger: Logger
-}): ActivityObserver {
+function observeActivities({ metrics, logger }: Omit<Targets, 'health'>): ActivityObserver {
   return {
     onPage: (step) => metrics.page(step),
     onEvent(event) {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { openCacheFolder } from '../../../worker/cache-folder.ts'
+import { openCacheFolder } from '../../../worker/cache-folder.js'
 import { missingPrograms } from '../programs.ts'
 
 /** The version in versitygw/go.mod. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { openCacheFolder } from '../../../worker/cache-folder.ts'
+import { openCacheFolder } from '../../../worker/cache-folder.js'
 
 /** Of podman as root: cgroups and limits as they are, and networks whose containers know each other by name. */
 const configuration = `[containers]

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
-import { cacheFolder } from '../../../worker/make-cache-folder.js'
+import { cacheFolder } from '../../../worker/cache-folder.js'
 import { findProgram } from '../programs.ts'
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url))

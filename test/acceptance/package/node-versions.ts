@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cacheFolder } from '../../../worker/make-cache-folder.js'
+import { cacheFolder } from '../../../worker/cache-folder.js'
 
 /** The folder of the `node` of a version: installed from npm once, and kept. */
 export async function nodeFolder(version: string): Promise<string> {

@@ -2,7 +2,7 @@ import { DefaultLogger, Worker } from '@temporalio/worker'
 import { createRequire } from 'node:module'
 import { readdirSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { installRuntime } from '../../../worker/telemetry/runtime.ts'
+import { installRuntime } from '../../../worker/telemetry/log.ts'
 import { loadWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { scenarios } from './scenarios.ts'
 

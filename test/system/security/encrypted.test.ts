@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import proto from '@temporalio/proto'
 import { expect, onTestFinished, test } from 'vitest'
-import { toDataConverter } from '../../../worker/codec/data-converter.ts'
-import { payloadKeys } from '../../../worker/codec/payload-key.ts'
+import { toDataConverter } from '../../../worker/codec/payload-codec.ts'
+import { payloadKeys } from '../../../worker/settings/kinds.ts'
 import {
   connectTemporal,
   createWorld,

@@ -4,7 +4,7 @@ import { DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
 import { readFile } from 'node:fs/promises'
 import { inject, onTestFinished } from 'vitest'
 import type { Activities } from '../../../activities/index.ts'
-import { installRuntime } from '../../../worker/telemetry/runtime.ts'
+import { installRuntime } from '../../../worker/telemetry/log.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { connectTemporal } from '../export/world.ts'
 

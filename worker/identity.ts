@@ -1,6 +1,10 @@
+import { createRequire } from 'node:module'
 import type { Identity } from '../core/runs/identity.ts'
 import { workerName } from '../core/state/postgres/membership.ts'
-import type { PayloadKey } from './codec/payload-key.ts'
+import type { PayloadKey } from './settings/kinds.ts'
+
+/** The connector's version. */
+export const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
 /** A worker as Temporal lists it. */
 export interface ListedWorker {
