@@ -7,6 +7,8 @@ import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vites
 import { parse } from 'yaml'
 import { searchAttributes } from '../../../scripts/dev-server/readiness.ts'
 import { temporalPlace } from '../../../scripts/session/temporal-place.ts'
+import { parseBucketAddress } from '../../../core/storage/bucket-store.ts'
+import { openBucket } from '../../../worker/files.ts'
 import { described, foreignVariables, inFiles } from '../../../worker/settings/variables.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, startCommand } from '../../system/export/world.ts'
@@ -152,6 +154,9 @@ describe('docker-compose.yml', () => {
       AWS_SHARED_CREDENTIALS_FILE: '/run/secrets/aws_credentials',
     })
     expect(secrets['state_url']?.file).toBe(join(root, 'secrets', 'state-url'))
+    // The store is reached over http, which a worker refuses unless it is allowed.
+    const address = parseBucketAddress(String(worker?.environment?.['CONNECTOR_FILES_URL']))!
+    expect(() => openBucket(address, worker?.environment as Record<string, string>)).not.toThrow()
     // What an installation without the profile has.
     expect(model.services['worker']?.environment).toMatchObject({ CONNECTOR_STATE_URL_FILE: '' })
     expect(services['bucket']?.image).toBe('versity/versitygw:v1.8.0')
