@@ -31,7 +31,7 @@ export function generatedPages(): { path: string; text: string }[] {
 
 const blocks: Readonly<Record<string, () => string>> = {
   ...importBlocks,
-  commands: () => commandTable(commands),
+  commands: () => commandList(commands),
   exportFields: () => describeFields(exportInput),
   importFields: () => describeFields(importInput),
   recoveryFields: () => describeFields(recoveryInput),
@@ -85,10 +85,10 @@ function roomTable(): string {
   return ['| room | may import |', '| --- | --- |', ...rows].join('\n')
 }
 
-function commandTable(all: Commands): string {
-  const rows = (listed: Commands, group: string): string[] =>
-    Object.entries(listed).flatMap(([name, one]) =>
-      'commands' in one ? rows(one.commands, `${name} `) : [`| \`${group}${name}\` | ${one.summary} |`],
+function commandList(all: Commands, group = ''): string {
+  return Object.entries(all)
+    .map(([name, one]) =>
+      'commands' in one ? commandList(one.commands, `${name} `) : `- \`${group}${name}\`: ${one.summary}`,
     )
-  return ['| command | what it does |', '|---|---|', ...rows(all, '')].join('\n')
+    .join('\n')
 }

@@ -7,11 +7,9 @@ import { type ImportKind, importKindNames, importKinds } from '../core/imports/k
 export const importBlocks: Readonly<Record<string, () => string>> = {
   moves: transitionsAsMarkdown,
   outcomes: () =>
-    [
-      '| outcome | meaning |',
-      '|---|---|',
-      ...Object.entries(outcomes).map(([word, says]) => `| \`${word}\` | ${says} |`),
-    ].join('\n'),
+    Object.entries(outcomes)
+      .map(([word, says]) => `- \`${word}\`: ${says}`)
+      .join('\n'),
   fields: () => importKindNames.map((name) => section(importKinds[name])).join('\n\n'),
 }
 

@@ -90,14 +90,14 @@ export function inputCommand(
   return connectorCommand([...words, ...options])
 }
 
-/** The fields of an input as a table of the docs. */
+/** The fields of an input as a list of the docs. */
 export function describeFields(schema: z.ZodObject): string {
-  const rows = fieldsOf(schema).map((field) => {
-    const { name, help, flag } = field
-    const [option = '', values = choicesOf(field)] = [flag && `\`${flag}\``]
-    const meaning = values === undefined ? help : `${help}: ${values.map((one) => `\`${one}\``).join(', ')}`
-    const { otherwise = defaultOf(field) ?? '' } = field
-    return `| \`${name}\` | ${option} | ${meaning} | ${otherwise} |`
+  const lines = fieldsOf(schema).map((field) => {
+    const { name, help, flag, otherwise = defaultOf(field) } = field
+    const values = choicesOf(field)?.map((one) => `\`${one}\``)
+    const meaning = values === undefined ? help : `${help}: ${values.join(', ')}`
+    const option = flag === undefined ? '' : ` (\`${flag}\`)`
+    return `- \`${name}\`${option}: ${meaning}${otherwise === undefined ? '' : ` (default: ${otherwise})`}`
   })
-  return ['| field | option | meaning | default |', '|---|---|---|---|', ...rows].join('\n')
+  return lines.join('\n')
 }

@@ -294,13 +294,13 @@ describe('the list of settings', () => {
 
   it('leaves no variable out of the page', () => {
     const page = describeSettings()
-    for (const [name] of described) expect(page).toContain(`| \`${name}\` |`)
+    for (const [name] of described) expect(page).toContain(`- \`${name}\` `)
     const required = described.filter(
       ([, { default: text, otherwise }]) => text === undefined && otherwise === undefined,
     )
     expect(required.map(([name]) => name)).toEqual(Object.keys(enough))
     const optional = Object.entries(variables.shape).filter(([, kind]) => kind.safeParse(undefined).success)
-    for (const [name] of optional) expect(page).toMatch(new RegExp(`^\\| \`${name}\` .* [^|]+ \\|$`, 'm'))
+    for (const [name] of optional) expect(page).toMatch(new RegExp(`^- \`${name}\` .*; default:? `, 'm'))
     expect(page).not.toContain('undefined')
   })
 })

@@ -46,7 +46,7 @@ export const variables = z.object({
   }),
   BILLING_TOKEN: headerValue.meta({
     meaning:
-      'The API token, as the service’s dashboard shows it. In `.env` or a file, you can replace it while runs are in progress: it is read again when the service answers 401, and runs wait up to five minutes for it. Other settings take effect when the worker is restarted; `check` names those that it was started without.',
+      'The API token, as the service’s dashboard shows it. In `.env` or a file, you can replace it while runs are in progress; other settings take effect when the worker is restarted. See security.md.',
     form: 'the API token',
     secret: true,
   }),
@@ -188,14 +188,14 @@ export const variables = z.object({
   }),
   CONNECTOR_PAYLOAD_KEY: text.pipe(payloadKeys).optional().meta({
     meaning:
-      'The key that the worker and the commands encrypt with what they keep in Temporal: inputs, results, answers, failures (AES-256-GCM). Several keys, one a line: the first encrypts, all decrypt. See deployment.md.',
+      'The key that encrypts what the worker and the commands keep in Temporal. Several keys, one a line: the first encrypts, all decrypt. See deployment.md.',
     form: '32 bytes in base64, as from `openssl rand -base64 32`',
     otherwise: 'Temporal keeps plain JSON',
     secret: true,
   }),
   CONNECTOR_HEARTBEATS: oneOf(['local', 'remote']).optional().meta({
     meaning:
-      'How often steps report to Temporal that they are alive. `local`: every second; a run resumes 7 s after its worker was killed. `remote`: every 10 s, because Temporal Cloud bills each one; a run resumes after a minute, and a pause or stop takes up to 10 s.',
+      'How often steps report to Temporal that they are alive: every second, or every 10 s, because Temporal Cloud bills each one. See deployment.md.',
     form: '`local` or `remote`',
     otherwise: '`local` if TEMPORAL_ADDRESS is this machine or a name without a dot, otherwise `remote`',
   }),
@@ -297,39 +297,26 @@ export function listSettings(source: EnvironmentSource): ListedSetting[] {
 
 /** Renders docs/configuration.md. */
 export function describeSettings(): string {
+  const settings = described.map(
+    ([name, variable]) =>
+      `- ${namesOf(name)} (${variable.form}; ${defaultOf(variable)}): ${variable.meaning}`,
+  )
+  const foreign = Object.entries(foreignVariables).map(
+    ([names, meaning]) => `- ${names.replace(/[A-Z][A-Z0-9_]{2,}/g, '`$&`')}: ${meaning}`,
+  )
   return `# Configuration
 
-Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment
-takes precedence, and an empty variable counts as unset. Each of its lines is blank, a comment (\`#\`) or
-\`NAME=value\`; put a value with a \`#\` or several lines into quotes. Any other line is an error, and so is a name that is
-a setting but for a letter. A relative path in \`.env\` or in a default is relative to the
-working directory; one in the real environment is relative to the caller's. \`connector check\` prints the settings in
-force, without secrets.
+Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment takes precedence, and an empty variable counts as unset. Each of its lines is blank, a comment (\`#\`) or \`NAME=value\`; put a value with a \`#\` or several lines into quotes. A relative path in \`.env\` or in a default is relative to the working directory; one in the real environment is relative to the caller's. \`<NAME>_FILE\` names a file that contains the value. \`connector check\` prints the settings in force, without secrets.
 
-| variable | meaning | values | default |
-|---|---|---|---|
-${described
-  .map(([name, variable]) =>
-    row([`\`${name}\``, meaningOf(name, variable), variable.form, defaultOf(variable)]),
-  )
-  .join('\n')}
+${settings.join('\n')}
 
 Variables that other programs read:
 
-| variable | meaning |
-|---|---|
-${Object.entries(foreignVariables)
-  .map(([names, meaning]) => row([names.replace(/[A-Z][A-Z0-9_]{2,}/g, '`$&`'), meaning]))
-  .join('\n')}
+${foreign.join('\n')}
 `
 }
 
-const meaningOf = (name: string, { meaning }: Variable) =>
-  inFiles.includes(name) ? `${meaning} Or set \`${name}_FILE\` to a file that contains it.` : meaning
+const namesOf = (name: string) => (inFiles.includes(name) ? `\`${name}\` or \`${name}_FILE\`` : `\`${name}\``)
 
-const defaultOf = ({ default: text, otherwise = 'required' }: Variable) =>
-  text === undefined ? otherwise : `\`${text}\``
-
-function row(cells: string[]): string {
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-}
+const defaultOf = ({ default: text, otherwise }: Variable) =>
+  text !== undefined ? `default \`${text}\`` : otherwise === undefined ? 'required' : `default: ${otherwise}`
