@@ -138,7 +138,7 @@ function createDuplicates({ kind, columnMapping }: OpenFile) {
   return {
     rows,
     [Symbol.dispose]: () => keys.close(),
-    add({ row, line, key, body, problems }: ParsedChange): Problem[] {
+    add({ row, key, body, problems }: ParsedChange): Problem[] {
       // A key without one of its parts identifies nothing.
       const isKnown =
         kind.identifiers.length === 0
@@ -149,7 +149,7 @@ function createDuplicates({ kind, columnMapping }: OpenFile) {
       rows[row] = first
       rows[first] ??= row
       const column = kind.identifiers.join(', ')
-      return [{ row, line, column, value: '', rule: 'duplicate', message: `${sameAs(kind, first)}${hint}` }]
+      return [{ row, column, value: '', rule: 'duplicate', message: `${sameAs(kind, first)}${hint}` }]
     },
   }
 }

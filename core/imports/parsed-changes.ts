@@ -19,7 +19,6 @@ export type Unit = [SourceRow, ...SourceRow[]]
 export interface ParsedChange {
   /** Its first row. */
   row: number
-  line: number
   /** How many rows of the file it takes. */
   rows: number
   /** Every field that could be read. */
@@ -150,16 +149,16 @@ export function createChangeParser(options: ChangeParserOptions): (unit: Unit) =
 
   return (unit) => {
     const [first] = unit
-    const { row, line } = first
+    const { row } = first
     const body: Record<string, unknown> = {}
     const problems: Problem[] = []
     /** Fields with an invalid value: reporting them as missing too would be noise. */
     const failed = new Set<string>()
     const report = (at: SourceRow, column: string, value: string, fault: Fault) =>
-      void problems.push({ row: at.row, line: at.line, column, value, ...fault })
+      void problems.push({ row: at.row, column, value, ...fault })
     const toChange = () => {
       const text = JSON.stringify(body)
-      return { row, line, rows: unit.length, body, text, key: kind.change.keyOf(body), problems }
+      return { row, rows: unit.length, body, text, key: kind.change.keyOf(body), problems }
     }
     const noRecord = whyNoRecord(first)
     if (noRecord !== undefined) {

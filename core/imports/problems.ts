@@ -43,8 +43,6 @@ export interface Fault {
 export interface Problem extends Fault {
   /** As a spreadsheet counts, from 1: the header is row 1. */
   row: number
-  /** As a text editor counts, from 1; differs from `row` only after multi-line cells. */
-  line: number
   /** The column's name in the file, a field without a column, or an option; '' for a whole row. */
   column: string
   /**
@@ -103,7 +101,7 @@ function representativeKey({ rule, column, value }: Problem): string | undefined
 export const aboutColumn = (
   column: string,
   fault: Pick<Problem, 'message' | 'fix'> & Partial<Pick<Problem, 'rule' | 'value' | 'position'>>,
-): Problem => ({ row: 1, line: 1, column, value: '', rule: 'column', ...fault, stops: true })
+): Problem => ({ row: 1, column, value: '', rule: 'column', ...fault, stops: true })
 
 /** A problem as one sentence, with the value: for the run's own files and the terminal of the file's owner. */
 export function toSentence(problem: Problem): string {
@@ -127,11 +125,8 @@ export function toOutwardSentence(problem: Problem): string {
   return `${placeOf(problem, name)}: ${rules[rule]}${andMore(problem)}`
 }
 
-const placeOf = ({ row, line }: Problem, column: string) =>
+const placeOf = ({ row }: Problem, column: string) =>
   // An option belongs to no row.
-  [
-    ...(column.startsWith('--') ? [] : [`row ${row}${row === line ? '' : ` (line ${line})`}`]),
-    ...(column === '' ? [] : [column]),
-  ].join(', ')
+  [...(column.startsWith('--') ? [] : [`row ${row}`]), ...(column === '' ? [] : [column])].join(', ')
 
 const andMore = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)

@@ -1,7 +1,6 @@
 import { basename } from 'node:path'
 import { nearestName } from '../tables/nearest-name.ts'
 import { comparableName, readableName } from './cells/invisible.ts'
-import { placeOf } from './csv/rows.ts'
 import { openTable, readTable } from './csv/table.ts'
 import { InvalidFile, InvalidMapping, quote, say } from './errors.ts'
 
@@ -71,7 +70,7 @@ export async function openIdColumn(of: { path: string; column?: string | undefin
         } else if (wrongRows++ < mostListed) {
           const shown = text.length > longestShown ? `${text.slice(0, longestShown)}...` : text
           const content = isShaped ? shown : `${length} cells, but the header has ${header.length}`
-          wrong.push({ place: placeOf(row), content })
+          wrong.push({ place: `row ${row.row}`, content })
         }
       }
       if (wrongRows > 0) {

@@ -45,62 +45,40 @@ const longestValue = 6
 
 export function createControlTotals({ schema, totalsBy }: ImportKind) {
   const columns = amountColumns(schema)
-  const all = createSums()
-  const byValue = new Map<string, ReturnType<typeof createSums>>()
+  const all = emptyTotals()
+  const byValue = new Map<string, Totals>()
   let rows = 0
   return {
     add({ body, rows: taken }: { body: Body; rows: number }) {
       rows += taken
-      const groups = [all]
-      if (totalsBy !== undefined) {
-        const text = textOf(body[totalsBy])
-        const value = text.length > longestValue ? 'other' : text
-        const group = byValue.get(value) ?? createSums()
-        if (byValue.size < mostValues) byValue.set(value, group)
-        groups.push(group)
-      }
-      for (const group of groups) group.count()
-      for (const column of columns)
-        for (const digits of amountsIn(body, column))
-          for (const group of groups) group.add(column.name, digits)
+      addBody(all, body, columns)
+      if (totalsBy === undefined) return
+      const text = textOf(body[totalsBy])
+      const value = text.length > longestValue ? 'other' : text
+      const group = byValue.get(value) ?? emptyTotals()
+      if (byValue.size < mostValues) byValue.set(value, group)
+      addBody(group, body, columns)
     },
-    totals(): ControlTotals {
-      const values = Object.fromEntries(Array.from(byValue, ([value, group]) => [value, group.totals()]))
-      return { rows, ...all.totals(), ...(totalsBy !== undefined && { by: { field: totalsBy, values } }) }
-    },
-  }
-}
-
-function createSums() {
-  const sums = new Map<string, ReturnType<typeof createExactSum>>()
-  let changes = 0
-  return {
-    count: () => void (changes += 1),
-    add(name: string, digits: string) {
-      const sum = sums.get(name) ?? createExactSum()
-      sums.set(name, sum)
-      sum.add(digits)
-    },
-    totals: (): Totals => ({
-      changes,
-      sums: Object.fromEntries(Array.from(sums, ([name, sum]) => [name, sum.total()])),
+    totals: (): ControlTotals => ({
+      rows,
+      ...all,
+      ...(totalsBy !== undefined && { by: { field: totalsBy, values: Object.fromEntries(byValue) } }),
     }),
   }
 }
 
-/** An exact sum of plain decimals (digits, a point, a sign). */
-export function createExactSum() {
-  let sum = new Big(0)
-  let places = 0
-  return {
-    add(digits: string): void {
-      places = Math.max(places, placesIn(digits))
-      sum = sum.plus(digits)
-    },
-    /** In plain digits, with as many decimal places as the longest summand. */
-    total: (): string => sum.toFixed(places),
-  }
+const emptyTotals = (): Totals => ({ changes: 0, sums: {} })
+
+function addBody(totals: Totals, body: Body, columns: readonly AmountColumn[]): void {
+  totals.changes += 1
+  for (const column of columns)
+    for (const digits of amountsIn(body, column))
+      totals.sums[column.name] = addDecimals(totals.sums[column.name] ?? '0', digits)
 }
+
+/** The exact sum of two plain decimals (digits, a point, a sign), with the decimal places of the longer one. */
+export const addDecimals = (a: string, b: string): string =>
+  new Big(a).plus(b).toFixed(Math.max(placesIn(a), placesIn(b)))
 
 const placesIn = (digits: string): number => digits.split('.')[1]?.length ?? 0
 
@@ -168,8 +146,8 @@ export function findUnmet(
     else if ('readings' in reading)
       unmet(`could mean ${reading.readings.join(' or ')}. Set --locale, --decimal , or --decimal .`)
     else if (!new Big(sum).eq(reading.number)) {
-      const places = Math.max(placesIn(sum), placesIn(reading.number))
-      const difference = new Big(sum).minus(reading.number).abs().toFixed(places)
+      const negative = new Big(reading.number).neg().toFixed(placesIn(reading.number))
+      const difference = addDecimals(sum, negative).replace('-', '')
       const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.mark)
       unmet(
         `was expected, but the sheet adds up to ${shown(sum)}. The sheet and your total differ by ${shown(difference)}`,

@@ -1,33 +1,41 @@
 import { createReadStream } from 'node:fs'
-import { basename } from 'node:path'
 import { isBlank } from '../cells/invisible.ts'
 import { InvalidFile } from '../errors.ts'
 import { shownName } from '../source-file.ts'
 import { type Encoding, createDecoder } from './encoding.ts'
 
-/**
- * Splits text into rows of cells, one chunk at a time: RFC 4180 with any delimiter and line end.
- *
- * Hand-written because messages need the line where a row begins (also after multi-line cells) and the row
- * whose quote was never closed, and because csv-parse takes five times as long with line numbers on.
- *
- * A quote in the middle of a cell is literal, as in every spreadsheet; a quote that opens a cell must be
- * closed.
- */
+/** If two are equally good, the first wins: where `;` separates cells, commas are decimal marks. */
+export const delimiters = ['\t', ';', '|', ','] as const
+export type Delimiter = (typeof delimiters)[number]
+
+/** The format of a CSV file. Result files are written in the same one. */
+export interface Dialect {
+  delimiter: Delimiter
+  encoding: Encoding
+  bom: boolean
+  lineEnd: '\n' | '\r\n' | '\r'
+  /** The first line is `sep=;`, which spreadsheets obey and hide. */
+  hasSeparatorLine?: true
+}
+
 export interface SourceRow {
-  /**
-   * As a spreadsheet counts, from 1: the header is row 1, blank rows count, a multi-line cell is one row.
-   */
+  /** As a spreadsheet counts, from 1: the header is row 1, blank rows count, a multi-line cell is one row. */
   row: number
-  /** As a text editor counts, from 1: line ends in quotes count. */
-  line: number
   cells: string[]
 }
 
+/** Why reading stops in a row. */
+const reasons = {
+  afterQuote:
+    'has text right after a closing quote. Inside a quoted cell, write a quote twice: "Taller ""Sur""".',
+  notClosed: 'opens a quote that is never closed. Close it, or write a quote inside a quoted cell twice.',
+  tooLong:
+    'is longer than a million characters. It most likely contains an opening quote that is never closed.',
+} as const
+
 export interface Scanned {
   rows: SourceRow[]
-  /** The row where reading stopped, and the reason. */
-  failed?: { row: number; line: number; why: 'afterQuote' | 'notClosed' | 'tooLong' }
+  failed?: { row: number; why: keyof typeof reasons }
 }
 
 /** A row of a million characters is an unclosed quote, not a row. */
@@ -37,12 +45,18 @@ const quote = 0x22
 const lf = 0x0a
 const cr = 0x0d
 
+/**
+ * Splits text into rows of cells, one chunk at a time: RFC 4180 with any delimiter and line end. A quote in the middle
+ * of a cell is literal, as in every spreadsheet; a quote that opens a cell must be closed.
+ *
+ * Hand-written because messages name the row whose quote was never closed, which csv-parse does not know, and because
+ * csv-parse takes five times as long with its own counting.
+ */
 export function createRowScanner({ delimiter }: { delimiter: string }) {
   const delimiterCode = delimiter.charCodeAt(0)
   let text = ''
   let at = 0
   let row = 1
-  let line = 1
 
   /** The end of the unquoted cell that starts at `from`: a delimiter, a line end or the end of the text. */
   function endOfPlain(from: number): number {
@@ -53,10 +67,7 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
     return text.length
   }
 
-  /**
-   * The index after the closing quote of the cell that starts at `from`, or -1 if the quote is not in the
-   * text yet.
-   */
+  /** The index after the closing quote of the cell that starts at `from`; -1 if the text ends before it is known. */
   function endOfQuoted(from: number, last: boolean): number {
     for (let index = from + 1; ;) {
       const close = text.indexOf('"', index)
@@ -69,14 +80,12 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
   /** Scans one row; undefined if the text does not contain all of it yet. */
   function scanRow(last: boolean): SourceRow | 'afterQuote' | undefined {
     const cells: string[] = []
-    let lineEnds = 0
     for (let from = at; ;) {
       let end: number
       if (text.charCodeAt(from) === quote) {
         end = endOfQuoted(from, last)
         if (end === -1) return undefined
         const cell = text.slice(from + 1, end - 1)
-        lineEnds += countLineEnds(cell)
         cells.push(cell.includes('"') ? cell.replaceAll('""', '"') : cell)
       } else {
         end = endOfPlain(from)
@@ -92,10 +101,7 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
       // A chunk may end between CR and LF.
       if (code === cr && end + 1 === text.length && !last) return undefined
       at = end + (code === cr && text.charCodeAt(end + 1) === lf ? 2 : 1)
-      const found = { row, line, cells }
-      row += 1
-      line += lineEnds + 1
-      return found
+      return { row: row++, cells }
     }
   }
 
@@ -103,14 +109,14 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
     const rows: SourceRow[] = []
     while (at < text.length) {
       const found = scanRow(last)
-      if (found === 'afterQuote') return { rows, failed: { row, line, why: found } }
+      if (found === 'afterQuote') return { rows, failed: { row, why: found } }
       if (found === undefined) break
       rows.push(found)
     }
     text = text.slice(at)
     at = 0
-    if (last && text !== '') return { rows, failed: { row, line, why: 'notClosed' } }
-    return text.length > longestRow ? { rows, failed: { row, line, why: 'tooLong' } } : { rows }
+    if (last && text !== '') return { rows, failed: { row, why: 'notClosed' } }
+    return text.length > longestRow ? { rows, failed: { row, why: 'tooLong' } } : { rows }
   }
 
   return {
@@ -121,25 +127,6 @@ export function createRowScanner({ delimiter }: { delimiter: string }) {
     /** Returns the last row, which may have no line end. */
     end: (): Scanned => scan(true),
   }
-}
-
-function countLineEnds(cell: string): number {
-  if (!cell.includes('\n') && !cell.includes('\r')) return 0
-  return cell.match(/\r\n|\n|\r/g)?.length ?? 0
-}
-
-/** If two are equally good, the first wins: where `;` separates cells, commas are decimal marks. */
-export const delimiters = ['\t', ';', '|', ','] as const
-export type Delimiter = (typeof delimiters)[number]
-
-/** The format of a CSV file. Result files are written in the same one. */
-export interface Dialect {
-  delimiter: Delimiter
-  encoding: Encoding
-  bom: boolean
-  lineEnd: '\n' | '\r\n' | '\r'
-  /** The first line is `sep=;`, which spreadsheets obey and hide. */
-  hasSeparatorLine?: true
 }
 
 /** As many rows as a spreadsheet has below its header. */
@@ -160,35 +147,21 @@ export async function* readRows({
   const name = shownName(path)
   const decode = createDecoder(dialect.encoding)
   const scanner = createRowScanner({ delimiter: dialect.delimiter })
-  // The lines of a converted workbook belong to a text that its owner never sees.
-  const hasLines = name === basename(path)
+  const hidden = dialect.hasSeparatorLine ? 1 : 0
   const take = function* ({ rows, failed }: Scanned): Generator<SourceRow> {
-    for (const found of rows) {
-      const row = dialect.hasSeparatorLine ? found.row - 1 : found.row
-      if (row === 0) continue
-      if (row > mostRows + 1)
+    for (const { row, cells } of rows) {
+      if (row <= hidden) continue
+      if (row - hidden > mostRows + 1)
         throw new InvalidFile(
           `${name} has more than ${mostRows.toLocaleString('en')} rows, the most that a spreadsheet can show. Split it into several files.`,
         )
-      const { line, cells } = found
-      if (!cells.every(isBlank)) yield { row, line: hasLines ? line : row, cells }
+      if (!cells.every(isBlank)) yield { row: row - hidden, cells }
     }
-    if (failed !== undefined) throw new InvalidFile(`${name}, ${placeOf(failed)} ${reasons[failed.why]}`)
+    if (failed !== undefined)
+      throw new InvalidFile(`${name}, row ${failed.row - hidden} ${reasons[failed.why]}`)
   }
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
     yield* take(scanner.push(decode(chunk)))
   yield* take(scanner.push(decode()))
   yield* take(scanner.end())
 }
-
-const reasons: Readonly<Record<NonNullable<Scanned['failed']>['why'], string>> = {
-  afterQuote:
-    'has text right after a closing quote. Inside a quoted cell, write a quote twice: "Taller ""Sur""".',
-  notClosed: 'opens a quote that is never closed. Close it, or write a quote inside a quoted cell twice.',
-  tooLong:
-    'is longer than a million characters. It most likely contains an opening quote that is never closed.',
-}
-
-/** `row 17`, with the line number if multi-line cells make it differ. */
-export const placeOf = ({ row, line }: { row: number; line: number }): string =>
-  row === line ? `row ${row}` : `row ${row} (line ${line} of the text)`

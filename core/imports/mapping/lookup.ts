@@ -1,7 +1,7 @@
 import { createNearestName } from '../../tables/nearest-name.ts'
 import { comparableName } from '../cells/invisible.ts'
 import { detectDialect } from '../csv/table.ts'
-import { placeOf, readRows } from '../csv/rows.ts'
+import { readRows } from '../csv/rows.ts'
 import { InvalidMapping, quote, say } from '../errors.ts'
 import { refuseLarge, shownName } from '../source-file.ts'
 import type { Fault } from '../problems.ts'
@@ -34,9 +34,9 @@ export async function readLookup(
   await refuseLarge(path, 'lookup')
   const dialect = await detectDialect(path, options.encoding)
   const entries = new Map<string, Entry>()
-  for await (const { cells, ...place } of readRows({ path, dialect })) {
+  for await (const { cells, row } of readRows({ path, dialect })) {
     const [theirs = '', ours = '', ...more] = cells.map((cell) => cell.trim())
-    const where = `${name}, ${placeOf(place)}`
+    const where = `${name}, row ${row}`
     if (more.some((cell) => cell !== '') || theirs === '' || ours === '')
       throw new InvalidMapping(
         `${where}: a lookup file has two columns, theirs and ours, and no empty cells.`,

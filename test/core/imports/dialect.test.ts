@@ -205,13 +205,13 @@ describe('what is no CSV file is answered with what to do', () => {
 })
 
 describe('rows', () => {
-  test('are counted as a spreadsheet does, and lines as an editor does', async () => {
+  test('are counted as a spreadsheet does, whatever lines their cells have', async () => {
     const path = await fileOf('a;b\r\n"x\r\ny";1\r\n\r\n;;\n2;"un ""dos"""\r3;Taller "Sur"\n')
     expect(await read(path)).toEqual([
-      { row: 1, line: 1, cells: ['a', 'b'] },
-      { row: 2, line: 2, cells: ['x\r\ny', '1'] },
-      { row: 5, line: 6, cells: ['2', 'un "dos"'] },
-      { row: 6, line: 7, cells: ['3', 'Taller "Sur"'] },
+      { row: 1, cells: ['a', 'b'] },
+      { row: 2, cells: ['x\r\ny', '1'] },
+      { row: 5, cells: ['2', 'un "dos"'] },
+      { row: 6, cells: ['3', 'Taller "Sur"'] },
     ])
   })
 

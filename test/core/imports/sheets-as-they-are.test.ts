@@ -11,7 +11,7 @@ describe('a line sep=;', () => {
   test('decides the delimiter, and no row counts it', async () => {
     const path = await fileOf('sep=;\r\nname;unit_label\r\na, b;c\r\n"d\r\ne";f\r\ng;\r\n')
     expect(await problemsOf({ ...products, path })).toEqual([
-      'row 4 (line 6), unit_label: is required for every product, but empty',
+      'row 4, unit_label: is required for every product, but empty',
     ])
     expect((await checkFile({ ...products, path })).table).toMatchObject({
       dialect: { delimiter: ';' },

@@ -78,7 +78,7 @@ describe('a cell is held against what the service says of its field', () => {
       { column: 'default_source', rule: 'required' },
     ],
   ])('%s', async (_what, kind, fields, problem) => {
-    expect(await row(kind, fields)).toEqual([expect.objectContaining({ row: 2, line: 2, ...problem })])
+    expect(await row(kind, fields)).toEqual([expect.objectContaining({ row: 2, ...problem })])
   })
 
   test.each<[string, ImportKindName, Record<string, string>]>([
@@ -106,7 +106,7 @@ test('every problem of a file is said at once, where a spreadsheet has it', asyn
     'row 2, amount: x is not a number',
     'row 2, status: activ is not one of active, archived; did you mean active?',
     'row 2, description: is required for every addon, but empty',
-    'row 4 (line 5), name: is required for every addon, but empty',
+    'row 4, name: is required for every addon, but empty',
   ])
 })
 
