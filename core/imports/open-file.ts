@@ -1,5 +1,5 @@
 import { createCellReader } from './cells/cell.ts'
-import { comparableName, readableName } from './cells/invisible.ts'
+import { comparableName, readableName } from './cells/refused.ts'
 import type { DecimalMark } from './cells/notation.ts'
 import type { SourceRow } from './csv/rows.ts'
 import { openTable, readTable, type Table } from './csv/table.ts'

@@ -2,10 +2,8 @@ import type { Body } from '../billing/client.ts'
 import { isRecord } from '../billing/lossless-json.ts'
 import { maxBodyBytes } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
-import { type CellReader, type CellReading, hiddenFault } from './cells/cell.ts'
-import { comparableName, isBlank } from './cells/invisible.ts'
-import { whyNoValue } from './cells/placeholders.ts'
-import { rereadAsUtf8 } from './csv/encoding.ts'
+import { type CellReader, type CellReading } from './cells/cell.ts'
+import { comparableName, isBlank, refusalOf } from './cells/refused.ts'
 import type { SourceRow } from './csv/rows.ts'
 import { type ImportKind, requiredFields } from './kinds.ts'
 import { type ColumnMapping, eachRow, type FieldTarget, type Step } from './mapping/columns.ts'
@@ -67,12 +65,7 @@ export function createColumn({
   const { meta, name } = own.target
   const trimmed = kind.identifiers.includes(name)
   const tally: CellTally = { given: 0, empty: 0, null: 0 }
-  /** What no field accepts, whatever its type. */
-  function faultIn(text: string): Fault | undefined {
-    const message = whyNoValue(text)
-    if (message !== undefined) return { rule: 'error', message }
-    return misreadFault(text, asWritten) ?? hiddenFault(text, { meta, trimmed })
-  }
+  const faultIn = (text: string) => refusalOf(text, { meta, trimmed, asWritten })
   return {
     ...own,
     tally,
@@ -98,18 +91,6 @@ export function createColumn({
         : { fault: { ...foundFault, message: `is looked up as ${found.ours}, which ${foundFault.message}` } }
     },
   }
-}
-
-function misreadFault(text: string, asWritten: boolean): Fault | undefined {
-  if (text.includes('\ufffd'))
-    return {
-      rule: 'encoding',
-      message: 'has \ufffd where a program could not read a letter. Enter the letter',
-    }
-  const meant = asWritten ? undefined : rereadAsUtf8(text)
-  if (meant === undefined) return undefined
-  const message = 'looks like UTF-8 read in another encoding (--encoding utf-8 takes it as it is)'
-  return { rule: 'encoding', message, fix: meant }
 }
 
 export interface ChangeParserOptions extends Pick<ColumnMapping, 'fields' | 'unnamed'> {

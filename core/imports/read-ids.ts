@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { nearestName } from '../tables/nearest-name.ts'
-import { comparableName, readableName } from './cells/invisible.ts'
+import { comparableName, readableName } from './cells/refused.ts'
 import { openTable, readTable } from './csv/table.ts'
 import { InvalidFile, InvalidMapping, quote, say } from './errors.ts'
 

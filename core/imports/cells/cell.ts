@@ -2,7 +2,6 @@ import { type FieldMeta, type Numeric, fieldsOf } from '../../billing/resources/
 import { compareDecimals } from '../../changes/decimals.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import type { Fault, Rule } from '../problems.ts'
-import { invisibleFault } from './invisible.ts'
 import {
   type Conventions,
   type DateOrder,
@@ -17,7 +16,7 @@ import {
 } from './notation.ts'
 import { isRecord, numberText, parseLossless } from '../../billing/lossless-json.ts'
 import { isDate } from '../../billing/instants.ts'
-import { whyNoValue } from './placeholders.ts'
+import { refusalOf } from './refused.ts'
 
 export type CellReading = { value: unknown } | { fault: Fault }
 
@@ -50,21 +49,6 @@ export function faultOf(text: string, meta: FieldMeta): Fault | undefined {
   if (meta.min !== undefined && compareDecimals(text, meta.min) < 0)
     return { rule: 'min', message: `is less than ${meta.min}` }
   return undefined
-}
-
-/** What nobody sees in a value, unless it is a text for people or JSON. A mark of UTF-8 belongs to no text. */
-export function hiddenFault(
-  text: string,
-  { meta, trimmed }: { meta: FieldMeta; trimmed: boolean },
-): Fault | undefined {
-  const { kind } = meta
-  const isText = kind === 'text' || kind === 'timestamp'
-  if (kind === 'json' || kind === 'list' || kind === 'object' || meta.isFreeText === true)
-    return text.includes('\ufeff')
-      ? { rule: 'invisible', message: 'has an invisible letter (U+FEFF)', fix: text.replaceAll('\ufeff', '') }
-      : undefined
-  const isWord = trimmed || !isText || meta.values !== undefined || meta.format === 'email'
-  return invisibleFault(isWord ? text.trim() : text, { isText })
 }
 
 function fixEmail(text: string): string | undefined {
@@ -293,9 +277,7 @@ function readScalar(value: unknown, meta: FieldMeta, path: Path): { text: string
   if (typeof value !== 'string') throw new Misfit(path, { rule: 'json', message: 'is not text' })
   if (meta.kind === 'date' && !isDate(value))
     throw new Misfit(path, { rule: 'date', message: 'is not a date such as 2026-03-25' })
-  const message = whyNoValue(value)
-  const fault =
-    message === undefined ? hiddenFault(value, { meta, trimmed: false }) : { rule: 'error' as const, message }
+  const fault = refusalOf(value, { meta })
   if (fault !== undefined) throw new Misfit(path, fault)
   return { text: value, result: value }
 }

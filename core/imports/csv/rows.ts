@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { isBlank } from '../cells/invisible.ts'
+import { isBlank } from '../cells/refused.ts'
 import { InvalidFile } from '../errors.ts'
 import { shownName } from '../source-file.ts'
 import { type Encoding, createDecoder } from './encoding.ts'

@@ -12,7 +12,7 @@ import {
   readRows,
 } from './rows.ts'
 import { unguardFormula } from '../../tables/formula-guard.ts'
-import { readableName } from '../cells/invisible.ts'
+import { readableName } from '../cells/refused.ts'
 
 /** Enough for the header and some hundred rows, or for the first entries of a zip archive. */
 const startBytes = 65_536

@@ -1,5 +1,5 @@
 import { createNearestName } from '../../tables/nearest-name.ts'
-import { comparableName } from '../cells/invisible.ts'
+import { comparableName } from '../cells/refused.ts'
 import { detectDialect } from '../csv/table.ts'
 import { readRows } from '../csv/rows.ts'
 import { InvalidMapping, quote, say } from '../errors.ts'

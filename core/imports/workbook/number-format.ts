@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
 import { type Conventions, type DecimalMark, withMark, writeDate } from '../cells/notation.ts'
-import { type Unread, unreadText } from '../cells/placeholders.ts'
+import { type Unread, unreadText } from '../cells/refused.ts'
 
 /** How a spreadsheet displays a number: plain, as a percentage, or as a date, a time or both. */
 export type NumberFormat = 'number' | 'percent' | 'date' | 'time' | 'dateTime'

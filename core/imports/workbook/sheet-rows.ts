@@ -1,4 +1,4 @@
-import { unreadText } from '../cells/placeholders.ts'
+import { unreadText } from '../cells/refused.ts'
 import { InvalidFile } from '../errors.ts'
 import { type CellFormat, parseFormat, serialOf } from './number-format.ts'
 import type { Attributes, XmlEvent } from './parts.ts'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkFile } from '../../../core/imports/check.ts'
-import { whyNoValue } from '../../../core/imports/cells/placeholders.ts'
+import { refusalOf } from '../../../core/imports/cells/refused.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toMapping } from '../../../core/imports/mapping/mapping.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
@@ -52,7 +52,7 @@ describe('what a spreadsheet shows instead of a value', () => {
       ' ',
     ),
   )('is not seen in %s', (text) => {
-    expect(whyNoValue(text)).toBe(undefined)
+    expect(refusalOf(text, { meta: { kind: 'text' } })).toBe(undefined)
   })
 
   test('is refused in the file of the report, in a workbook, in JSON and in a lookup file', async () => {
