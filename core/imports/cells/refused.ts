@@ -51,10 +51,8 @@ const unread = {
     'is a date or time, but the column has none. The spreadsheet may have taken another value for one: change the format of the cell, and enter the value again',
   '#TRUTH':
     'is a logical value, but the column has texts. Format the cell as text, and enter the value again',
-  '#SEPARATED':
-    'is a number that the sheet shows with separators, which depend on the language. Set --locale or --decimal, or format the cell without separators',
   '#FORMATTED':
-    'is a number that the sheet shows in a form that depends on the spreadsheet. Format the cell as text, and enter the value again',
+    'is a number that the sheet shows in another form than its digits. Format the cell as text, and enter the value as it is shown',
   '#NOT SHOWN': 'is hidden by the format of its cell. Clear the cell, or change its format',
   '#DIGITS':
     'has more digits than a spreadsheet keeps, so the last ones may be lost. Round it in the spreadsheet, or enter it as text',

@@ -1,10 +1,12 @@
+import { stringify } from 'csv-stringify/sync'
 import type { z } from 'zod'
 import { type FieldMeta, fieldOf, fieldsOf } from '../../billing/resources/fields.ts'
 import { shell } from '../../runs/view/shell.ts'
 import { createNearestName, nearestName } from '../../tables/nearest-name.ts'
+import { conventionsOf, withMark, writeDate } from '../cells/notation.ts'
 import { comparableName, readableName } from '../cells/refused.ts'
 import { resultColumns } from '../csv/table.ts'
-import { type ImportKind, requiredFields } from '../kinds.ts'
+import { type ImportKind, type ImportKindName, importKinds, requiredFields } from '../kinds.ts'
 import { aboutColumn, type Problem } from '../problems.ts'
 import type { Mapping } from './mapping.ts'
 
@@ -98,49 +100,20 @@ export interface ColumnMapping {
   unnamed: readonly number[]
 }
 
+type NearestName = ReturnType<typeof createNearestName>
+type Resolved = { target: FieldTarget } | { ignored: string } | { message: string; fix?: string | undefined }
+
 /** Maps the columns of a header to fields, and collects every problem with them. */
 export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
   const { kind, mapping, columns } = options
   const header = options.header.map(readableName)
-  // Prepared once for a header: a file may have 2,000 columns, and a mapping as many names.
-  const byName = new Map(
-    Object.entries(mapping.columns ?? {}).map(([theirs, ours]) => [comparableName(theirs), ours]),
-  )
-  const selected = columns && new Set(columns.map(comparableName))
   const nearest = createNearestName(() => knownNames(kind))
-  const ignored: { column: string; reason: string }[] = []
-  const problems: Problem[] = []
-  const targets = header.map((column, index): FieldTarget | undefined => {
-    const ignore = (reason: string) => void ignored.push({ column, reason })
-    if (column === '') return undefined
-    if ((resultColumns as readonly string[]).includes(column)) ignore('it belongs to a result file')
-    else {
-      // An exact name takes precedence over one that differs in case.
-      const isExact = Object.hasOwn(mapping.columns ?? {}, column)
-      const mapped = isExact ? mapping.columns?.[column] : byName.get(comparableName(column))
-      const target = mapped === null ? undefined : toTarget(kind, mapped ?? column)
-      if (mapped === null) ignore('it is mapped to nothing')
-      else if (target === undefined) {
-        // Exports have columns such as `_extra` and `_read_at`.
-        if (mapped === undefined && (kind.foreign?.includes(column) === true || column.startsWith('_')))
-          ignore('it comes from an export and is not a field')
-        else {
-          const message =
-            mapped === undefined
-              ? `is not a field of ${kind.one}s. Map it with ${shell`--map ${`${column}=...`}`}, or ignore it with ${shell`--map ${`${column}=`}`}`
-              : `maps to ${mapped}, which is not a field of ${kind.one}s`
-          const fix = nearest(mapped ?? column)
-          problems.push(aboutColumn(column, { message, fix, position: index + 1 }))
-        }
-      } else if (target.name === 'id' && kind.does !== 'create') return target
-      else if (target.readOnly && mapped === undefined) ignore('only the service writes it')
-      else if (target.readOnly)
-        problems.push(aboutColumn(column, { message: `maps to ${mapped}, which only the service writes` }))
-      else if (selected === undefined || namesOf(target).some((name) => selected.has(name))) return target
-      else ignore('it is not listed in --columns')
-    }
-    return undefined
-  })
+  const resolve = createResolver(options, nearest)
+  const resolved = header.map((column) => (column === '' ? undefined : resolve(column)))
+  const targets = resolved.map((one) => (one && 'target' in one ? one.target : undefined))
+  const problems = resolved.flatMap((one, index) =>
+    one && 'message' in one ? [aboutColumn(header[index] ?? '', { ...one, position: index + 1 })] : [],
+  )
   const constants = Object.entries(mapping.set ?? {}).flatMap(([name, text]) => {
     const target = toTarget(kind, name)
     if (target?.readOnly === false) return [{ target, text }]
@@ -160,7 +133,9 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
     targets,
     constants,
     grouped: given.some(({ path }) => path.includes(eachRow)),
-    ignored,
+    ignored: resolved.flatMap((one, index) =>
+      one && 'ignored' in one ? [{ column: header[index] ?? '', reason: one.ignored }] : [],
+    ),
     fields: fieldsByName({ ...options, header }),
     unnamed: header.flatMap((column, index) => (column === '' ? [index] : [])),
     problems: [
@@ -172,11 +147,42 @@ export function mapColumns(options: ColumnMappingOptions): ColumnMapping {
   }
 }
 
+/** Prepared once for a header: a file may have 2,000 columns, and a mapping as many names. */
+function createResolver({ kind, mapping, columns }: ColumnMappingOptions, nearest: NearestName) {
+  const own = mapping.columns ?? {}
+  const byName = new Map(Object.entries(own).map(([theirs, ours]) => [comparableName(theirs), ours]))
+  const selected = columns && new Set(columns.map(comparableName))
+  return (column: string): Resolved => {
+    if ((resultColumns as readonly string[]).includes(column))
+      return { ignored: 'it belongs to a result file' }
+    // An exact name takes precedence over one that differs in case.
+    const mapped = Object.hasOwn(own, column) ? own[column] : byName.get(comparableName(column))
+    if (mapped === null) return { ignored: 'it is mapped to nothing' }
+    const target = toTarget(kind, mapped ?? column)
+    if (target === undefined) {
+      // Exports have columns such as `_extra` and `_read_at`.
+      if (mapped === undefined && (kind.foreign?.includes(column) === true || column.startsWith('_')))
+        return { ignored: 'it comes from an export and is not a field' }
+      const message =
+        mapped === undefined
+          ? `is not a field of ${kind.one}s. Map it with ${shell`--map ${`${column}=...`}`}, or ignore it with ${shell`--map ${`${column}=`}`}`
+          : `maps to ${mapped}, which is not a field of ${kind.one}s`
+      return { message, fix: nearest(mapped ?? column) }
+    }
+    if (target.name === 'id' && kind.does !== 'create') return { target }
+    if (target.readOnly && mapped !== undefined)
+      return { message: `maps to ${mapped}, which only the service writes` }
+    if (target.readOnly) return { ignored: 'only the service writes it' }
+    const isSelected = selected === undefined || namesOf(target).some((name) => selected.has(name))
+    return isSelected ? { target } : { ignored: 'it is not listed in --columns' }
+  }
+}
+
 function fieldsByName({ kind, header, mapping }: ColumnMappingOptions) {
-  const mapped = Object.entries(mapping.columns ?? {})
   const names = [...knownNames(kind), ...header.filter((name) => name !== '')]
+  const pairs = [...names.map((name) => [name, name] as const), ...Object.entries(mapping.columns ?? {})]
   return new Map(
-    [...names.map((name): [string, string] => [name, name]), ...mapped].map(([theirs, ours]) => {
+    pairs.map(([theirs, ours]) => {
       const name = comparableName(theirs)
       return [name, toTarget(kind, ours ?? name)?.name ?? name]
     }),
@@ -231,7 +237,7 @@ function findMissing(kind: ImportKind, given: readonly FieldTarget[], others: re
 function findUnknown(
   columns: readonly string[],
   given: readonly FieldTarget[],
-  nearest: (name: string) => string | undefined,
+  nearest: NearestName,
 ): Problem[] {
   const named = new Set(given.flatMap(namesOf))
   return columns
@@ -253,4 +259,27 @@ function refuseWholeExport(kind: ImportKind, header: readonly string[]): Problem
   if (!hasReadOnly || !writable.every((key) => present.has(key))) return []
   const message = `has every column of an export, so all of them would be written back. Select the fields to send with --columns: ${writable.join(', ')}`
   return [aboutColumn('the header', { message })]
+}
+
+/**
+ * A CSV header of a kind with one example row, in the notation of a locale. With a decimal comma, the
+ * delimiter is `;`, as in that locale's spreadsheets, and a byte order mark marks the text as UTF-8.
+ * @throws {InvalidMapping} the locale is unknown
+ */
+export function template({
+  kind: name,
+  locale = 'en-US',
+}: {
+  kind: ImportKindName
+  locale?: string
+}): string {
+  const kind = importKinds[name]
+  const { decimal, dates } = conventionsOf(locale)
+  const cells = Object.entries(kind.example).map(([field, value]) => {
+    const type = toTarget(kind, field)?.meta.kind
+    if (type === 'date') return writeDate(value, dates)
+    return type === 'decimal' || type === 'integer' ? withMark(value, decimal) : value
+  })
+  const isComma = decimal === ','
+  return stringify([Object.keys(kind.example), cells], { delimiter: isComma ? ';' : ',', bom: isComma })
 }

@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
 import { type Conventions, type DecimalMark, withMark, writeDate } from '../cells/notation.ts'
-import { type Unread, unreadText } from '../cells/refused.ts'
+import { unreadText } from '../cells/refused.ts'
 
 /** How a spreadsheet displays a number: plain, as a percentage, or as a date, a time or both. */
 export type NumberFormat = 'number' | 'percent' | 'date' | 'time' | 'dateTime'
@@ -165,73 +165,34 @@ const isGeneral = ({ literal, text }: Token) => !literal && /^(general|@)$/i.tes
 const isPlace = ({ literal, text }: Token) => !literal && /[0#]/.test(text)
 
 /**
- * A number exactly as the sheet shows it: its digits, leading zeros, decimals and the words of its format. Refused
- * where the language of the spreadsheet matters, or where the format shows more than digits.
+ * A number exactly as the sheet shows it: plain, or whole with leading zeros, and with the words of its format. Any other
+ * form is refused: an id has none, and separators depend on the language of the spreadsheet.
  */
 function showNumber(
   number: Big,
   tokens: Section['tokens'],
   { minus, decimal }: { minus: boolean; decimal: DecimalMark | undefined },
 ): string {
-  const unread = (why: Unread, content = number.toFixed()) => unreadText(why, content)
-  if (tokens === undefined) return unread('#FORMATTED')
-  const sign = minus ? '-' : ''
-  const show = (mark: DecimalMark): string | undefined => {
-    if (!tokens.some(isGeneral)) return showDigits(number.abs(), tokens, mark)
-    const digits = withMark(number.abs().toFixed(), mark)
-    const isKnown = tokens.every((token) => token.literal || isGeneral(token))
-    if (!isKnown || (digits.length > generalWidth && digits.includes(mark))) return undefined
-    return tokens.map((token) => (isGeneral(token) ? digits : token.text)).join('')
-  }
-  const [shown, other] = [show(decimal ?? '.'), show(decimal ?? ',')]
-  if (shown === undefined || other === undefined) return unread('#FORMATTED')
-  if (shown.trim() === '') return unread('#NOT SHOWN')
-  // A decimal mark alone is a point, as in the file; with separators, which mark is which depends on the language.
-  const isSeparated = tokens.some(({ literal, text }) => !literal && text === ',') && shown !== other
-  return isSeparated ? unread('#SEPARATED', `${other.trim()} or ${shown.trim()}`) : (sign + shown).trim()
+  const first = tokens?.findIndex((token) => !token.literal) ?? 0
+  const signs = tokens?.filter((token) => !token.literal) ?? []
+  const digits = digitsOf(number.abs(), signs, decimal)
+  const isOneRun = tokens?.slice(first, first + signs.length).every((token) => !token.literal) ?? false
+  if (tokens === undefined || digits === undefined || !isOneRun)
+    return unreadText('#FORMATTED', number.toFixed())
+  const words = tokens.map(({ literal, text }, at) => (literal ? text : at === first ? digits : ''))
+  const shown = words.join('').trim()
+  return shown === '' ? unreadText('#NOT SHOWN', number.toFixed()) : `${minus ? '-' : ''}${shown}`
 }
 
-const separators = { ',': '.', '.': ',' } as const
-
-/** Undefined if the format shows fractions, powers of ten, percentages or anything else than digits and words. */
-function showDigits(size: Big, tokens: readonly Token[], mark: DecimalMark): string | undefined {
-  const point = tokens.findIndex(({ literal, text }) => !literal && text === '.')
-  const whole = point === -1 ? tokens : tokens.slice(0, point)
-  const rest = point === -1 ? [] : tokens.slice(point + 1)
-  const after = rest.filter((token) => !isPlace(token))
-  const places = rest.slice(0, rest.length - after.length)
-  const lastPlace = whole.findLastIndex(isPlace)
-  const isComma = ({ literal, text }: Token, at: number) => !literal && text === ',' && at < lastPlace
-  const isKnown = (token: Token, at: number) => token.literal || isPlace(token) || isComma(token, at)
-  if (!whole.every(isKnown) || !after.every(({ literal }) => literal) || !places.every(isPlace))
-    return undefined
-  if (lastPlace === -1) return point === -1 ? whole.map(({ text }) => text).join('') : undefined
-  const [digits = '', decimals = ''] = size.toFixed(places.length).split('.')
-  const fewest = places.findLastIndex(({ text }) => text === '0') + 1
-  const fraction = decimals.slice(0, fewest) + decimals.slice(fewest).replace(/0+$/, '')
-  const shown = placeDigits(digits, whole, whole.some(isComma) ? separators[mark] : '')
-  return `${shown}${point === -1 ? '' : mark}${fraction}${after.map(({ text }) => text).join('')}`
-}
-
-/** Puts digits into their places from the right; the first place takes all that are left. */
-function placeDigits(digits: string, tokens: readonly Token[], separator: string): string {
-  const first = tokens.findIndex(isPlace)
-  let left = digits === '0' ? '' : digits
-  let count = 0
-  let shown = ''
-  for (const [at, token] of [...tokens.entries()].toReversed()) {
-    if (token.literal) shown = token.text + shown
-    if (!isPlace(token)) continue
-    const own = at === first ? left : left.slice(-1)
-    left = left.slice(0, left.length - own.length)
-    const put = own === '' && token.text === '0' ? '0' : own
-    for (const digit of put.split('').toReversed()) {
-      if (separator !== '' && count > 0 && count % 3 === 0) shown = separator + shown
-      shown = digit + shown
-      count += 1
-    }
+/** What the signs of a format show; undefined if they are neither `General` nor the places of whole numbers. */
+function digitsOf(size: Big, signs: readonly Token[], decimal: DecimalMark = '.'): string | undefined {
+  if (signs.length === 1 && signs.every(isGeneral)) {
+    const digits = size.toFixed()
+    return digits.includes('.') && digits.length > generalWidth ? undefined : withMark(digits, decimal)
   }
-  return shown
+  const zeros = signs.filter(({ text }) => text === '0').length
+  const whole = size.round(0).toFixed()
+  return signs.every(isPlace) ? (whole === '0' ? '' : whole).padStart(zeros, '0') : undefined
 }
 
 /** A text as the sheet shows it, with the words of its format. */

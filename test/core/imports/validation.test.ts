@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { checkFile } from '../../../core/imports/check.ts'
 import type { ImportKindName } from '../../../core/imports/kinds.ts'
 import { importKindNames } from '../../../core/imports/kinds.ts'
-import { template } from '../../../core/imports/mapping/template.ts'
+import { template } from '../../../core/imports/mapping/columns.ts'
 import type { Problem } from '../../../core/imports/problems.ts'
 import { createChangesFile } from '../../../core/changes/staged-changes.ts'
 import { bodiesOf, fileOf, ofRun, problemsOf, stage, temporaryFolder } from './csv-file.ts'
@@ -286,6 +286,6 @@ describe('a template', () => {
       '\ufeffsupplier;document;number;date;total;lines.1.name;lines.1.amount;lines.1.quantity;lines.1.tax;tax_percent',
     )
     expect(row).toBe('sup_0001;7;1234;25-03-2026;45890,50;Honorarios;45890,50;1;6654,12;14,5')
-    expect(template({ kind: 'retentions', locale: 'es-MX' })).toContain(',25/03/2026,45890.50,')
+    expect(template({ kind: 'retentions', locale: 'es-MX' })).toContain(',25-03-2026,45890.50,')
   })
 })
