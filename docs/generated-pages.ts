@@ -10,7 +10,7 @@ import type { Commands } from '../scripts/command-line.ts'
 import { commands } from '../scripts/commands/commands.ts'
 import { describeSettings } from '../worker/settings/variables.ts'
 import { dbtSources } from './dbt-sources.ts'
-import { groupedRows, importBlocks } from './import-pages.ts'
+import { groupedLines, importBlocks } from './import-pages.ts'
 import { rooms } from '../oxlint.config.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
@@ -53,7 +53,7 @@ function tablesPage(): string {
     const rows = columns
       .filter((column) => column.name !== '_extra')
       .map(({ name, kind, note = '' }) => [name, kind, note])
-    return [`## ${name}`, '', '| columns | type | note |', '|---|---|---|', ...groupedRows(rows)].join('\n')
+    return [`## ${name}`, '', ...groupedLines(rows)].join('\n')
   })
   return `# Tables
 

@@ -1,11 +1,11 @@
 import { fieldsOf, type FieldMeta } from '../core/billing/resources/fields.ts'
-import { transitionsAsMarkdown } from '../core/changes/transitions.ts'
+import { transitions } from '../core/changes/transitions.ts'
 import { outcomes } from '../core/changes/outcomes.ts'
 import { type ImportKind, importKindNames, importKinds } from '../core/imports/kinds.ts'
 
 /** Generated blocks of pages, by name. */
 export const importBlocks: Readonly<Record<string, () => string>> = {
-  moves: transitionsAsMarkdown,
+  moves: () => transitions.map(({ from, to, by, rule }) => `- ${from} → ${to} (${by}): ${rule}`).join('\n'),
   outcomes: () =>
     Object.entries(outcomes)
       .map(([word, says]) => `- \`${word}\`: ${says}`)
@@ -15,21 +15,19 @@ export const importBlocks: Readonly<Record<string, () => string>> = {
 
 function section(kind: ImportKind): string {
   const rows = fieldsOf(kind.schema).flatMap(([name, meta]) => toRows({ kind, name, meta }))
-  return [`### ${kind.name}`, '', '| columns | type | rules |', '|---|---|---|', ...groupedRows(rows)].join(
-    '\n',
-  )
+  return [`### ${kind.name}`, '', ...groupedLines(rows)].join('\n')
 }
 
-/** The lines of a table of names, their type and what applies to them; neighbours that are alike share a line. */
-export function groupedRows(rows: readonly string[][]): string[] {
+/** A list of names with their type and what applies to them; neighbours that are alike share a line. */
+export function groupedLines(rows: readonly string[][]): string[] {
   const groups: { names: string[]; rest: string }[] = []
-  for (const [name = '', ...cells] of rows) {
-    const rest = cells.join(' | ')
+  for (const [name = '', ...words] of rows) {
+    const rest = words.filter(Boolean).join('; ')
     const last = groups.at(-1)
     if (last?.rest === rest) last.names.push(`\`${name}\``)
     else groups.push({ names: [`\`${name}\``], rest })
   }
-  return groups.map(({ names, rest }) => `| ${names.join(', ')} | ${rest} |`)
+  return groups.map(({ names, rest }) => `- ${names.join(', ')}: ${rest}`)
 }
 
 function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[][] {

@@ -240,9 +240,3 @@ const idsOf = ({ answerId, otherIds }: LedgerRow): string[] => [
 
 export const doneTwice = (ids: readonly string[]): string =>
   `the service has done it more than once: ${ids.map((id) => `as ${id}`).join(' and ')}`
-
-/** The table of transitions for the docs, as Markdown. */
-export function transitionsAsMarkdown(): string {
-  const lines = transitions.map(({ from, to, by, rule }) => `| ${from} | ${to} | ${by} | ${rule} |`)
-  return ['| from | to | by | rule |', '|---|---|---|---|', ...lines, ''].join('\n')
-}

@@ -82,7 +82,7 @@ export const exportInput = z.strictObject({
   }),
   parallel: z.int().min(1).max(mostParallel).optional().meta({
     flag: '--parallel <n>',
-    help: 'ranges of a long list to read at once, by all workers together; 1 divides no list',
+    help: 'ranges of a long list to read at once, by all workers together; 1 reads each list in one piece',
     otherwise: 'BILLING_CONCURRENCY',
   }),
   ...otherFields,

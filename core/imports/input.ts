@@ -56,7 +56,7 @@ export const importSettings = z.object({
   }),
   sendAgain: z.array(z.int().min(2)).default([]).meta({
     flag: '--send-again <rows>',
-    help: 'rows to send once more although they are done; no other row is sent',
+    help: 'rows to send again, even if they are done; no other row is sent',
   }),
   onlyResolved: z.boolean().default(false).meta({
     help: 'send only rows that a person resolves as absent; what an earlier start has left unsent stays so',

@@ -45,7 +45,10 @@ export const commands = {
         summary: 'stop a run cleanly, with a report',
         load: async () => (await control()).configureStop,
       },
-      approve: { summary: 'approve what a run asks', load: async () => (await control()).configureApprove },
+      approve: {
+        summary: 'approve a run that waits for you',
+        load: async () => (await control()).configureApprove,
+      },
       resolve: {
         summary: 'record the outcome of parked rows',
         load: async () => (await control()).configureResolve,

@@ -28,7 +28,10 @@ const sandboxInput = z.object({
 
 export function configure(command: Command, terminal: Terminal): void {
   addInputOptions(command, sandboxInput)
-    .option('--options <file>', 'JSON file with everything else: counts, faults, drift, what lists honour')
+    .option(
+      '--options <file>',
+      'JSON file with everything else: counts, faults, drift, supported filters and orders',
+    )
     .action(async ({ options: file, ...typed }: { options?: string }) => {
       const fromFile = file === undefined ? {} : readOptions(callersPath(file))
       await serve({ options: { ...fromFile, ...typed }, terminal })

@@ -1,11 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  type Trigger,
-  transition,
-  recordAnswer,
-  transitions,
-  transitionsAsMarkdown,
-} from '../../../core/changes/transitions.ts'
+import { type Trigger, transition, recordAnswer, transitions } from '../../../core/changes/transitions.ts'
 import { outcomes } from '../../../core/changes/outcomes.ts'
 import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -134,12 +128,6 @@ test('a change that was sent is sent again only after its sender says that nothi
   expect(back.map(({ by }) => by)).toEqual(['notSent', 'lookup', 'repeat', 'person', 'person'])
   const fromSending = transitions.filter(({ from, to }) => from === 'sending' && to === 'staged')
   expect(fromSending.map(({ by }) => by)).toEqual(['notSent'])
-})
-
-test('the table of transitions in the docs has a line for each transition', () => {
-  const lines = transitionsAsMarkdown().trimEnd().split('\n')
-  expect(lines).toHaveLength(transitions.length + 2)
-  expect(lines[2]).toBe('| staged | sending | claim | recorded on disk before the request leaves |')
 })
 
 test('every outcome has words for people', () => {
