@@ -145,10 +145,10 @@ export function findUnmet(
     else if ('message' in reading) unmet(reading.message)
     else if ('readings' in reading)
       unmet(`could mean ${reading.readings.join(' or ')}. Set --locale, --decimal , or --decimal .`)
-    else if (!new Big(sum).eq(reading.number)) {
-      const negative = new Big(reading.number).neg().toFixed(placesIn(reading.number))
+    else if (!new Big(sum).eq(reading.value)) {
+      const negative = new Big(reading.value).neg().toFixed(placesIn(reading.value))
       const difference = addDecimals(sum, negative).replace('-', '')
-      const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.mark)
+      const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.way)
       unmet(
         `was expected, but the sheet adds up to ${shown(sum)}. The sheet and your total differ by ${shown(difference)}`,
       )

@@ -6,6 +6,7 @@ import {
   type Conventions,
   type DateOrder,
   type DecimalMark,
+  type Reading,
   type Unreadable,
   explainScientific,
   isScientific,
@@ -81,34 +82,22 @@ export interface CellReader {
  * comma, after one that reads only with a point, stops the file; so does month-first after day-first.
  */
 export function createCellReader(conventions: Conventions): CellReader {
-  const mark = createConsistencyCheck<DecimalMark>({
-    ',': 'a decimal comma',
-    '.': 'a decimal point',
-  })
-  const order = createConsistencyCheck<DateOrder>({
-    dmy: 'the day first',
-    mdy: 'the month first',
-    ymd: 'the year first',
-  })
+  const marks = { ',': 'a decimal comma', '.': 'a decimal point' }
+  const orders = { dmy: 'the day first', mdy: 'the month first', ymd: 'the year first' }
+  const mark = createConvention<DecimalMark>(marks, '--decimal , or --decimal .')
+  const order = createConvention<DateOrder>(orders, '--dates dmy or --dates mdy')
 
   function number({ text, meta, row }: CellToRead): CellReading {
-    const reading = readNumber(text, conventions.decimal)
-    if ('message' in reading) return unread('number', reading)
-    if ('readings' in reading) return ambiguous(twoReadings(reading.readings), '--decimal , or --decimal .')
-    const contradiction = mark.contradicts(reading.mark, row)
-    if (contradiction !== undefined) return ambiguous(contradiction, '--decimal , or --decimal .')
-    const digits = meta.kind === 'integer' ? wholeOf(reading.number) : reading.number
-    if (digits === undefined) return unread('number', { message: 'is not a whole number' })
+    const found = mark.settle('number', readNumber(text, conventions.decimal), row)
+    if ('fault' in found) return found
+    const digits = meta.kind === 'integer' ? wholeOf(found.value) : found.value
+    if (digits === undefined) return { fault: { rule: 'number', message: 'is not a whole number' } }
     return checked({ text: digits, meta, value: toJsonNumber(digits) })
   }
 
   function date({ text, meta, row }: CellToRead): CellReading {
-    const reading = readDate(text, conventions.dates)
-    if ('message' in reading) return unread('date', reading)
-    if ('readings' in reading) return ambiguous(twoReadings(reading.readings), '--dates dmy or --dates mdy')
-    const contradiction = order.contradicts(reading.order, row)
-    if (contradiction !== undefined) return ambiguous(contradiction, '--dates dmy or --dates mdy')
-    return checked({ text: reading.date, meta, value: reading.date })
+    const found = order.settle('date', readDate(text, conventions.dates), row)
+    return 'fault' in found ? found : checked({ text: found.value, meta, value: found.value })
   }
 
   const readers: Readonly<Record<FieldMeta['kind'], CellReader['read']>> = {
@@ -128,21 +117,29 @@ export function createCellReader(conventions: Conventions): CellReader {
   }
 }
 
-/** Remembers where a file first showed its convention, and describes the contradiction if a later cell differs. */
-function createConsistencyCheck<Way extends string>(names: Readonly<Record<Way, string>>) {
+/** Remembers where a file first showed its convention: a cell that contradicts it is ambiguous. */
+function createConvention<Way extends string>(names: Readonly<Record<Way, string>>, options: string) {
   let first: { way: Way; row: number } | undefined
+  function doubtOf(reading: Exclude<Reading<Way>, Unreadable>, row: number): string | undefined {
+    if ('readings' in reading) return `could mean ${reading.readings.join(' or ')}`
+    const { way } = reading
+    if (way === undefined) return undefined
+    first ??= { way, row }
+    return first.way === way ? undefined : `has ${names[way]}, but row ${first.row} has ${names[first.way]}`
+  }
   return {
     first: () => first?.way,
-    contradicts(way: Way | undefined, row: number): string | undefined {
-      if (way === undefined) return undefined
-      first ??= { way, row }
-      return first.way === way ? undefined : `has ${names[way]}, but row ${first.row} has ${names[first.way]}`
+    settle(rule: Rule, reading: Reading<Way>, row: number): { value: string } | { fault: Fault } {
+      if ('message' in reading) return { fault: toFault(rule, reading) }
+      const doubt = doubtOf(reading, row)
+      if (doubt === undefined && 'value' in reading) return reading
+      return { fault: { rule: 'ambiguous', message: `${doubt}. Set --locale, ${options}`, stops: true } }
     },
   }
 }
 
 function readText({ text, meta, trimmed }: CellToRead): CellReading {
-  if (isScientific(text)) return unread('number', explainScientific(text))
+  if (isScientific(text)) return { fault: toFault('number', explainScientific(text)) }
   const isWord = trimmed || meta.values !== undefined || meta.format === 'email'
   const value = isWord ? text.trim() : text
   return checked({ text: value, meta, value })
@@ -182,16 +179,8 @@ function checked({ text, meta, value }: { text: string; meta: FieldMeta; value: 
   return fault === undefined ? { value } : { fault }
 }
 
-function unread(rule: Rule, { message, fix, ambiguous }: Unreadable): CellReading {
-  if (ambiguous === true) return { fault: { rule: 'ambiguous', message, stops: true } }
-  return { fault: { rule, message, fix } }
-}
-
-const twoReadings = (readings: readonly string[]) => `could mean ${readings.join(' or ')}`
-
-const ambiguous = (message: string, options: string): CellReading => ({
-  fault: { rule: 'ambiguous', message: `${message}. Set --locale, ${options}`, stops: true },
-})
+const toFault = (rule: Rule, { message, fix, ambiguous }: Unreadable): Fault =>
+  ambiguous === true ? { rule: 'ambiguous', message, stops: true } : { rule, message, fix }
 
 /** Reads a JSON cell, such as `lines`. Every value must fit its field; read-only fields are dropped. */
 export function readJsonCell({ text, meta }: { text: string; meta: FieldMeta }): CellReading {

@@ -4,10 +4,11 @@ import { InvalidMapping, quote, say } from '../errors.ts'
 
 export type DecimalMark = ',' | '.'
 
-type NumberReading =
-  /** In JSON's digits. `mark`: the only decimal mark with which it reads as a number. */
-  | { number: string; mark?: DecimalMark }
-  /** Two different numbers: first with a decimal point, then with a decimal comma. */
+/** What a cell says; Way: how a file may write it. */
+export type Reading<Way extends string> =
+  /** A number in JSON's digits, or a date as YYYY-MM-DD. `way`: the only one in which it reads as one. */
+  | { value: string; way?: Way }
+  /** Two different values: first with a decimal point or day-first, then with a comma or month-first. */
   | { readings: [string, string] }
   | Unreadable
 
@@ -31,19 +32,19 @@ export const tooLongNumber = `is too long: numbers have at most ${longestNumber}
  * keeping every digit. Never guesses: without `decimal`, text that fits both marks (`45.890`) has two
  * readings.
  */
-export function readNumber(cell: string, decimal?: DecimalMark): NumberReading {
+export function readNumber(cell: string, decimal?: DecimalMark): Reading<DecimalMark> {
   const text = cell.trim()
   if (text.length > longestNumber) return { message: tooLongNumber }
   if (scientific.test(text)) return explainScientific(text)
   if (decimal !== undefined) {
     const number = readWith(text, decimal)
-    return number === undefined ? whyNoNumber(text, decimal) : { number }
+    return number === undefined ? whyNoNumber(text, decimal) : { value: number }
   }
   const [point, comma] = [readWith(text, '.'), readWith(text, ',')]
   if (point !== undefined && comma !== undefined)
-    return point === comma ? { number: point } : { readings: [point, comma] }
-  if (point !== undefined) return { number: point, mark: '.' }
-  if (comma !== undefined) return { number: comma, mark: ',' }
+    return point === comma ? { value: point } : { readings: [point, comma] }
+  if (point !== undefined) return { value: point, way: '.' }
+  if (comma !== undefined) return { value: comma, way: ',' }
   return whyNoNumber(text, undefined)
 }
 
@@ -101,20 +102,13 @@ export function explainScientific(text: string): Unreadable {
 export const dateOrders = ['dmy', 'mdy', 'ymd'] as const
 export type DateOrder = (typeof dateOrders)[number]
 
-type DateReading =
-  /** As YYYY-MM-DD. `order`: the only order, day or month first, in which it reads as a date. */
-  | { date: string; order?: DateOrder }
-  /** Two different days: first day-first, then month-first. */
-  | { readings: [string, string] }
-  | Unreadable
-
 const yearFirst = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/
 const yearLast = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})$/
 const midnight = /[T ]0{1,2}:00(:00(\.0+)?)?(Z|[+-]\d\d:?\d\d)?$/
 const localTime = /[T ]\d{1,2}:\d\d(:\d\d(\.\d+)?)?$/
 
 /** Reads an existing calendar date. Without `order`, text that could be two days has two readings. */
-export function readDate(cell: string, order?: DateOrder): DateReading {
+export function readDate(cell: string, order?: DateOrder): Reading<DateOrder> {
   const text = cell.trim()
   const first = yearFirst.exec(text)
   if (first !== null) return existing(toDate(first[1], first[3], first[4]))
@@ -127,8 +121,8 @@ export function readDate(cell: string, order?: DateOrder): DateReading {
   if (days.dmy === days.mdy) return existing(days.dmy)
   const [dmy, mdy] = [isDate(days.dmy), isDate(days.mdy)]
   if (dmy && mdy) return { readings: [days.dmy, days.mdy] }
-  if (dmy) return { date: days.dmy, order: 'dmy' }
-  if (mdy) return { date: days.mdy, order: 'mdy' }
+  if (dmy) return { value: days.dmy, way: 'dmy' }
+  if (mdy) return { value: days.mdy, way: 'mdy' }
   return { message: nonexistent }
 }
 
@@ -144,8 +138,8 @@ const toDate = (year = '', month = '', day = '') =>
 const nonexistent = 'is a date that does not exist'
 
 /** `swapped`: the same digits in the other order. */
-function existing(date: string, swapped = ''): DateReading {
-  if (isDate(date)) return { date }
+function existing(date: string, swapped = ''): Reading<DateOrder> {
+  if (isDate(date)) return { value: date }
   return isDate(swapped) ? { message: nonexistent, fix: swapped } : { message: nonexistent }
 }
 

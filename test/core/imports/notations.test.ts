@@ -17,6 +17,9 @@ const numbers: readonly [text: string, ...readings: [string, string, string]][] 
   ['−7', '', '', ''],
   ['1.234', '1.234 or 1234', '1234', '1.234'],
   ['1,234', '1234 or 1.234', '1.234', '1234'],
+  ['1.234,567', '1234.567', '1234.567', ''],
+  [' -7,00 ', '-7.00', '-7.00', ''],
+  ['12.3456.789', '', '', ''],
   ['45.890', '45.890 or 45890', '45890', '45.890'],
   ['-1.000', '-1.000 or -1000', '-1000', '-1.000'],
   ['12.50', '12.50', '', '12.50'],
@@ -84,7 +87,7 @@ test.each(numbers)(
     const readings = marks.map((mark) => {
       const reading = readNumber(text, mark)
       if ('readings' in reading) return reading.readings.join(' or ')
-      return 'number' in reading ? reading.number : ''
+      return 'value' in reading ? reading.value : ''
     })
     expect(readings).toEqual(expected)
   },
@@ -125,6 +128,8 @@ const dates: readonly [text: string, ...readings: [string, string, string, strin
   ['ayer', '', '', '', ''],
   [' 2026-03-04 ', '2026-03-04', '2026-03-04', '2026-03-04', '2026-03-04'],
   ['04-03/2026', '', '', '', ''],
+  ['32/01/2026', '', '', '', ''],
+  ['2026-13-01', '', '', '', ''],
   ['0000-01-01', '', '', '', ''],
 ]
 
@@ -134,7 +139,7 @@ test.each(dates)('the date %j is read, asked about or refused, as its order says
   const readings = orders.map((order) => {
     const reading = readDate(text, order)
     if ('readings' in reading) return reading.readings.join(' or ')
-    return 'date' in reading ? reading.date : ''
+    return 'value' in reading ? reading.value : ''
   })
   expect(readings).toEqual(expected)
 })

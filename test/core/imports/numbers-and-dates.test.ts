@@ -9,47 +9,6 @@ const seed = 20261121
 
 describe('a number', () => {
   test.each([
-    ['45.890', ['45.890', '45890']],
-    ['45,890', ['45890', '45.890']],
-    ['-1.000', ['-1.000', '-1000']],
-    ['1,234', ['1234', '1.234']],
-  ])('%s is not guessed: it has two readings', (text, readings) => {
-    expect(readNumber(text)).toEqual({ readings })
-  })
-
-  test.each([
-    ['1234', { number: '1234' }],
-    ['0012', { number: '12' }],
-    ['12,50', { number: '12.50', mark: ',' }],
-    ['12.50', { number: '12.50', mark: '.' }],
-    ['1.234.567', { number: '1234567', mark: ',' }],
-    ['1.234,567', { number: '1234.567', mark: ',' }],
-    ['1,234,567.8', { number: '1234567.8', mark: '.' }],
-    ['0.125', { number: '0.125', mark: '.' }],
-    [',5', { number: '0.5', mark: ',' }],
-    [' -7,00 ', { number: '-7.00', mark: ',' }],
-    ['12345678901234567,89', { number: '12345678901234567.89', mark: ',' }],
-  ])('%s reads one way only', (text, reading) => {
-    expect(readNumber(text)).toEqual(reading)
-  })
-
-  test.each([
-    ['45.890', ',', '45890'],
-    ['45.890', '.', '45.890'],
-    ['1.234,50', ',', '1234.50'],
-    ['1,234.50', '.', '1234.50'],
-  ] as const)('%s with the mark %s is %s', (text, mark, number) => {
-    expect(readNumber(text, mark)).toEqual({ number })
-  })
-
-  test.each(['1.2.3', '1,23,456.7', '12.34,5', '1.5,', '1-', '--1', 'x', '1 2', '12.3456.789'])(
-    '%s is none',
-    (text) => {
-      expect(readNumber(text)).toHaveProperty('message')
-    },
-  )
-
-  test.each([
     ['$ 45.890', ',', '45.890'],
     ['(1.200,5)', ',', '-1.200,5'],
     ['CLP 12', undefined, '12'],
@@ -75,11 +34,6 @@ describe('a number', () => {
     )
   })
 
-  test('with a mark that the file does not have is none, rather than another number', () => {
-    expect(readNumber('45.89', ',')).toHaveProperty('message')
-    expect(readNumber('45,89', '.')).toHaveProperty('message')
-  })
-
   test('comes back from however it was written', () => {
     const number = fc.tuple(
       fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }),
@@ -91,10 +45,10 @@ describe('a number', () => {
         const text = grouped ? String(whole).replaceAll(/\B(?=(\d{3})+$)/g, group) : String(whole)
         const digits = fraction === '' ? String(whole) : `${whole}.${fraction}`
         const written = fraction === '' ? text : `${text}${mark}${fraction}`
-        expect(readNumber(written, mark)).toEqual({ number: digits })
+        expect(readNumber(written, mark)).toEqual({ value: digits })
         const guess = readNumber(written)
         // Without a mark it is that number or an open question, never another number.
-        if ('number' in guess) expect(guess.number).toBe(digits)
+        if ('value' in guess) expect(guess.value).toBe(digits)
         else expect(guess).toMatchObject({ readings: expect.arrayContaining([digits]) as unknown })
       }),
       { seed },
@@ -127,31 +81,6 @@ describe('sums', () => {
 })
 
 describe('a date', () => {
-  test.each([
-    ['2026-03-04', { date: '2026-03-04' }],
-    ['2026/3/4', { date: '2026-03-04' }],
-    ['25-03-2026', { date: '2026-03-25', order: 'dmy' }],
-    ['03/25/2026', { date: '2026-03-25', order: 'mdy' }],
-    ['5.5.2026', { date: '2026-05-05' }],
-    ['04-03-2026', { readings: ['2026-03-04', '2026-04-03'] }],
-  ])('%s is read as %j', (text, reading) => {
-    expect(readDate(text)).toEqual(reading)
-  })
-
-  test.each([
-    '31-02-2026',
-    '2026-02-29',
-    '32/01/2026',
-    '04-03-26',
-    '2026-13-01',
-    'ayer',
-    '04-03/2026',
-    '46085',
-  ])('%s is none', (text) => {
-    expect(readDate(text)).toHaveProperty('message')
-    expect(readDate(text, 'dmy')).toHaveProperty('message')
-  })
-
   test('is answered with what was meant where that is plain', () => {
     expect(readDate('2026-03-04 00:00:00')).toMatchObject({ fix: '2026-03-04' })
     expect(readDate('12/25/2026', 'dmy')).toMatchObject({ fix: '2026-12-25' })
@@ -162,7 +91,7 @@ describe('a date', () => {
     fc.assert(
       fc.property(day, fc.constantFrom('dmy', 'mdy', 'ymd'), (instant, order) => {
         const date = instant.toISOString().slice(0, 10)
-        expect(readDate(writeDate(date, order), order)).toEqual({ date })
+        expect(readDate(writeDate(date, order), order)).toEqual({ value: date })
       }),
       { seed },
     )

@@ -306,8 +306,8 @@ test('a number of a workbook is read as the number that the spreadsheet shows, u
       for (const stored of [shown, shown * (1 + Number.EPSILON)]) {
         const text = renderNumber(stored, parseFormat('General'), 'number', { ...given, is1904: false })
         const reading = readNumber(text, 'decimal' in given ? given.decimal : undefined)
-        expect(reading).toHaveProperty('number')
-        expect('number' in reading && Number(reading.number)).toBe(Number(shown.toPrecision(15)) + 0)
+        expect(reading).toHaveProperty('value')
+        expect('value' in reading && Number(reading.value)).toBe(Number(shown.toPrecision(15)) + 0)
       }
     }),
     { seed },
@@ -321,7 +321,7 @@ test('every day of a workbook is read as that day, in any order', () => {
     fc.property(fc.integer({ min: 61, max: 2_958_465 }), orders, (number, dates) => {
       const date = new Date(Date.UTC(1899, 11, 30) + number * 86_400_000).toISOString().slice(0, 10)
       const text = renderNumber(number, day, 'date', { ...(dates && { dates }), is1904: false })
-      expect(readDate(text, dates)).toEqual({ date })
+      expect(readDate(text, dates)).toEqual({ value: date })
     }),
     { seed },
   )
