@@ -138,53 +138,24 @@ export function createEncodingCheck(options: { mustBeUtf8: boolean; isClassicMac
   }
 }
 
-const letter = String.raw`\p{L}`
-const nonLetter = String.raw`[^\p{L}\p{M}\p{Nd}]`
-/** Signs that stand between two words without a space, or in an abbreviation. */
-const signs = '\u00a0’‘“”–—…·´`°®™•«»‹›¨¡¿€§×'
-const closers = '’”»›…–—·°®™•²³¹´`€\u00a0'
-const openers = '¿¡“‘«‹„–—€•·°®©\u00a0…’´'
-const ours = 'áéíóúüñçãõâêôàÁÉÍÓÚÜÑÇÃÕÂÊÔÀªº'
+/** What sheets in Spanish and Portuguese have, foreign names included. */
+const usual = /^[\x20-\x7e\xa0áéíóúüñçãõâêôàÁÉÍÓÚÜÑÇÃÕÂÊÔÀäëïöèòùîûøßªº¿¡´·°®©™«»“”‘’–—…•€§×½²³±µ]*$/
 
-/** Nobody writes this in a word. */
-const impossible = new RegExp(
-  String.raw`[\u0080-\u009f¤\uf8ff\u2500-\u25ff]|${letter}${nonLetter}*[^${letter}\p{M}\p{Nd}${signs}]${nonLetter}*${letter}`,
-  'u',
-)
-/** Rare in words of Spanish and Portuguese; another encoding may read a usual word there. */
-const unusual = new RegExp(
+/** Where Mac Roman or the DOS code page has an accented letter, and writers put no such sign or letter. */
+const doubtful = new RegExp(
   [
-    `${letter}[${signs}]+${letter}`,
-    `${letter}(?![${closers}])${nonLetter}$`,
-    `^(?![${openers}])${nonLetter}${letter}`,
-    // Capitals among small letters, and the other way round. Many programs capitalize ASCII only: MUñOZ.
-    String.raw`${letter}(?![A-Z])\p{Lu}[a-z]|[a-z](?![A-Z])\p{Lu}|(?![a-záéíóúüñ])\p{Ll}[A-Z]|^(?![A-Z])\p{Lu}[A-Z][a-z]`,
-    `(?![A-Za-zµ${ours}])${letter}|^ç|${letter}µ|µ${letter}{3}`,
+    '(?<!‘.*)(?:[A-Za-z][–—’¡\\xa0]+[a-z]|[a-z][–—’¡\\xa0]+$)|^[–—][a-z]',
+    '[A-Za-z]€[A-Za-zÀ-ÿ]|[a-z]“',
+    '[A-Z]{2}[çêîòàâïµ]|[çêîòàâïµ][A-Z]|^[çîò]|^à(?!s?$)|^µ[a-z]{3}',
   ].join('|'),
-  'u',
 )
-/** Read in another encoding than the usual one, a word does not mix capitals and small letters at all. */
-const mixedCase = /(?![a-z])\p{Ll}[A-Z]|[A-Z]{2}(?![a-z])\p{Ll}/u
 
-/** Refuses Windows-1252 where it reads a word that cannot be, or where another encoding reads fewer odd words. */
+/** Refuses Windows-1252 at the first word that it may read wrongly. */
 function whyNotWindows(words: readonly Word[], isClassicMac: boolean): EncodingDoubt | undefined {
   const texts = decodeAll(words, 'windows-1252')
-  const broken = texts.findIndex((text) => impossible.test(text))
-  const isOdd = texts.map((text) => impossible.test(text) || unusual.test(text))
-  const odd = isOdd.filter(Boolean).length
-  const shown = words[broken === -1 ? isOdd.indexOf(true) : broken] ?? (isClassicMac ? words[0] : undefined)
-  if (shown === undefined) return undefined
-  const others = (['macintosh', 'cp850'] as const).map((encoding) => {
-    const texts = decodeAll(words, encoding)
-    const isPossible = !texts.some((text) => impossible.test(text))
-    const count = texts.filter((text) => unusual.test(text) || mixedCase.test(text)).length
-    return { encoding, count: isPossible ? count : Infinity }
-  })
-  const least = Math.min(...others.map(({ count }) => count))
-  const better = others.filter(({ count }) => count === least && count < odd)
-  if (broken === -1 && better.length === 0 && !isClassicMac) return undefined
-  const readers = (better.length > 0 ? better : others).map(({ encoding }) => encoding)
-  return { unclear: readingOf(shown, ['windows-1252', ...readers]) }
+  const at = texts.findIndex((text) => isClassicMac || !usual.test(text) || doubtful.test(text))
+  const word = words[at]
+  return word && { unclear: readingOf(word, ['windows-1252', 'macintosh', 'cp850']) }
 }
 
 function readingOf(word: Word, by: readonly Encoding[]): Reading {
