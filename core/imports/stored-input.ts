@@ -91,11 +91,11 @@ export async function prepareInput(options: { files: InputFiles; dataDir: string
 
 async function copyFiles(files: InputFiles, to: string): Promise<{ file: string; all: string[] }> {
   const { lookups, ...mapping } = files.mapping
-  const { sheet, headerRow, skipRows = [], dateCells } = mapping
+  const { sheet, headerRow, skipRows = [], realDates } = mapping
   const conventions = conventionsIn(mapping)
   const hiddenRows = skipRows.includes('hidden') ? ('skip' as const) : ('refuse' as const)
   const readingOf = {
-    file: { sheet, headerRow, skipRows, hiddenRows, dateCells, usesOf: createColumnUses(files) },
+    file: { sheet, headerRow, skipRows, hiddenRows, realDates, usesOf: createColumnUses(files) },
     lookup: { headerRow: 0, hiddenRows: 'read', usesOf: (): ColumnUse[] => ['text', 'text'] },
   } as const
   const sheets: SheetChoice[] = []

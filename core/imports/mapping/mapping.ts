@@ -48,9 +48,9 @@ export const readingFields = {
       flag: '--skip-rows <rows>',
       help: 'rows to ignore, such as a total; `hidden`: the hidden rows of a workbook',
     }),
-  dateCells: z.enum(['stored', 'swapped']).optional().meta({
-    flag: '--date-cells <reading>',
-    help: 'whether real dates of a workbook that its texts put in doubt are right, or have day and month swapped',
+  realDates: z.boolean().optional().meta({
+    flag: '--real-dates',
+    help: 'the real dates of a workbook are right, although texts beside them raise a doubt',
   }),
 }
 type ReadingName = keyof typeof readingFields

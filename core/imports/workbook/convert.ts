@@ -10,15 +10,7 @@ import { isResultFile } from '../csv/table.ts'
 import { InvalidFile, InvalidMapping, quote, say } from '../errors.ts'
 import type { SheetChoice } from '../mapping/mapping.ts'
 import { sizeLimits } from '../source-file.ts'
-import {
-  type ColumnUse,
-  dayOf,
-  mayBeSwapped,
-  type Rendering,
-  renderNumber,
-  renderText,
-  swap,
-} from './number-format.ts'
+import { type ColumnUse, dayOf, type Rendering, renderNumber, renderText } from './number-format.ts'
 import { openArchive } from './parts.ts'
 import { readSheetRows, type SheetCell, type SheetFacts, type SheetRow } from './sheet-rows.ts'
 import { findSheet, hasRows, readWorkbook, type Workbook } from './workbook.ts'
@@ -33,8 +25,8 @@ export interface WorkbookOptions {
   skipRows?: readonly (number | 'hidden')[] | undefined
   /** How to treat hidden or filtered rows; `read`: and hidden columns. */
   hiddenRows: 'refuse' | 'skip' | 'read'
-  /** Whether real dates are right, where texts beside them raise a doubt. */
-  dateCells?: 'stored' | 'swapped' | undefined
+  /** Real dates are right, although texts beside them raise a doubt. */
+  realDates?: boolean | undefined
   /** What each column of a header holds; undefined for a column that is not read. */
   usesOf: (header: readonly string[]) => readonly (ColumnUse | undefined)[]
 }
@@ -98,9 +90,9 @@ export async function convertWorkbook(
 type Lines = WorkbookOptions & { name: string; workbook: Workbook; facts: SheetFacts; onRow: () => void }
 
 async function* toLines(rows: AsyncIterable<SheetRow>, options: Lines): AsyncGenerator<string[]> {
-  const { name, workbook, facts, onRow, usesOf, hiddenRows, dateCells, conventions } = options
+  const { name, workbook, facts, onRow, usesOf, hiddenRows, conventions } = options
   let { headerRow = 1 } = options
-  const rendering = { ...conventions, is1904: workbook.is1904, swapsDates: dateCells === 'swapped' }
+  const rendering = { ...conventions, is1904: workbook.is1904 }
   const skipped = new Set<number | 'hidden'>(options.skipRows)
   const doubts = createDoubts(options)
   /** Undefined until the header is read. */
@@ -162,22 +154,25 @@ interface Column {
   isHidden: boolean
 }
 
-/** The dates of one column. */
+/** The dates of one column that may have day and month swapped. */
 interface Dates {
   /** The first real date whose day could be the month, and how many there are. */
   first?: { row: number; day: string }
   swappable: number
-  /** A real date whose day cannot be the month. */
-  fixed?: { row: number; day: string }
+  /** Whether a real date has a day that cannot be the month. */
+  isFixed?: boolean
   /** A text that only one order of day and month explains. */
   text?: { row: number; text: string }
 }
+
+/** 4 March as 3 April. */
+const swap = (date: string): string => `${date.slice(0, 4)}-${date.slice(8)}-${date.slice(5, 7)}`
 
 /** A date as people type it, with day and month in front. */
 const typedDate = /^\s*(\d{1,2})[-/.](\d{1,2})[-/.]\d{2}(\d{2})?(?!\d)/
 
 /** Collects what makes a sheet another one than people see; only its end shows whether it does. */
-function createDoubts({ name, workbook, facts, hiddenRows, dateCells }: Lines) {
+function createDoubts({ name, workbook, facts, hiddenRows, realDates }: Lines) {
   const rows: number[] = []
   const columns = new Set<string>()
   /** Formulas with the result 0 or nothing, and whether any has another one. */
@@ -189,7 +184,7 @@ function createDoubts({ name, workbook, facts, hiddenRows, dateCells }: Lines) {
     const known = dates.get(column) ?? { swappable: 0 }
     dates.set(column, known)
     const day = 'value' in cell ? dayOf(cell.value, cell.format, workbook.is1904) : undefined
-    if (day !== undefined && !mayBeSwapped(day)) known.fixed ??= { row, day }
+    if (day !== undefined && Number(day.slice(8)) > 12) known.isFixed = true
     else if (day !== undefined && swap(day) !== day) {
       known.first ??= { row, day }
       known.swappable += 1
@@ -200,17 +195,12 @@ function createDoubts({ name, workbook, facts, hiddenRows, dateCells }: Lines) {
   }
 
   /** @throws {InvalidMapping} */
-  function refuseDates(column: string, { first, swappable, fixed, text }: Dates): void {
-    const place = `${name}, ${column}`
-    if (dateCells === 'swapped' && fixed !== undefined)
-      throw new InvalidMapping(
-        say`${place}: row ${fixed.row} has the date ${quote(fixed.day)}, whose day cannot be a month. Fix the dates in the spreadsheet instead of --date-cells swapped.`,
-      )
-    if (dateCells !== undefined || first === undefined || fixed !== undefined || text === undefined) return
+  function refuseDates(column: string, { first, swappable, isFixed, text }: Dates): void {
+    if (realDates === true || first === undefined || isFixed === true || text === undefined) return
     const { day, row } = first
     const all = swappable === 1 ? 'the only real date' : `all ${swappable} real dates`
     throw new InvalidMapping(
-      say`${place}: row ${text.row} has the text ${quote(text.text.trim())}, but ${all} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${quote(day)} or ${quote(swap(day))}. Use --date-cells stored if the sheet shows the right dates, or --date-cells swapped.`,
+      say`${name}, ${column}: row ${text.row} has the text ${quote(text.text.trim())}, but ${all} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${quote(day)} or ${quote(swap(day))}. Use --real-dates if the sheet shows the right dates, or import the file from which it was made.`,
     )
   }
 

@@ -31,8 +31,6 @@ export type ColumnUse = 'text' | 'number' | 'date' | 'other'
 
 export interface Rendering extends Conventions {
   is1904: boolean
-  /** Real dates have day and month swapped where both are at most 12. */
-  swapsDates?: boolean
 }
 
 /** Formats that workbooks use without defining them, and that are the same everywhere (ECMA-376, 18.8.30). */
@@ -128,7 +126,7 @@ export function renderNumber(value: number, of: CellFormat, use: ColumnUse, rend
   const { format, tokens } = section
   const { decimal } = rendering
   if (format !== 'number' && format !== 'percent') {
-    const text = renderDay(value, format, use, rendering)
+    const text = renderDay(value, format, rendering)
     return use === 'text' || use === 'number' ? unreadText('#DATE', text) : text
   }
   if (use === 'text' && Math.abs(value) < 10 ** shownDigits)
@@ -205,23 +203,16 @@ export function renderText(text: string, { text: tokens }: CellFormat): string {
 const millisecondsPerDay = 86_400_000
 const lastDay = 2_958_465
 
-function renderDay(value: number, format: NumberFormat, use: ColumnUse, rendering: Rendering): string {
-  const { decimal, dates, is1904, swapsDates = false } = rendering
+function renderDay(value: number, format: NumberFormat, rendering: Rendering): string {
+  const { decimal, dates, is1904 } = rendering
   const seconds = Math.round(value * 86_400)
   const days = Math.floor(seconds / 86_400)
   const time = new Date((seconds - days * 86_400) * 1000).toISOString().slice(11, 19)
   if (format === 'time' && days === 0) return time
   if (format === 'time' || days < (is1904 ? 0 : 1) || days > lastDay) return renderPlain(value, decimal)
-  const day = toDay(days, is1904)
-  const date = writeDate(swapsDates && use === 'date' && mayBeSwapped(day) ? swap(day) : day, dates ?? 'ymd')
+  const date = writeDate(toDay(days, is1904), dates ?? 'ymd')
   return time === '00:00:00' ? date : `${date} ${time}`
 }
-
-/** Whether a day is also one with its month as the day. */
-export const mayBeSwapped = (date: string): boolean => Number(date.slice(8)) <= 12
-
-/** 4 March as 3 April. */
-export const swap = (date: string): string => `${date.slice(0, 4)}-${date.slice(8)}-${date.slice(5, 7)}`
 
 /** The real date in a cell, as YYYY-MM-DD; undefined for other numbers. */
 export function dayOf(value: number, of: CellFormat, is1904: boolean): string | undefined {

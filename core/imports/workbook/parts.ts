@@ -24,7 +24,8 @@ export async function openArchive(path: string, name: string): Promise<Archive> 
     if (/encrypt/.test(message))
       return new InvalidFile(`${name} is protected by a password. Save it without the password.`, { cause })
     const what = /unsupported/.test(message) ? 'cannot be read' : 'is damaged'
-    return new InvalidFile(`${name} ${what}: ${message}. Save it again as .xlsx.`, { cause })
+    const why = message.replace(/\.$/, '')
+    return new InvalidFile(`${name} ${what}: ${why}. Save it again as .xlsx.`, { cause })
   }
   // Names are only compared, so those that no file may have, as `/xl/workbook.xml`, do no harm.
   const options = { autoClose: false, lazyEntries: true, decodeStrings: false }

@@ -251,14 +251,10 @@ describe('real dates beside texts', () => {
     expect(await dates(cells)).toEqual(expected)
   })
 
-  test('are what --date-cells says, and no doubt is left to the locale', async () => {
+  test('are right where --real-dates says so, and a locale settles no doubt', async () => {
     const cells = [iso('2026-03-04'), real('2026-05-06'), '25/03/2026']
     expect(await dates(cells, { locale: 'es-CL' })).toEqual(doubt)
-    expect(await dates(cells, { dateCells: 'stored' })).toEqual(['2026-03-04', '2026-05-06', '2026-03-25'])
-    expect(await dates(cells, { dateCells: 'swapped' })).toEqual(['2026-04-03', '2026-06-05', '2026-03-25'])
-    expect(await dates([...cells, real('2026-03-31')], { dateCells: 'swapped' })).toEqual(
-      expect.stringContaining('row 5 has the date 2026-03-31, whose day cannot be a month'),
-    )
+    expect(await dates(cells, { realDates: true })).toEqual(['2026-03-04', '2026-05-06', '2026-03-25'])
   })
 
   test('in rows that are skipped are no reason for a doubt', async () => {

@@ -49,15 +49,9 @@ test.each<[string, Reading, string, unknown]>([
   ],
   [
     'real-dates-and-text-dates',
-    { kind: 'retentions', mapping: { dateCells: 'stored' } },
+    { kind: 'retentions', mapping: { realDates: true } },
     'date',
     ['2026-03-04', '2026-05-06', '2026-03-25', '2026-02-14'],
-  ],
-  [
-    'real-dates-and-text-dates',
-    { kind: 'retentions', mapping: { dateCells: 'swapped' } },
-    'date',
-    ['2026-04-03', '2026-06-05', '2026-03-25', '2026-02-14'],
   ],
   ['three-visible-sheets', { kind: 'products' }, 'name', ['Enero 0', 'Enero 1', 'Enero 2']],
   [
