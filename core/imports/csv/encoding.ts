@@ -1,3 +1,5 @@
+import { InvalidFile, quote, say } from '../errors.ts'
+
 /**
  * The encodings that spreadsheets and databases in Latin America write. Nothing in a file that is not UTF-8 names its
  * encoding: its words show it, or `--encoding` says it.
@@ -93,23 +95,17 @@ interface Word {
   bytes: string
 }
 
-/** A word as each encoding reads it. */
-export interface Reading {
-  row: number
-  texts: readonly { text: string; encodings: readonly Encoding[] }[]
-}
-
-/** Why a file cannot be read: the words that no single encoding reads, or one that several may. */
-export type EncodingDoubt = { mixed: readonly Reading[] } | { unclear: Reading }
-
 /** Distinct words that are compared; memory stays bounded. */
 const mostWords = 20_000
 
 /**
- * Finds out whether a file that is not UTF-8 is Windows-1252. Rows are added as Windows-1252 reads them.
- * `isClassicMac`: its lines end with CR alone.
+ * Refuses a file that is not UTF-8, unless it is Windows-1252 without a doubt. Rows are added as Windows-1252 reads
+ * them. `isClassicMac`: its lines end with CR alone.
  */
-export function createEncodingCheck(options: { mustBeUtf8: boolean; isClassicMac: boolean }) {
+export function createEncodingCheck(
+  name: string,
+  { mustBeUtf8, isClassicMac }: { mustBeUtf8: boolean; isClassicMac: boolean },
+) {
   const words = new Map<string, Word>()
   /** The first word with letters of UTF-8, and the first with others. */
   let utf8: Word | undefined
@@ -129,11 +125,24 @@ export function createEncodingCheck(options: { mustBeUtf8: boolean; isClassicMac
         }
       }
     },
-    conclude(): EncodingDoubt | undefined {
-      const mixed = [utf8, other].filter((word) => word !== undefined)
-      if (other !== undefined && (utf8 !== undefined || options.mustBeUtf8))
-        return { mixed: mixed.map((word) => readingOf(word, ['utf-8', 'windows-1252'])) }
-      return whyNotWindows([...words.values()], options.isClassicMac)
+    /** @throws {InvalidFile} */
+    conclude(): void {
+      if (other !== undefined && (utf8 !== undefined || mustBeUtf8)) {
+        const shown = [utf8, other].flatMap((word) =>
+          word ? [readingsOf(word, ['utf-8', 'windows-1252'])] : [],
+        )
+        throw new InvalidFile(
+          say`${name} has text in UTF-8, but row ${other.row} is not${quote(`: ${shown.join('; ')}`, '')}. Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.`,
+        )
+      }
+      const all = [...words.values()]
+      const texts = decodeAll(all, 'windows-1252')
+      const word = all[texts.findIndex((text) => isClassicMac || !usual.test(text) || doubtful.test(text))]
+      if (word === undefined) return
+      const shown = quote(readingsOf(word, ['windows-1252', 'macintosh', 'cp850']), `row ${word.row}`)
+      throw new InvalidFile(
+        say`The encoding of ${name} is not clear: ${shown}. Set --encoding to the right one, or save the file as "CSV UTF-8".`,
+      )
     },
   }
 }
@@ -150,19 +159,12 @@ const doubtful = new RegExp(
   ].join('|'),
 )
 
-/** Refuses Windows-1252 at the first word that it may read wrongly. */
-function whyNotWindows(words: readonly Word[], isClassicMac: boolean): EncodingDoubt | undefined {
-  const texts = decodeAll(words, 'windows-1252')
-  const at = texts.findIndex((text) => isClassicMac || !usual.test(text) || doubtful.test(text))
-  const word = words[at]
-  return word && { unclear: readingOf(word, ['windows-1252', 'macintosh', 'cp850']) }
-}
-
-function readingOf(word: Word, by: readonly Encoding[]): Reading {
+/** `row 5 reads "Mu–oz" in windows-1252, "Muñoz" in macintosh` */
+function readingsOf(word: Word, by: readonly Encoding[]): string {
   const readAs = (encoding: Encoding) =>
     decodeAll([word], encoding)
       .join('')
       .replace(/\p{Cc}/gu, '\ufffd')
-  const texts = Map.groupBy(by, readAs)
-  return { row: word.row, texts: Array.from(texts, ([text, encodings]) => ({ text, encodings })) }
+  const texts = Array.from(Map.groupBy(by, readAs), ([text, all]) => `"${text}" in ${all.join(' or ')}`)
+  return `row ${word.row} reads ${texts.join(', ')}`
 }

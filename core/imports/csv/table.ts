@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { InvalidFile, quote, say } from '../errors.ts'
+import { InvalidFile } from '../errors.ts'
 import { refuseLarge, shownName } from '../source-file.ts'
-import { type Encoding, type EncodingDoubt, type Reading, createEncodingCheck } from './encoding.ts'
+import { type Encoding, createEncodingCheck } from './encoding.ts'
 import {
   type Delimiter,
   type Dialect,
@@ -25,12 +25,13 @@ const startBytes = 65_536
 export async function detectDialect(path: string, encoding?: Encoding): Promise<Dialect> {
   const name = shownName(path)
   const start = await readStart(path)
-  const reason = notCsvReason(start)
+  const isFormat = ([format]: (typeof otherFormats)[number]) =>
+    typeof format === 'string' ? start.startsWith(format) : format.test(start)
+  const [, reason] = otherFormats.find(isFormat) ?? []
   if (reason !== undefined) throw new InvalidFile(`${name} ${reason}`)
   await refuseLarge(path)
-  const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf
-  // All encodings have the same delimiters and line ends.
-  const text = start.subarray(bom ? 3 : 0).toString('latin1')
+  const bom = start.startsWith('\xef\xbb\xbf')
+  const text = start.slice(bom ? 3 : 0)
   if (text.trim() === '') throw new InvalidFile(`${name} is empty. It needs a header and at least one row.`)
   const separator = separatorLine.exec(text)?.[1] as Delimiter | undefined
   const dialect: Dialect = {
@@ -42,41 +43,24 @@ export async function detectDialect(path: string, encoding?: Encoding): Promise<
   }
   if (await isUtf8(path, name)) return dialect
   if (encoding !== undefined && encoding !== 'utf-8' && !bom) return { ...dialect, encoding }
-  const check = createEncodingCheck({
+  const check = createEncodingCheck(name, {
     mustBeUtf8: encoding === 'utf-8',
     isClassicMac: dialect.lineEnd === '\r',
   })
   const asWindows = { ...dialect, encoding: 'windows-1252' } as const
   for await (const row of readRows({ path, dialect: asWindows })) check.add(row)
-  const doubt = check.conclude()
-  if (doubt !== undefined) throw toError(name, doubt)
+  check.conclude()
   return asWindows
 }
 
-function toError(name: string, doubt: EncodingDoubt): InvalidFile {
-  if ('unclear' in doubt) {
-    const advice = 'Set --encoding to the right one, or save the file as "CSV UTF-8".'
-    const readings = quote(readingsIn(doubt.unclear), `row ${doubt.unclear.row}`)
-    return new InvalidFile(say`The encoding of ${name} is not clear: ${readings}. ${advice}`)
-  }
-  const readings = quote(`: ${doubt.mixed.map(readingsIn).join('; ')}`, '')
-  const advice =
-    'Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.'
-  return new InvalidFile(
-    say`${name} has text in UTF-8, but row ${doubt.mixed.at(-1)?.row ?? ''} is not${readings}. ${advice}`,
-  )
-}
-
-const readingsIn = ({ row, texts }: Reading): string =>
-  `row ${row} reads ${texts.map(({ text, encodings }) => `"${text}" in ${encodings.join(' or ')}`).join(', ')}`
-
 const separatorLine = /^"?sep=([,;|\t])"?[\r\n]/i
 
-async function readStart(path: string): Promise<Buffer> {
+/** As Latin-1: all encodings have the same delimiters and line ends. */
+async function readStart(path: string): Promise<string> {
   try {
     await using file = await open(path)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(startBytes), 0, startBytes, 0)
-    return buffer.subarray(0, bytesRead)
+    return buffer.toString('latin1', 0, bytesRead)
   } catch (cause) {
     throw new InvalidFile(`${path} cannot be read: ${(cause as Error).message}.`, { cause })
   }
@@ -139,33 +123,28 @@ function measure({ start, delimiter }: { start: string; delimiter: Delimiter }) 
 const howToSave =
   'Open it, choose File > Save as, select the type "CSV UTF-8 (delimited)", and import that file. Each sheet becomes a file of its own.'
 
-const startsWith = (bytes: Buffer, ...start: number[]) => start.every((byte, at) => bytes[at] === byte)
-
 /**
- * Why a file is not CSV, and how to fix it, from its first bytes; undefined if it may be CSV. `start`: the
- * first 64 KB, where a zip archive names its first entries.
+ * Why a file is not CSV, and how to fix it, by its first 64 KB as Latin-1, where a zip archive names its first entries:
+ * the first beginning or pattern that fits.
  */
-function notCsvReason(start: Buffer): string | undefined {
-  if (startsWith(start, 0x50, 0x4b)) return zipReason(start)
-  if (startsWith(start, 0xd0, 0xcf, 0x11, 0xe0))
-    return `is an old workbook (.xls), or one that is protected by a password. ${howToSave}`
-  if (startsWith(start, 0x1f, 0x8b)) return 'is compressed (gzip). Unpack it and import the CSV file inside.'
-  const text = start.toString('latin1')
-  if (/^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/.test(text))
-    return 'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.'
-  if (text.startsWith('%PDF')) return 'is a PDF, not a CSV file. Export the table itself as CSV.'
-  if (/^(\xef\xbb\xbf)?\s*(<(!|\?xml|html|head|body|table|meta|style|div)|MIME-Version:)/i.test(text))
-    return `is a web page or XML, whatever its name says. ${howToSave}`
-  if (text.includes('\0')) return 'is binary, not text. Import a CSV file.'
-  return undefined
-}
-
-function zipReason(start: Buffer): string {
-  const text = start.toString('latin1')
-  return /\[Content_Types\]\.xml|xl\/|opendocument\.spreadsheet/.test(text)
-    ? `is a workbook (.xlsx or .ods), not a CSV file. ${howToSave}`
-    : 'is a zip archive. Unpack it and import the CSV file inside.'
-}
+const otherFormats: readonly [RegExp | string, string][] = [
+  [
+    /^PK[^]*(\[Content_Types\]\.xml|xl\/|opendocument\.spreadsheet)/,
+    `is a workbook (.xlsx or .ods), not a CSV file. ${howToSave}`,
+  ],
+  ['PK', 'is a zip archive. Unpack it and import the CSV file inside.'],
+  ['\xd0\xcf\x11\xe0', `is an old workbook (.xls), or one that is protected by a password. ${howToSave}`],
+  ['\x1f\x8b', 'is compressed (gzip). Unpack it and import the CSV file inside.'],
+  [
+    /^(\xff\xfe|\xfe\xff|([^\0]\0){4}|(\0[^\0]){4})/,
+    'is text in UTF-16 ("Unicode text"). Save it as "CSV UTF-8" instead.',
+  ],
+  ['%PDF', 'is a PDF, not a CSV file. Export the table itself as CSV.'],
+  [
+    /^(\xef\xbb\xbf)?\s*(<(!|\?xml|html|head|body|table|meta|style|div)|MIME-Version:)/i,
+    `is a web page or XML, whatever its name says. ${howToSave}`,
+  ],
+]
 
 /** How to read the rows of a file. A run detects it once and keeps it in its check file. */
 export interface Table {
