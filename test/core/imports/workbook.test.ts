@@ -5,12 +5,11 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readDate, readNumber } from '../../../core/imports/cells/notation.ts'
 import { checkFile, type FileCheck } from '../../../core/imports/check.ts'
-import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
 import { formatOf, parseFormat, renderNumber } from '../../../core/imports/workbook/number-format.ts'
-import { bodiesOf, fileOf, storeInput, temporaryFolder } from './csv-file.ts'
+import { bodiesOf, temporaryFolder } from './csv-file.ts'
 import { type Cell, copied, dayNumber, xlsxOf } from './xlsx-file.ts'
 
 const seed = 20261122
@@ -348,18 +347,4 @@ test.each([
   [164, 'yyyy\\-mm\\-dd\\ hh:mm', 'dateTime'],
 ])('the format %i %s shows a %s', (id, code, format) => {
   expect(formatOf(id, new Map(code === undefined ? [] : [[id, code]])).sections[0].format).toBe(format)
-})
-
-test('a lookup in a workbook is read like one in CSV', async () => {
-  const path = await fileOf('RUT;document;number;date;lines.1.name\n76123456-7;7;1;2026-03-25;x\n')
-  const suppliers = await fileOf(xlsxOf([{ rows: [['76.123.456-7', 'sup_1']], hidden: [1] }]), 'rut.xlsx')
-  const mapping = { columns: { RUT: 'supplier' }, lookups: { supplier: suppliers } }
-  const input = await storeInput({ file: path, mapping })
-  const { lookups } = await readMapping(input.mapping)
-  const file = {
-    kind: 'retentions',
-    path: input.path,
-    mapping: { ...mapping, lookups },
-  } as const
-  expect((await bodiesOf(file))[0]).toContain('"supplier":"sup_1"')
 })
