@@ -34,71 +34,54 @@ export interface EffectEntry {
 
 const now = () => performance.timeOrigin + performance.now()
 
+export type Audit = ReturnType<typeof createAudit>
+
 /** Records every request and effect of the sandbox, in order. */
-export class Audit {
-  readonly #keep: NonNullable<SandboxOptions['audit']>
-  readonly #requests: RequestEntry[] = []
-  readonly #effects: EffectEntry[] = []
-  #received = 0
+export function createAudit(keep: NonNullable<SandboxOptions['audit']>) {
+  const requests: RequestEntry[] = []
+  const effects: EffectEntry[] = []
+  let received = 0
+  return {
+    receive(method: string, url: string): RequestEntry {
+      const entry: RequestEntry = { request: ++received, receivedAt: now(), method, url }
+      if (keep === 'all' || (keep === 'writes' && method !== 'GET')) requests.push(entry)
+      return entry
+    },
 
-  constructor(keep: NonNullable<SandboxOptions['audit']>) {
-    this.#keep = keep
-  }
+    answer(entry: RequestEntry, status: number): void {
+      entry.status = status
+      entry.answeredAt = now()
+    },
 
-  receive(method: string, url: string): RequestEntry {
-    const entry: RequestEntry = { request: ++this.#received, receivedAt: now(), method, url }
-    if (this.#keep === 'all' || (this.#keep === 'writes' && method !== 'GET')) this.#requests.push(entry)
-    return entry
-  }
+    /** Returns the effect's sequence number. */
+    effect(mode: Mode, resource: ResourceName, { cause, kind, record }: Change): number {
+      return effects.push({
+        sequence: effects.length + 1,
+        at: now(),
+        effect: cause.effect ?? kind,
+        resource: cause.part?.resource ?? resource,
+        mode,
+        id: cause.part?.id ?? record.id,
+        by: cause.by,
+        ...(cause.request !== undefined && { request: cause.request }),
+      })
+    },
 
-  answer(entry: RequestEntry, status: number): void {
-    entry.status = status
-    entry.answeredAt = now()
-  }
+    /** The number of the last effect. */
+    mark: () => effects.length,
+    received: () => received,
+    requests: (after = 0) => requests.filter(({ request }) => request > after),
+    effects: (after = 0) => effects.slice(after),
 
-  /** Returns the effect's sequence number. */
-  effect(mode: Mode, resource: ResourceName, change: Change): number {
-    const { cause, kind } = change
-    const sequence = this.#effects.length + 1
-    this.#effects.push({
-      sequence,
-      at: now(),
-      effect: cause.effect ?? kind,
-      resource: cause.part?.resource ?? resource,
-      mode,
-      id: cause.part?.id ?? (change.after ?? change.before)?.id ?? '',
-      by: cause.by,
-      ...(cause.request === undefined ? {} : { request: cause.request }),
-    })
-    return sequence
-  }
-
-  /** The number of the last effect. */
-  get mark(): number {
-    return this.#effects.length
-  }
-
-  get received(): number {
-    return this.#received
-  }
-
-  requests(after = 0): RequestEntry[] {
-    return this.#requests.filter((entry) => entry.request > after)
-  }
-
-  effects(after = 0): EffectEntry[] {
-    return this.#effects.slice(after)
-  }
-
-  /** The most requests received in any one second. */
-  busiestSecond(after = 0): number {
-    const times = this.requests(after).map((entry) => entry.receivedAt)
-    let most = 0
-    let first = 0
-    for (const [last, time] of times.entries()) {
-      while ((times[first] as number) <= time - 1000) first++
-      most = Math.max(most, last - first + 1)
-    }
-    return most
+    /** The most requests received in any one second. */
+    busiestSecond(): number {
+      let most = 0
+      let first = 0
+      for (const [last, { receivedAt }] of requests.entries()) {
+        while (requests[first]!.receivedAt <= receivedAt - 1000) first++
+        most = Math.max(most, last - first + 1)
+      }
+      return most
+    },
   }
 }

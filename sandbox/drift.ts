@@ -1,7 +1,7 @@
 import { Chance } from './data/random.ts'
 import { SECOND } from './data/times.ts'
 import type { Drift, DriftAmounts, ListName, Mode } from './options.ts'
-import type { ChangeSource, Collection, Fields, RecordId, StoredRecord, World } from './store.ts'
+import type { ChangeSource, Fields, RecordId, StoredRecord, World } from './store.ts'
 
 export interface DriftStep extends DriftAmounts {
   resource: ListName
@@ -10,7 +10,10 @@ export interface DriftStep extends DriftAmounts {
 }
 
 const kinds = ['deletes', 'inserts', 'updates', 'lateCommits', 'restores'] as const
-const TICK_MS = 20
+type DriftKind = (typeof kinds)[number]
+
+const tickMs = 20
+const defaultLateSeconds = 30
 const cause: ChangeSource = { by: 'drift' }
 
 /** The field that a drift update changes, visible to readers of each list. */
@@ -22,97 +25,80 @@ const updates: Record<ListName, (count: number) => Fields> = {
 }
 
 /** Changes lists by seeded random choices: over time, per request, or on demand. */
-export class Drifter {
-  readonly #worlds: Record<Mode, World>
-  readonly #now: () => number
-  readonly #chance: Chance
-  #drift: Drift
-  #frozen = false
-  #changes = 0
-  #timer: NodeJS.Timeout | undefined
-  #tickedAt = 0
-  readonly #owed = new Map<string, number>()
+export function createDrifter(options: { worlds: Record<Mode, World>; now: () => number; seed: number }) {
+  const { worlds, now, seed } = options
+  const chance = new Chance(seed, 6_000_000_007)
+  /** Fractions of changes that are due. */
+  const owed = new Map<string, number>()
+  let current: Drift = {}
+  let isFrozen = false
+  let changes = 0
+  let timer: NodeJS.Timeout | undefined
+  let tickedAt = 0
 
-  constructor(options: { worlds: Record<Mode, World>; now: () => number; seed: number; drift: Drift }) {
-    this.#worlds = options.worlds
-    this.#now = options.now
-    this.#chance = new Chance(options.seed, 6_000_000_007)
-    this.#drift = options.drift
-    this.set(options.drift)
-  }
-
-  set(drift: Drift): void {
-    this.#drift = drift
-    this.#owed.clear()
-    this.close()
-    this.#tickedAt = this.#now()
-    if (Object.values(drift).some((list) => list.perSecond !== undefined))
-      this.#timer = setInterval(() => this.#tick(), TICK_MS)
-  }
-
-  /** Stops all drift, over time and per request, until unfrozen. */
-  freeze(frozen: boolean): void {
-    this.#frozen = frozen
-    this.#tickedAt = this.#now()
-  }
-
-  close(): void {
-    clearInterval(this.#timer)
-  }
-
-  afterRequest(resource: ListName): void {
-    const drift = this.#drift[resource]
-    if (this.#frozen || drift?.perRequest === undefined) return
-    this.step({ resource, lateBySeconds: drift.lateBySeconds ?? 30, ...drift.perRequest })
-  }
-
-  /** Changes the given numbers of records now and returns their ids by kind of change. */
-  step(step: DriftStep): Record<(typeof kinds)[number], RecordId[]> {
-    const collection = this.#worlds[step.mode ?? 'live'][step.resource]
-    const done = { deletes: [], inserts: [], updates: [], lateCommits: [], restores: [] } as Record<
-      (typeof kinds)[number],
-      RecordId[]
-    >
-    for (const kind of kinds) {
-      for (let count = 0; count < (step[kind] ?? 0); count++) {
-        const record = this.#change(kind, collection, step)
-        if (record !== undefined) done[kind].push(record.id)
-      }
-    }
-    return done
-  }
-
-  #change(kind: (typeof kinds)[number], collection: Collection, step: DriftStep): StoredRecord | undefined {
+  function change(kind: DriftKind, step: DriftStep): StoredRecord | undefined {
+    const collection = worlds[step.mode ?? 'live'][step.resource]
     if (kind === 'inserts') return collection.create({ cause })
     if (kind === 'lateCommits') {
-      const age = Math.floor(this.#chance.fraction() * (step.lateBySeconds ?? 30) * SECOND)
-      return collection.create({ cause, created: this.#now() - age })
+      const age = Math.floor(chance.fraction() * (step.lateBySeconds ?? defaultLateSeconds) * SECOND)
+      return collection.create({ cause, created: now() - age })
     }
     if (kind === 'restores') {
       const gone = collection.restorable()
-      return gone.length === 0 ? undefined : collection.restore(this.#chance.pick(gone), cause)
+      return gone.length === 0 ? undefined : collection.restore(chance.pick(gone), cause)
     }
-    const records = collection.view.ordered('created')
-    const record = records[this.#chance.below(records.length)]
+    const records = collection.ordered()
+    const record = records[chance.below(records.length)]
     if (record === undefined) return undefined
     if (kind === 'deletes') return collection.remove(record.id, cause)
-    return collection.update({ id: record.id, fields: updates[step.resource](++this.#changes), cause })
+    return collection.update({ id: record.id, fields: updates[step.resource](++changes), cause })
+  }
+
+  /** Changes the given numbers of records now and returns their ids by kind of change. */
+  function step(amounts: DriftStep): Record<DriftKind, RecordId[]> {
+    const done = kinds.map((kind) => {
+      const records = Array.from({ length: amounts[kind] ?? 0 }, () => change(kind, amounts))
+      return [kind, records.flatMap((record) => (record === undefined ? [] : [record.id]))]
+    })
+    return Object.fromEntries(done) as Record<DriftKind, RecordId[]>
   }
 
   /** Keeps rates constant over time: a late tick does more. */
-  #tick(): void {
-    const elapsed = (this.#now() - this.#tickedAt) / SECOND
-    this.#tickedAt += elapsed * SECOND
-    if (this.#frozen) return
-    for (const [name, drift] of Object.entries(this.#drift)) {
-      const resource = name as ListName
+  function tick(): void {
+    const elapsed = (now() - tickedAt) / SECOND
+    tickedAt += elapsed * SECOND
+    if (isFrozen) return
+    for (const [name, { perSecond, ...drift }] of Object.entries(current)) {
       const due: DriftAmounts = {}
       for (const kind of kinds) {
-        const owed = (this.#owed.get(`${name} ${kind}`) ?? 0) + (drift.perSecond?.[kind] ?? 0) * elapsed
-        due[kind] = Math.floor(owed)
-        this.#owed.set(`${name} ${kind}`, owed - due[kind])
+        const sum = (owed.get(`${name} ${kind}`) ?? 0) + (perSecond?.[kind] ?? 0) * elapsed
+        due[kind] = Math.floor(sum)
+        owed.set(`${name} ${kind}`, sum - due[kind])
       }
-      this.step({ resource, lateBySeconds: drift.lateBySeconds ?? 30, ...due })
+      step({ resource: name as ListName, ...drift, ...due })
     }
+  }
+
+  const close = () => clearInterval(timer)
+
+  return {
+    step,
+    close,
+    set(drift: Drift): void {
+      current = drift
+      owed.clear()
+      close()
+      tickedAt = now()
+      if (Object.values(drift).some((list) => list.perSecond !== undefined)) timer = setInterval(tick, tickMs)
+    },
+    /** Stops all drift, over time and per request, until unfrozen. */
+    freeze(frozen: boolean): void {
+      isFrozen = frozen
+      tickedAt = now()
+    },
+    afterRequest(resource: ListName): void {
+      const { perRequest, ...drift } = current[resource] ?? {}
+      if (!isFrozen && perRequest !== undefined) step({ resource, ...drift, ...perRequest })
+    },
   }
 }

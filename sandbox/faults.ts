@@ -28,12 +28,6 @@ interface Effect {
   effect?: 'none' | 'done'
 }
 
-/** How far a replica lags: seconds, or a number of changes (independent of the clock). */
-export interface Lag {
-  seconds?: number
-  changes?: number
-}
-
 /** The kinds of faults. All are plain JSON, so that another process can set them. */
 export type FaultKind =
   /**
@@ -64,19 +58,12 @@ export type FaultKind =
   | { kind: 'shortWindow'; drop: number }
   /** Records with these statuses are shown only if filtered by that status. */
   | { kind: 'hide'; statuses: readonly string[] }
-  | { kind: 'redirect'; location: string }
   /** The tokens expire with this request; `next` is valid from then on. */
   | { kind: 'expireToken'; next?: string }
   /** At most `cap` records per page; with `fixed`, always that many, whatever is requested. */
   | { kind: 'pageSize'; cap: number; fixed?: boolean }
-  /** `count` and `next` come from an older state than the rows, and Django cuts the rows at `count`. */
-  | { kind: 'staleCount'; lag: Lag }
-  /** The read is served by a replica that lags. */
-  | { kind: 'replica'; lag: Lag }
   /** A gateway without a backend. */
   | { kind: 'notFound'; html?: boolean }
-  /** `next` and `previous` point to another host. */
-  | { kind: 'foreignLinks'; base: string }
   /** A resume ends in `needs_attention` again, for the same or another reason, immediately or later. */
   | { kind: 'fallBack'; reason?: string; afterSeconds?: number }
   /** The request is rejected with this response. */
@@ -93,7 +80,7 @@ export type Fault = FaultWhen & FaultKind
 export type FaultOf<K extends FaultKind['kind']> = Extract<FaultKind, { kind: K }>
 
 /** All kinds, to detect a mistyped one. */
-export const faultKinds: readonly FaultKind['kind'][] = [
+const faultKinds: readonly FaultKind['kind'][] = [
   'latency',
   'throttle',
   'error',
@@ -106,140 +93,94 @@ export const faultKinds: readonly FaultKind['kind'][] = [
   'repeatPage',
   'shortWindow',
   'hide',
-  'redirect',
   'expireToken',
   'pageSize',
-  'staleCount',
-  'replica',
   'notFound',
-  'foreignLinks',
   'fallBack',
   'refuse',
   'otherClient',
   'storeOtherwise',
 ]
 
-/** The facts about a request that a plan needs. */
+/** The facts about a request that decide which faults apply. */
 export interface FaultSubject {
   /** `GET /customers/`, `PATCH /contacts/{id}/`. */
   operation: string
-  id: string | undefined
+  id: string
   body: unknown
 }
 
-interface Armed {
-  fault: Fault
-  seen: number
-  setAt: number
-  chance: Chance
-}
-
 /** The faults that apply to one request. */
-export class Struck {
-  readonly #faults: readonly Fault[]
-
-  constructor(faults: readonly Fault[]) {
-    this.#faults = faults
-  }
-
-  get kinds(): string[] {
-    return this.#faults.map((fault) => fault.kind)
-  }
-
+export interface Struck {
+  kinds: string[]
   /** The first fault of this kind. */
-  find<K extends FaultKind['kind']>(kind: K): FaultOf<K> | undefined {
-    return this.#faults.find((fault) => fault.kind === kind) as FaultOf<K> | undefined
-  }
-
-  all<K extends FaultKind['kind']>(kind: K): FaultOf<K>[] {
-    return this.#faults.filter((fault) => fault.kind === kind) as FaultOf<K>[]
-  }
+  find<K extends FaultKind['kind']>(kind: K): FaultOf<K> | undefined
+  all<K extends FaultKind['kind']>(kind: K): FaultOf<K>[]
 }
 
-const nothing = new Struck([])
+const toStruck = (faults: readonly Fault[]): Struck => ({
+  kinds: faults.map(({ kind }) => kind),
+  find: <K extends FaultKind['kind']>(kind: K) => faults.find((fault) => fault.kind === kind) as FaultOf<K>,
+  all: <K extends FaultKind['kind']>(kind: K) =>
+    faults.filter((fault) => fault.kind === kind) as FaultOf<K>[],
+})
 
 /** Decides which faults apply to a request; each fault has its own counter and random draws. */
-export class FaultPlan {
-  readonly #seed: number
-  readonly #nowMs: () => number
-  #armed: Armed[] = []
-  #set = 0
+export function createFaultPlan({ seed, nowMs }: { seed: number; nowMs: () => number }) {
+  let armed: { fault: Fault; seen: number; setAt: number; chance: Chance }[] = []
+  let count = 0
 
-  constructor(options: { seed: number; nowMs: () => number }) {
-    this.#seed = options.seed
-    this.#nowMs = options.nowMs
+  function add(fault: Fault): void {
+    // An unknown fault would never apply, and its test would prove nothing.
+    if (!faultKinds.includes(fault.kind))
+      throw new RangeError(`no such fault: ${fault.kind}; there are ${faultKinds.join(', ')}`)
+    armed.push({ fault, seen: 0, setAt: nowMs(), chance: new Chance(seed, 5_000_000_029 + count++) })
   }
 
-  replace(faults: readonly Fault[]): void {
-    this.#armed = []
-    for (const fault of faults) this.add(fault)
+  function strikes(one: (typeof armed)[number], subject: FaultSubject): boolean {
+    const { requests, from = 1, to = Infinity, forSeconds = Infinity, rate = 1 } = one.fault
+    if (!selects(one.fault, subject)) return false
+    one.seen++
+    if (requests !== undefined && !requests.includes(one.seen)) return false
+    if (one.seen < from || one.seen > to) return false
+    return (nowMs() - one.setAt) / 1000 <= forSeconds && one.chance.happens(rate)
   }
 
-  add(fault: Fault): void {
-    const chance = new Chance(this.#seed, 5_000_000_029 + this.#set++)
-    this.#armed.push({ fault, seen: 0, setAt: this.#nowMs(), chance })
-  }
-
-  current(): Fault[] {
-    return this.#armed.map(({ fault }) => fault)
-  }
-
-  strike(subject: FaultSubject): Struck {
-    if (this.#armed.length === 0) return nothing
-    return new Struck(this.#armed.filter((armed) => this.#strikes(armed, subject)).map(({ fault }) => fault))
-  }
-
-  #strikes(armed: Armed, subject: FaultSubject): boolean {
-    const { fault } = armed
-    if (!selects(fault, subject)) return false
-    armed.seen++
-    if (fault.requests !== undefined && !fault.requests.includes(armed.seen)) return false
-    if (armed.seen < (fault.from ?? 1) || armed.seen > (fault.to ?? Infinity)) return false
-    const age = (this.#nowMs() - armed.setAt) / 1000
-    if (age > (fault.forSeconds ?? Infinity)) return false
-    return armed.chance.happens(fault.rate ?? 1)
+  return {
+    add,
+    replace(faults: readonly Fault[]): void {
+      armed = []
+      for (const fault of faults) add(fault)
+    },
+    strike: (subject: FaultSubject): Struck =>
+      toStruck(armed.filter((one) => strikes(one, subject)).map(({ fault }) => fault)),
   }
 }
 
-function selects(fault: Fault, subject: FaultSubject): boolean {
-  const { on, ids, body } = fault
-  if (
-    on !== undefined &&
-    !(typeof on === 'string' ? on === subject.operation : on.includes(subject.operation))
-  )
-    return false
-  if (ids !== undefined && (subject.id === undefined || !ids.includes(subject.id))) return false
+function selects({ on, ids, body }: Fault, subject: FaultSubject): boolean {
+  if (on !== undefined && ![on].flat().includes(subject.operation)) return false
+  if (ids !== undefined && !ids.includes(subject.id)) return false
   if (body === undefined) return true
-  const sent = subject.body
-  if (typeof sent !== 'object' || sent === null) return false
+  const sent = subject.body as Record<string, unknown> | null
   return Object.entries(body).every(
-    ([field, value]) => JSON.stringify((sent as Record<string, unknown>)[field]) === JSON.stringify(value),
+    ([field, value]) => JSON.stringify(sent?.[field]) === JSON.stringify(value),
   )
 }
 
-/** A token bucket, initially full. */
-export class TokenBucket {
-  readonly #perSecond: number
-  readonly #size: number
-  readonly #nowMs: () => number
-  #tokens: number
-  #filledAt: number
-
-  constructor(options: { limit: FaultOf<'throttle'>; nowMs: () => number }) {
-    this.#perSecond = options.limit.perSecond
-    this.#size = options.limit.burst ?? Math.max(1, options.limit.perSecond)
-    this.#nowMs = options.nowMs
-    this.#tokens = this.#size
-    this.#filledAt = this.#nowMs()
-  }
-
-  /** Takes a token and returns 0, or returns the seconds until there is one. */
-  take(): number {
-    const now = this.#nowMs()
-    this.#tokens = Math.min(this.#size, this.#tokens + ((now - this.#filledAt) / 1000) * this.#perSecond)
-    this.#filledAt = now
-    if (this.#tokens < 1) return (1 - this.#tokens) / this.#perSecond
-    this.#tokens -= 1
+/**
+ * A token bucket, initially full. The function takes a token and returns 0, or returns the seconds until there is one.
+ */
+export function createTokenBucket(limit: FaultOf<'throttle'>, nowMs: () => number): () => number {
+  const { perSecond } = limit
+  const size = limit.burst ?? Math.max(1, perSecond)
+  let tokens = size
+  let filledAt = nowMs()
+  return () => {
+    const now = nowMs()
+    tokens = Math.min(size, tokens + ((now - filledAt) / 1000) * perSecond)
+    filledAt = now
+    if (tokens < 1) return (1 - tokens) / perSecond
+    tokens -= 1
     return 0
   }
 }

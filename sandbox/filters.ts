@@ -1,7 +1,7 @@
 import { Big } from 'big.js'
 import { isDate, parseTimestamp } from './data/times.ts'
 import { attentionReasons, statuses } from './data/subscriptions.ts'
-import { numberText } from './exact-json.ts'
+import { numberText } from './data/values.ts'
 import type { FaultOf } from './faults.ts'
 import type { ListName } from './options.ts'
 import type { Collection, Fields, StoredRecord, Term, World } from './store.ts'

@@ -1,6 +1,5 @@
 import { type Answer, detail, json } from './answer.ts'
 import type { Chance } from './data/random.ts'
-import type { Lag } from './faults.ts'
 import { lastParam, toTerms } from './filters.ts'
 import type { ListName } from './options.ts'
 import type { Call } from './service.ts'
@@ -8,27 +7,24 @@ import type { OrderField, StoredRecord, Term } from './store.ts'
 
 /** A page of a list (interface section 4.1). */
 export function listPage(name: ListName, call: Call): Answer {
-  const { query, struck, world, service, mode, path } = call
+  const { query, struck, world, service, base, path } = call
   const collection = world[name]
   const { terms, errors } = toTerms({ name, world, query, ignored: struck.all('ignoreFilters') })
   if (errors !== undefined) return json(400, errors)
   terms.push(...hidingTerms(name, call))
 
-  const viewOf = (fault: { lag: Lag } | undefined) => fault && service.replicas.view(mode, name, fault.lag)
-  const view = viewOf(struck.find('replica')) ?? collection.view
-  const counted = viewOf(struck.find('staleCount')) ?? view
   const order = orderOf(name, call)
-  const count = counted.matching(terms, order.field).length
+  const matching = collection.matching(terms, order.field)
+  const count = matching.length
   const size = pageSizeOf(query, struck.find('pageSize'))
   const pages = Math.max(1, Math.ceil(count / size))
   const page = pageOf(query, pages)
   if (page === undefined) return detail(404, 'Invalid page.')
 
   const shown = struck.find('repeatPage') === undefined ? page : Math.max(1, page - 1)
-  // Django cuts at the count, which came from a separate query.
-  const window = { ...order, from: (shown - 1) * size, to: Math.min(shown * size, count) }
+  const window = { ...order, from: (shown - 1) * size, to: shown * size }
   const chance = service.settings.tieOrder === 'shuffled' ? service.chance : undefined
-  const rows = cutWindow(view.matching(terms, order.field), window, chance)
+  const rows = cutWindow(matching, window, chance)
   const dropped = struck.find('shortWindow')?.drop ?? 0
   for (let drop = 0; drop < dropped && rows.length > 0; drop++)
     rows.splice(service.chance.below(rows.length), 1)
@@ -39,7 +35,6 @@ export function listPage(name: ListName, call: Call): Answer {
       records[place] = collection.jsonWith(rows[place] as StoredRecord, { [field]: value })
     }
 
-  const base = struck.find('foreignLinks')?.base ?? call.base
   const link = (to: number) =>
     to < 1 || to > pages ? 'null' : JSON.stringify(`${base}${path}${pageParams(query, to)}`)
   const head = `{"count":${count},"next":${link(page + 1)},"previous":${link(page - 1)},"results":[`

@@ -2,7 +2,7 @@
 import { type Answer, json, notFound } from './answer.ts'
 import { multiply } from './data/values.ts'
 import { toTimestamp } from './data/times.ts'
-import { numberText } from './exact-json.ts'
+import { numberText } from './data/values.ts'
 import { listPage } from './lists.ts'
 import type { ListName } from './options.ts'
 import type { Call } from './service.ts'
@@ -197,7 +197,7 @@ function updateSubscription(call: Call): Answer {
 function withLineIds(call: Call, record: StoredRecord, values: Fields): Fields {
   if (!Array.isArray(values.lines)) return values
   const stamp = toTimestamp(call.service.clock.now())
-  const serial = call.service.audit.mark + 1
+  const serial = call.service.audit.mark() + 1
   const lines = values.lines.map((line: Fields, place) => ({
     id: `${String(record.id).replace('sub', 'sli')}_${serial}_${place}`,
     coupon_redemptions: 0,
@@ -222,7 +222,7 @@ function resumeSubscription(call: Call): Answer {
   const { values, errors } = validate({ rules: resumeRules, body: call.body, partial: true })
   if (errors !== undefined) return json(400, errors)
   const before = subscriptions.fields(record)
-  if (before.status !== 'needs_attention' && service.settings.resumeActive === 'refuse')
+  if (before.status !== 'needs_attention')
     return json(400, { non_field_errors: ['Only a subscription that needs attention can be resumed.'] })
 
   const fall = struck.find('fallBack')

@@ -56,8 +56,6 @@ export interface SandboxOptions {
   lists?: Partial<Record<ListName, Partial<ListManners>>>
   /** False: test-mode requests act on live data. */
   honoursTestMode?: boolean
-  /** How to answer a resume of a subscription that needs no attention (default: 400). */
-  resumeActive?: 'refuse' | 'accept'
   /**
    * Writes all JSON before serving, so that the first read is as fast as the second (12 microseconds per
    * record).
@@ -122,7 +120,6 @@ export function toSettings(options: SandboxOptions): Settings {
     decimals: 'numbers',
     tieOrder: 'shuffled',
     honoursTestMode: true,
-    resumeActive: 'refuse',
     warm: false,
     clockSkewSeconds: 0,
     dateHeader: true,

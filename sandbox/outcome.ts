@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type Answer, detail, errorAnswer, htmlPage, notFound } from './answer.ts'
 import type { RequestEntry } from './audit.ts'
-import { type FaultOf, retryAfter, type Struck, TokenBucket } from './faults.ts'
+import { createTokenBucket, type FaultOf, retryAfter, type Struck } from './faults.ts'
 import type { Route } from './operations.ts'
 import type { Mode } from './options.ts'
 import type { Call, Service } from './service.ts'
@@ -56,8 +56,6 @@ export async function outcomeOf(service: Service, asked: Asked): Promise<Outcome
 
 /** The response of something in front of the service. */
 function answerInstead(struck: Struck): Answer | undefined {
-  const moved = struck.find('redirect')
-  if (moved !== undefined) return { status: 302, body: '', headers: { location: moved.location } }
   const gone = struck.find('notFound')
   if (gone !== undefined) return gone.html === true ? htmlPage(404) : notFound()
   const refused = struck.find('refuse')
@@ -103,18 +101,16 @@ function toCall(service: Service, asked: Asked, by: 'request' | 'late effect'): 
   }
 }
 
-function throttle(service: Service, limit: FaultOf<'throttle'>) {
-  const nowMs = service.clock.nowMs()
-  let bucket = service.buckets.get(limit)
-  if (bucket === undefined) {
-    bucket = new TokenBucket({ limit, nowMs: () => service.clock.nowMs() })
-    service.buckets.set(limit, bucket)
-  }
-  const seconds = bucket.take()
+function throttle({ clock, buckets }: Service, limit: FaultOf<'throttle'>): Answer | undefined {
+  const { nowMs } = clock
+  const take = buckets.get(limit) ?? createTokenBucket(limit, nowMs)
+  buckets.set(limit, take)
+  const seconds = take()
   if (seconds === 0) return undefined
   const words = `Request was throttled. Expected available in ${Math.ceil(seconds)} seconds.`
-  const form = limit.retryAfter ?? 'seconds'
-  return detail(429, words, form === 'none' ? {} : { 'retry-after': retryAfter({ seconds, form, nowMs }) })
+  const { retryAfter: form = 'seconds' } = limit
+  const headers = form === 'none' ? {} : { 'retry-after': retryAfter({ seconds, form, nowMs: nowMs() }) }
+  return detail(429, words, headers)
 }
 
 async function wait(service: Service, struck: Struck, where: 'before' | 'after'): Promise<void> {

@@ -1,8 +1,9 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type Answer, detail } from './answer.ts'
 import type { RequestEntry } from './audit.ts'
-import { answerControl, Control } from './control.ts'
-import { parseExactJson } from './exact-json.ts'
+import { type Control, createControl } from './control.ts'
+import { parseExactJson } from './data/values.ts'
 import type { FaultOf } from './faults.ts'
 import { findRoute } from './operations.ts'
 import type { SandboxOptions } from './options.ts'
@@ -29,7 +30,7 @@ export interface Sandbox {
  */
 export async function createSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const service = createService(options)
-  const control = new Control(service)
+  const control = createControl(service)
   const server = createHttpServer(service, control)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -57,7 +58,8 @@ export async function createSandbox(options: SandboxOptions = {}): Promise<Sandb
 function createHttpServer(service: Service, control: Control): Server {
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const url = request.url ?? '/'
-    if (url.startsWith('/_sandbox/')) return answerControl({ control, request, response, url })
+    if (url.startsWith('/_sandbox/'))
+      return answerControl({ control, request, response, name: url.slice('/_sandbox/'.length) })
     const entry = service.audit.receive(request.method ?? 'GET', url)
     const asked = await ask(service, request, entry)
     const outcome = await outcomeOf(service, asked)
@@ -80,6 +82,40 @@ function createHttpServer(service: Service, control: Control): Server {
   return server
 }
 
+/**
+ * Calls a method of the control: `POST /_sandbox/<method>` takes its argument as the body and returns its result as JSON, a
+ * list as JSON lines.
+ */
+async function answerControl(options: {
+  control: Control
+  request: IncomingMessage
+  response: ServerResponse
+  name: string
+}): Promise<void> {
+  const { control, request, response, name } = options
+  const answer = (status: number, value: unknown) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+  const body = await read(request)
+  if (!Object.hasOwn(control, name) || request.method !== 'POST')
+    return void answer(404, { error: `no such call: ${name}` })
+  try {
+    const call = control[name as keyof Control] as (argument: unknown) => unknown
+    const value = call(parseExactJson(body || '{}')) ?? null
+    if (typeof value !== 'object' || value === null || !(Symbol.iterator in value))
+      return void answer(200, value)
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+    const isJson = !Array.isArray(value)
+    for (const item of value as Iterable<unknown>) {
+      const line = isJson ? (item as string) : JSON.stringify(item)
+      if (!response.write(`${line}\n`) && !response.destroyed) await once(response, 'drain')
+      if (response.destroyed) return
+    }
+    response.end()
+  } catch (error) {
+    answer(400, { error: error instanceof Error ? error.message : String(error) })
+  }
+}
+
 async function ask(service: Service, request: IncomingMessage, entry: RequestEntry): Promise<Asked> {
   const [path, query] = split(entry.url)
   const { route, operation, id, known } = findRoute(entry.method, path)
@@ -88,7 +124,7 @@ async function ask(service: Service, request: IncomingMessage, entry: RequestEnt
     entry.body = await read(request)
     body = entry.body === '' ? {} : tryParse(entry.body)
   }
-  const struck = service.plan.strike({ operation, id, body })
+  const struck = service.faults.strike({ operation, id, body })
   if (struck.kinds.length > 0) entry.faults = struck.kinds
   return { request, entry, path, query, operation, id, route, known, body, struck }
 }

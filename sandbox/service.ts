@@ -1,4 +1,4 @@
-import { Audit } from './audit.ts'
+import { type Audit, createAudit } from './audit.ts'
 import { customerGenerator } from './data/customers.ts'
 import { bareGenerator, cancellationGenerator, creditNoteGenerator } from './data/documents.ts'
 import { createHistory } from './data/history.ts'
@@ -7,8 +7,8 @@ import { Chance, mix } from './data/random.ts'
 import { retentionGenerator } from './data/retentions.ts'
 import { subscriptionGenerator } from './data/subscriptions.ts'
 import { SECOND } from './data/times.ts'
-import { Drifter } from './drift.ts'
-import { type Fault, FaultPlan, faultKinds, type Struck, type TokenBucket } from './faults.ts'
+import { createDrifter } from './drift.ts'
+import { createFaultPlan, type Struck } from './faults.ts'
 import {
   type Mode,
   type ResourceName,
@@ -18,26 +18,10 @@ import {
   type Ties,
   toSettings,
 } from './options.ts'
-import { Replicas } from './replicas.ts'
-import { type Change, type ChangeSource, Collection, type RecordGenerator, type World } from './store.ts'
+import { type ChangeSource, createCollection, type RecordGenerator, type World } from './store.ts'
 
 /** The state of the stand-in; `settings` and `tokens` may change while it serves. */
-export interface Service {
-  settings: Settings
-  /** The valid tokens. */
-  tokens: Set<string>
-  worlds: Record<Mode, World>
-  audit: Audit
-  clock: Clock
-  plan: FaultPlan
-  replicas: Replicas
-  drifter: Drifter
-  later: Later
-  /** The active rate limits. */
-  buckets: WeakMap<object, TokenBucket>
-  /** The source of randomness in responses. */
-  chance: Chance
-}
+export type Service = ReturnType<typeof createService>
 
 /** The arguments of an operation. */
 export interface Call {
@@ -56,54 +40,37 @@ export interface Call {
   cause: ChangeSource
 }
 
-export function createService(options: SandboxOptions): Service {
+export function createService(options: SandboxOptions) {
   const settings = toSettings(options)
   const { seed } = settings
-  const clock = new Clock(settings.clockSkewSeconds)
-  const audit = new Audit(settings.audit)
-  const now = () => clock.now()
+  const clock = createClock(settings.clockSkewSeconds)
+  const { now, nowMs } = clock
+  const audit = createAudit(settings.audit)
   const worlds = {
     live: createWorld({ settings, mode: 'live', now, audit }),
     test: createWorld({ settings, mode: 'test', now, audit }),
   }
-  const service: Service = {
+  const faults = createFaultPlan({ seed, nowMs })
+  faults.replace(options.faults ?? [])
+  const drifter = createDrifter({ worlds, now, seed })
+  drifter.set(options.drift ?? {})
+  if (settings.warm)
+    for (const { ordered, json } of Object.values(worlds.live)) for (const record of ordered()) json(record)
+  return {
     settings,
+    /** The valid tokens. */
     tokens: new Set([settings.token]),
     worlds,
     audit,
     clock,
-    plan: new FaultPlan({ seed, nowMs: () => clock.nowMs() }),
-    replicas: new Replicas({ worlds, now }),
-    drifter: new Drifter({ worlds, now, seed, drift: options.drift ?? {} }),
-    later: new Later(),
-    buckets: new WeakMap(),
+    faults,
+    drifter,
+    later: createLater(),
+    /** The active rate limits. */
+    buckets: new WeakMap<object, () => number>(),
+    /** The source of randomness in responses. */
     chance: new Chance(seed, 7_000_000_001),
   }
-  setFaults(service, options.faults ?? [])
-  if (settings.warm)
-    for (const collection of Object.values(worlds.live))
-      for (const record of collection.view.ordered('created')) collection.json(record)
-  return service
-}
-
-/** Replaces all faults by these. */
-export function setFaults(service: Service, faults: readonly Fault[]): void {
-  for (const fault of faults) known(fault)
-  service.replicas.clear()
-  for (const fault of faults) service.replicas.prepare(fault)
-  service.plan.replace(faults)
-}
-
-export function addFault(service: Service, fault: Fault): void {
-  known(fault)
-  service.replicas.prepare(fault)
-  service.plan.add(fault)
-}
-
-/** Rejects unknown faults: they would never apply, and their test would prove nothing. */
-function known({ kind }: Fault): void {
-  if (!faultKinds.includes(kind))
-    throw new RangeError(`no such fault: ${kind}; there are ${faultKinds.join(', ')}`)
 }
 
 /** Decimals are raw JSON text; Django's own default is to write them as strings. */
@@ -144,60 +111,53 @@ function createWorld(options: { settings: Settings; mode: Mode; now: () => numbe
       ties: tied[name] ?? {},
       generator,
     })
-    const tell = (change: Change) => audit.effect(mode, name, change)
-    return [name, new Collection({ generator, seed, write, records, now, tell })] as const
+    return [
+      name,
+      createCollection({
+        generator,
+        seed,
+        write,
+        records,
+        now,
+        tell: (change) => audit.effect(mode, name, change),
+      }),
+    ] as const
   })
   return Object.fromEntries(collections) as World
 }
 
-/** The service's clock in microseconds: this machine's, shifted by a skew; strictly increasing. */
-class Clock {
-  readonly #skew: number
-  #last = 0
-
-  constructor(skewSeconds: number) {
-    this.#skew = skewSeconds * SECOND
+/** The service's clock, in microseconds since 1970: this machine's, shifted by a skew; every call returns a later time. */
+function createClock(skewSeconds: number) {
+  let last = 0
+  const now = (): number => {
+    const exact = Math.floor((performance.timeOrigin + performance.now()) * 1000) + skewSeconds * SECOND
+    return (last = Math.max(last + 1, exact))
   }
-
-  /** Microseconds since 1970; every call returns a different value. */
-  now(): number {
-    const exact = Math.floor((performance.timeOrigin + performance.now()) * 1000) + this.#skew
-    this.#last = Math.max(this.#last + 1, exact)
-    return this.#last
-  }
-
-  nowMs(): number {
-    return this.now() / 1000
-  }
+  return { now, nowMs: () => now() / 1000 }
 }
 
 /** Schedules what happens some time after a request, answered or not. */
-class Later {
-  readonly #waiting = new Map<NodeJS.Timeout, () => void>()
-
-  schedule(seconds: number, act: () => void): void {
-    const timer = setTimeout(() => {
-      this.#waiting.delete(timer)
-      act()
-    }, seconds * 1000)
-    this.#waiting.set(timer, act)
+function createLater() {
+  const waiting = new Map<NodeJS.Timeout, () => void>()
+  function act(timer: NodeJS.Timeout): void {
+    const action = waiting.get(timer)
+    clearTimeout(timer)
+    waiting.delete(timer)
+    action?.()
   }
-
-  get waiting(): number {
-    return this.#waiting.size
-  }
-
-  /** Runs everything now, in the order in which it was scheduled. */
-  landAll(): void {
-    for (const [timer, act] of this.#waiting) {
-      clearTimeout(timer)
-      this.#waiting.delete(timer)
-      act()
-    }
-  }
-
-  close(): void {
-    for (const timer of this.#waiting.keys()) clearTimeout(timer)
-    this.#waiting.clear()
+  return {
+    schedule(seconds: number, action: () => void): void {
+      const timer = setTimeout(() => act(timer), seconds * 1000)
+      waiting.set(timer, action)
+    },
+    waiting: () => waiting.size,
+    /** Runs everything now, in the order in which it was scheduled. */
+    landAll(): void {
+      for (const timer of waiting.keys()) act(timer)
+    },
+    close(): void {
+      for (const timer of waiting.keys()) clearTimeout(timer)
+      waiting.clear()
+    },
   }
 }

@@ -7,7 +7,7 @@ export type Fields = Record<string, unknown>
 
 export type RecordId = string | number
 
-/** One version of a record. An update replaces it, so that a replica can keep the old one. */
+/** One version of a record. An update replaces it. */
 export interface StoredRecord {
   readonly id: RecordId
   /** Microseconds since 1970. */
@@ -51,8 +51,7 @@ export interface ChangeSource {
 
 export interface Change {
   kind: 'create' | 'update' | 'delete' | 'restore'
-  before: StoredRecord | undefined
-  after: StoredRecord | undefined
+  record: StoredRecord
   cause: ChangeSource
 }
 
@@ -88,53 +87,21 @@ function indexIn(records: readonly StoredRecord[], record: StoredRecord, compare
   let [from, to] = [0, records.length]
   while (from < to) {
     const middle = (from + to) >>> 1
-    if (compare(records[middle] as StoredRecord, record) < 0) from = middle + 1
+    if (compare(records[middle]!, record) < 0) from = middle + 1
     else to = middle
   }
   return from
 }
 
-/** The records of a collection, or of a replica of it: an array for each order that was requested, kept sorted. */
-export class RecordView {
-  readonly #orders = new Map<OrderField, StoredRecord[]>()
-  readonly #found = new Map<string, readonly StoredRecord[]>()
+/** All records of one mode. */
+export type World = Record<ResourceName, Collection>
+export type Collection = ReturnType<typeof createCollection>
 
-  /** Takes ownership of the records, which must be in the order of `created`. */
-  constructor(records: StoredRecord[]) {
-    this.#orders.set('created', records)
-  }
-
-  /** All records in ascending order. */
-  ordered(field: OrderField): readonly StoredRecord[] {
-    const known = this.#orders.get(field)
-    if (known !== undefined) return known
-    const records = this.ordered('created').toSorted(compares[field])
-    this.#orders.set(field, records)
-    return records
-  }
-
-  /** The records that match every term, in ascending order. */
-  matching(terms: readonly Term[], field: OrderField): readonly StoredRecord[] {
-    if (terms.length === 0) return this.ordered(field)
-    const key = JSON.stringify([field, ...terms.map((term) => term.key)])
-    let found = this.#found.get(key)
-    if (found === undefined) {
-      found = this.ordered(field).filter((record) => terms.every((term) => term.holds(record)))
-      this.#found.set(key, found)
-    }
-    return found
-  }
-
-  put({ before, after }: Pick<Change, 'before' | 'after'>): void {
-    this.#found.clear()
-    for (const [field, records] of this.#orders) {
-      if (before !== undefined) records.splice(indexIn(records, before, compares[field]), 1)
-      if (after !== undefined) records.splice(indexIn(records, after, compares[field]), 0, after)
-    }
-  }
-}
-
-interface CollectionOptions {
+/**
+ * The records of one resource in one mode, live or test; the only place where they change. There is a sorted array for each
+ * order that was requested.
+ */
+export function createCollection(options: {
   generator: RecordGenerator
   seed: number
   write: (value: unknown) => string
@@ -143,138 +110,129 @@ interface CollectionOptions {
   now: () => number
   /** Numbers and records every change. */
   tell: (change: Change) => number
-}
-
-/** The records of one resource in one mode, live or test; the only place where they change. */
-export class Collection {
-  readonly view: RecordView
-  readonly #options: CollectionOptions
-  readonly #shared = new Map<number, Fields>()
-  readonly #byId: Map<string, StoredRecord>
-  readonly #listeners = new Set<(change: Change) => void>()
+}) {
+  const { generator, seed, write, now } = options
+  const orders = new Map<OrderField, StoredRecord[]>([['created', options.records]])
+  /** Filtered lists, until a record changes. */
+  const found = new Map<string, readonly StoredRecord[]>()
+  const byId = new Map(options.records.map((record) => [String(record.id), record]))
+  const sharedFields = new Map<number, Fields>()
   /** Deleted records, oldest first, each with the sequence number of its deletion. */
-  readonly #left: { record: StoredRecord; left: number }[] = []
-  #nextIndex: number
+  const deleted: { record: StoredRecord; at: number }[] = []
+  let nextIndex = options.records.length
 
-  constructor(options: CollectionOptions) {
-    const { records } = options
-    this.#options = options
-    this.#nextIndex = records.length
-    this.#byId = new Map(records.map((record) => [String(record.id), record]))
-    this.view = new RecordView(records)
-  }
-
-  get(id: RecordId): StoredRecord | undefined {
-    return this.#byId.get(String(id))
-  }
-
-  fields(record: StoredRecord): Readonly<Fields> {
-    return (record.fields ??= this.#generate(record))
-  }
-
-  json(record: StoredRecord): Buffer {
-    return (record.json ??= Buffer.from(this.#options.write(record.fields ?? this.#generate(record))))
-  }
-
-  /** The record's JSON with some fields replaced. */
-  jsonWith(record: StoredRecord, fields: Fields): Buffer {
-    return Buffer.from(this.#options.write({ ...this.fields(record), ...fields }))
-  }
-
-  #generate(record: StoredRecord): Fields {
-    const { generator, seed } = this.#options
+  function generate(record: StoredRecord): Fields {
     const variant = mix(seed, record.index) % variants
-    let shared = this.#shared.get(variant)
+    let shared = sharedFields.get(variant)
     if (shared === undefined)
-      this.#shared.set(variant, (shared = generator.shared(new Chance(seed, 1_000_000_007 + variant))))
+      sharedFields.set(variant, (shared = generator.shared(new Chance(seed, 1_000_000_007 + variant))))
     return {
       ...generator.own({ ...record, stamps: stampsOf(record) }, new Chance(seed, record.index)),
       ...shared,
     }
   }
 
-  /** Returns a function that unsubscribes the listener. */
-  onChange(listener: (change: Change) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  const get = (id: RecordId): StoredRecord | undefined => byId.get(String(id))
+  const fields = (record: StoredRecord): Readonly<Fields> => (record.fields ??= generate(record))
+  const nextId = (): RecordId => generator.idOf(nextIndex)
+
+  /** All records in ascending order. */
+  function ordered(field: OrderField = 'created'): readonly StoredRecord[] {
+    const known = orders.get(field)
+    if (known !== undefined) return known
+    const records = ordered().toSorted(compares[field])
+    orders.set(field, records)
+    return records
   }
 
-  /** The id of the next new record. */
-  nextId(): RecordId {
-    return this.#options.generator.idOf(this.#nextIndex)
+  function replace(before: StoredRecord | undefined, after: StoredRecord | undefined): void {
+    found.clear()
+    if (before !== undefined) byId.delete(String(before.id))
+    if (after !== undefined) byId.set(String(after.id), after)
+    for (const [field, records] of orders) {
+      if (before !== undefined) records.splice(indexIn(records, before, compares[field]), 1)
+      if (after !== undefined) records.splice(indexIn(records, after, compares[field]), 0, after)
+    }
   }
 
-  /** Creates a record: generated if there are no fields; `created` may be in the past (a late commit). */
-  create(options: { cause: ChangeSource; fields?: Fields; created?: number }): StoredRecord {
-    const { cause, fields } = options
-    const ownId = fields?.['id']
-    const id = typeof ownId === 'string' || typeof ownId === 'number' ? ownId : this.nextId()
-    const index = this.#nextIndex++
-    const created = options.created ?? this.#options.now()
-    const all = fields && { id, ...stampsOf({ created, updated: created }), ...fields }
-    const record = { index, id, created, updated: created, entered: 0, fields: all, json: undefined }
-    return this.#enter('create', record, cause)
-  }
-
-  /** Replaces a record by one with `fields` changed and, unless disabled, `updated` advanced. */
-  update(options: {
-    id: RecordId
-    fields: Fields
-    cause: ChangeSource
-    touch?: boolean
-  }): StoredRecord | undefined {
-    const { id, cause, touch = true } = options
-    const before = this.get(id)
-    if (before === undefined) return undefined
-    const updated = touch ? this.#options.now() : before.updated
-    const stamp = touch ? { updated: toTimestamp(updated) } : {}
-    const fields = { ...this.fields(before), ...stamp, ...options.fields }
-    const after = { ...before, updated, fields, json: undefined }
-    this.#byId.set(String(after.id), after)
-    this.#publish({ kind: 'update', before, after, cause })
-    return after
-  }
-
-  remove(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
-    const before = this.get(id)
-    if (before === undefined) return undefined
-    this.#byId.delete(String(id))
-    const left = this.#publish({ kind: 'delete', before, after: undefined, cause })
-    this.#left.push({ record: before, left })
-    return before
-  }
-
-  /** Restores a deleted record to its old position. */
-  restore(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
-    if (this.get(id) !== undefined) return undefined
-    const gone = this.#left.findLast(({ record }) => String(record.id) === String(id))
-    return gone && this.#enter('restore', { ...gone.record }, cause)
-  }
-
-  /** The ids that `restore` can bring back, earliest deletion first. */
-  restorable(): RecordId[] {
-    const ids = this.#left.map(({ record }) => record.id).filter((id) => this.get(id) === undefined)
-    return [...new Set(ids)]
-  }
-
-  /** The records that existed throughout, from one sequence number to another (or to now). */
-  *throughout({ since, until = Infinity }: { since: number; until?: number }): Iterable<StoredRecord> {
-    for (const record of this.view.ordered('created')) if (record.entered <= since) yield record
-    for (const { record, left } of this.#left) if (record.entered <= since && left > until) yield record
-  }
-
-  #enter(kind: 'create' | 'restore', record: StoredRecord, cause: ChangeSource): StoredRecord {
-    this.#byId.set(String(record.id), record)
-    record.entered = this.#publish({ kind, before: undefined, after: record, cause })
+  function enter(kind: 'create' | 'restore', record: StoredRecord, cause: ChangeSource): StoredRecord {
+    replace(undefined, record)
+    record.entered = options.tell({ kind, record, cause })
     return record
   }
 
-  #publish(change: Change): number {
-    this.view.put(change)
-    for (const listener of this.#listeners) listener(change)
-    return this.#options.tell(change)
+  return {
+    get,
+    fields,
+    nextId,
+    ordered,
+    json: (record: StoredRecord): Buffer =>
+      (record.json ??= Buffer.from(write(record.fields ?? generate(record)))),
+    /** The record's JSON with some fields replaced. */
+    jsonWith: (record: StoredRecord, changed: Fields): Buffer =>
+      Buffer.from(write({ ...fields(record), ...changed })),
+
+    /** The records that match every term, in ascending order. */
+    matching(terms: readonly Term[], field: OrderField): readonly StoredRecord[] {
+      if (terms.length === 0) return ordered(field)
+      const key = JSON.stringify([field, ...terms.map((term) => term.key)])
+      let records = found.get(key)
+      records ??= ordered(field).filter((record) => terms.every((term) => term.holds(record)))
+      found.set(key, records)
+      return records
+    },
+
+    /** Creates a record: generated if there are no fields; `created` may be in the past (a late commit). */
+    create({ cause, fields, created = now() }: { cause: ChangeSource; fields?: Fields; created?: number }) {
+      const ownId = fields?.['id']
+      const id = typeof ownId === 'string' || typeof ownId === 'number' ? ownId : nextId()
+      const all = fields && { id, ...stampsOf({ created, updated: created }), ...fields }
+      const record = { id, created, updated: created, entered: 0, fields: all, json: undefined }
+      return enter('create', { ...record, index: nextIndex++ }, cause)
+    },
+
+    /** Replaces a record by one with `fields` changed and, unless disabled, `updated` advanced. */
+    update(change: { id: RecordId; fields: Fields; cause: ChangeSource; touch?: boolean }) {
+      const { id, cause, touch = true } = change
+      const before = get(id)
+      if (before === undefined) return undefined
+      const updated = touch ? now() : before.updated
+      const stamp = touch ? { updated: toTimestamp(updated) } : {}
+      const after = {
+        ...before,
+        updated,
+        fields: { ...fields(before), ...stamp, ...change.fields },
+        json: undefined,
+      }
+      replace(before, after)
+      options.tell({ kind: 'update', record: after, cause })
+      return after
+    },
+
+    remove(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
+      const record = get(id)
+      if (record === undefined) return undefined
+      replace(record, undefined)
+      deleted.push({ record, at: options.tell({ kind: 'delete', record, cause }) })
+      return record
+    },
+
+    /** Restores a deleted record to its old position. */
+    restore(id: RecordId, cause: ChangeSource): StoredRecord | undefined {
+      if (get(id) !== undefined) return undefined
+      const gone = deleted.findLast(({ record }) => String(record.id) === String(id))
+      return gone && enter('restore', { ...gone.record }, cause)
+    },
+
+    /** The ids that `restore` can bring back, earliest deletion first. */
+    restorable: (): RecordId[] => [
+      ...new Set(deleted.map(({ record }) => record.id).filter((id) => get(id) === undefined)),
+    ],
+
+    /** The records that existed throughout, from one sequence number to another (or to now). */
+    *throughout({ since, until = Infinity }: { since: number; until?: number }): Iterable<StoredRecord> {
+      for (const record of ordered()) if (record.entered <= since) yield record
+      for (const { record, at } of deleted) if (record.entered <= since && at > until) yield record
+    },
   }
 }
-
-/** All records of one mode. */
-export type World = Record<ResourceName, Collection>

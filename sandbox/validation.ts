@@ -1,5 +1,5 @@
 import { isDate } from './data/times.ts'
-import { numberText } from './exact-json.ts'
+import { numberText } from './data/values.ts'
 import type { Fields } from './store.ts'
 
 /** What a body's field may contain, and its default. */

@@ -152,14 +152,12 @@ describe('a resume', () => {
     expect(json.next_billing).toBe('2031-01-01')
   })
 
-  it('of an active subscription is refused, or accepted where the setting says so', async () => {
+  it('of an active subscription is refused', async () => {
     const { request, rows, sandbox } = await start()
     const [active] = await rows('/subscriptions/?status=active')
     const resume = () => request('POST', `/subscriptions/${active?.id}/resume/`)
     expect(await resume()).toMatchObject({ status: 400, json: { non_field_errors: [expect.any(String)] } })
     expect(sandbox.control.mark()).toBe(0)
-    sandbox.control.adjust({ resumeActive: 'accept' })
-    expect((await resume()).status).toBe(200)
     expect((await request('POST', '/subscriptions/sub_none/resume/')).status).toBe(404)
   })
 })
