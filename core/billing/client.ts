@@ -152,7 +152,7 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'
       const sizes = { page: String(page), page_size: String(pageSize) }
       const query = { ...filters, ...sizes, ...(ordering !== undefined && { ordering }) }
       return read(
-        { operation: `list ${resource.name}`, path: resource.path, query, ...options },
+        { operation: `list ${resource.name}`, path: `/${resource.name}/`, query, ...options },
         (...reply) => toListPage(...reply, since),
       )
     },

@@ -131,14 +131,12 @@ export class Refused extends AnsweredError {
   }
 }
 
-/** 429: too many requests. All requests pause for `retryAfterMs` if the service named a time. */
+/** 429: too many requests. All requests pause if the service named a time. */
 export class RateLimited extends AnsweredError {
-  readonly retryAfterMs: number | undefined
-  constructor(failure: Answered & { retryAfterMs: number | undefined }) {
+  constructor(failure: Answered) {
     const hint = 'lower BILLING_REQUESTS_PER_SECOND if this persists'
     const trouble = `answers ${failure.status}`
     super(failure, { effect: 'none', retryable: true, summary: 'too many requests', hint, trouble })
-    this.retryAfterMs = failure.retryAfterMs
   }
 }
 

@@ -46,6 +46,7 @@ const answers = {
   404: NotFound,
   409: Refused,
   422: Refused,
+  429: RateLimited,
 } as const
 
 /** The error for a reply; undefined for a success. */
@@ -65,7 +66,6 @@ export function toError(request: RequestInfo, reply: Reply): BillingError | unde
   }
   const Answer = answers[status as keyof typeof answers]
   if (Answer !== undefined) return new Answer(failure)
-  if (status === 429) return new RateLimited({ ...failure, retryAfterMs: retryAfterMs(reply) })
   if (status >= 500 || status === 408) return new ServiceFault(failure)
   if (status >= 300 && status < 400) {
     const why = `it points to ${describeLocation(headerOf(reply, 'location'))} and is not followed`

@@ -4,6 +4,7 @@ import { usualSizes } from './find-window.ts'
 import type { Instant } from '../billing/instants.ts'
 import { toInstant } from '../billing/instants.ts'
 import { isInOrder } from './order.ts'
+import { statusesOf } from '../billing/resources/filters.ts'
 import type { Identity, StatusCheck } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { idOf, isRecord } from './record.ts'
@@ -56,7 +57,7 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
   const changed: Identity[] = []
   let isOrdered = true
   let isSeen = true
-  for (const status of reading.options.resource.statuses ?? []) {
+  for (const status of statusesOf(reading.options.resource)) {
     const { records, isAll, isNewestFirst } = await shownAt(reading, status, '-updated')
     isOrdered &&= isAll || isNewestFirst
     isSeen &&= isAll || records.some(({ updated = Infinity }) => updated < completeThrough)
@@ -69,7 +70,7 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
 }
 
 async function* shownAtEnds(reading: Reading) {
-  for (const status of reading.options.resource.statuses ?? [])
+  for (const status of statusesOf(reading.options.resource))
     for (const end of ends) {
       const shown = await shownAt(reading, status, end)
       yield { status, ...shown }

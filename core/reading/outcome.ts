@@ -1,5 +1,5 @@
 import { toTimestamp } from '../billing/instants.ts'
-import type { ListResource } from '../billing/resources/filters.ts'
+import { carriesTestMode, type ListResource, statusesOf } from '../billing/resources/filters.ts'
 import type { StatusCheck, SweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'
 
@@ -106,7 +106,7 @@ function provenScope(reading: Reading): string[] {
       ? `Every record of ${resource.name} that was in the list${matched} throughout and was created ${after}up to ${until} is here once.`
       : `Every record of ${resource.name} that was in the list${matched} throughout, was updated since ${toTimestamp((options.updatedSince ?? 0) * 1000)} and up to ${until}, and not updated during the read, is here.`,
   ]
-  if (key === 'updated' && (resource.statuses ?? []).length > 0 && filters['status'] === undefined)
+  if (key === 'updated' && statusesOf(resource).length > 0 && filters['status'] === undefined)
     sentences.push(
       'Records whose status changed to one that the list shows only on request are missing; the next full read finds them.',
     )
@@ -141,7 +141,7 @@ function bothScope({ options, state }: Reading, uncheckable: string[]): string[]
     ...(uncheckable.length > 0
       ? [`The records do not show whether the service honoured ${uncheckable.join(', ')}.`]
       : []),
-    ...(options.resource.carriesTestMode
+    ...(carriesTestMode(options.resource)
       ? []
       : ['The records do not say whether they are live or test data.']),
   ]

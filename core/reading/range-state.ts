@@ -1,5 +1,5 @@
 import type { ListPage } from '../billing/reply.ts'
-import type { ListResource } from '../billing/resources/filters.ts'
+import { type ListResource, statusesOf } from '../billing/resources/filters.ts'
 import type { Sizes } from './find-window.ts'
 import type { Instant } from '../billing/instants.ts'
 import type { SourceRecord } from './record.ts'
@@ -179,7 +179,7 @@ export interface ReadStep {
 export function statusesToWatch(options: ReadOptions): readonly string[] {
   const { resource, filters, updatedSince, downTo, maxRequests } = options
   const isWhole = [filters?.['status'], updatedSince, downTo, maxRequests].every((one) => one === undefined)
-  return isWhole ? (resource.statuses ?? []) : []
+  return isWhole ? statusesOf(resource) : []
 }
 
 /** The state of a read before its first request. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { checkFilters, type ListResource } from '../../core/billing/resources/filters.ts'
+import { checkFilters, type ListResource, statusesOf } from '../../core/billing/resources/filters.ts'
 import { listNames, listResources } from '../../core/billing/resources/lists.ts'
 
 import { allowedRoot } from '../../core/storage/inside.ts'
@@ -76,9 +76,10 @@ function checkListFilters(options: {
   resource: ListResource
   filters: Readonly<Record<string, string>>
 }): void {
-  const { name, statuses } = options.resource
+  const { name } = options.resource
+  const statuses = statusesOf(options.resource)
   const { status } = options.filters
-  if (status !== undefined && statuses !== undefined) choice(`status of ${name}`, statuses)(status)
+  if (status !== undefined && statuses.length > 0) choice(`status of ${name}`, statuses)(status)
   checkFilters(options)
 }
 

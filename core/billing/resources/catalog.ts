@@ -1,9 +1,7 @@
 /** What is sold: plans, which are a list, and products and addons, which are only created. */
 import { z } from 'zod'
 import { boolean, choice, decimal, freeText, integer, list, text, timestamp } from './fields.ts'
-import type { ListResource } from './filters.ts'
-
-const statuses = ['active', 'archived'] as const
+import { equals, type ListResource } from './filters.ts'
 
 const tier = z.looseObject({
   amount: decimal(),
@@ -29,7 +27,7 @@ export const plan = z.looseObject({
   tiers_mode: text({ note: 'the value `package` appears; the full set is not shown' }),
   tiers: list(tier),
   unit_label: text(),
-  status: choice(statuses),
+  status: choice(['active', 'archived']),
   archived: timestamp({ write: 'readOnly', nullable: true }),
   created: timestamp(),
   updated: timestamp(),
@@ -37,14 +35,8 @@ export const plan = z.looseObject({
 
 export const plans: ListResource<'plans'> = {
   name: 'plans',
-  path: '/plans/',
   schema: plan,
-  filters: {
-    product: { kind: 'text', field: 'product' },
-    status: { kind: 'choice', field: 'status', values: statuses },
-  },
-  statuses,
-  carriesTestMode: false,
+  filters: equals(plan, ['product', 'status']),
 }
 
 /** Interface section 2.4. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { boolean, decimal, freeText, integer, json, list, object, text, timestamp } from './fields.ts'
-import type { ListResource } from './filters.ts'
+import { equals, type ListResource } from './filters.ts'
 
 /** Interface section 2.3. */
 export const contact = z.looseObject({
@@ -81,19 +81,17 @@ const customer = z.looseObject({
 
 export const customers: ListResource<'customers'> = {
   name: 'customers',
-  path: '/customers/',
   schema: customer,
   filters: {
     country: { kind: 'uncheckable' },
     email: { kind: 'contains', field: 'email' },
     name: { kind: 'contains', field: 'name' },
     tax_id: { kind: 'contains', field: 'tax_id' },
-    created: { kind: 'timestamp', field: 'created' },
+    ...equals(customer, ['created']),
     created__gte: { kind: 'from', field: 'created' },
     created__lte: { kind: 'to', field: 'created' },
     subscriptions: { kind: 'uncheckable' },
     sources: { kind: 'uncheckable' },
   },
   unmoved: { fields: ['contacts', 'aggregations'], byKinds: ['update-contact'] },
-  carriesTestMode: true,
 }

@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import { isDate, isTimestamp, toInstant } from '../instants.ts'
 import { isRecord, numberText, toDecimal } from '../lossless-json.ts'
+import { fieldOf } from './fields.ts'
 
 /** How to check a filter of a list against the records returned. */
 export type FilterCheck =
@@ -18,23 +19,41 @@ export type FilterCheck =
   /** Records do not show it; the scope of the read names the filter. */
   | { kind: 'uncheckable' }
 
-/** A list of the API: name, path, schema of its records and filters. */
+/** A list of the API: its name, which is its path, the schema of its records, and its filters. */
 export interface ListResource<Name extends string = string> {
   name: Name
-  path: `/${string}/`
   /** One record; only the id is required. */
   schema: z.ZodObject
   filters: Readonly<Record<string, FilterCheck>>
-  /** The values of its `status` filter, if it has one: used to find records that are hidden by default. */
-  statuses?: readonly string[]
   /** What changes without moving `updated` of the record, so that an incremental read does not see it. */
   unmoved?: {
     fields: readonly string[]
-    /** The kinds of our own changes to them. */ byKinds: readonly string[]
+    /** The kinds of our own changes to them. */
+    byKinds: readonly string[]
   }
-  /** Whether records say if they are live or test data (plans do not). */
-  carriesTestMode: boolean
 }
+
+/** Filters that compare a field of the record with the value; what a value must be follows from the field. */
+export const equals = (schema: z.ZodObject, names: readonly string[]): Record<string, FilterCheck> =>
+  Object.fromEntries(
+    names.map((name): [string, FilterCheck] => {
+      const { kind, values } = fieldOf(schema, name) ?? {}
+      if (values !== undefined) return [name, { kind: 'choice', field: name, values }]
+      if (kind === undefined || kind === 'list' || kind === 'object' || kind === 'json' || kind === 'boolean')
+        throw new TypeError(`The field ${name} has no value that a filter could equal.`)
+      return [name, { kind, field: name }]
+    }),
+  )
+
+/** The values of the `status` filter of a list, if it has one: used to find records that are hidden by default. */
+export function statusesOf({ filters }: ListResource): readonly string[] {
+  const { status } = filters
+  return status?.kind === 'choice' ? status.values : []
+}
+
+/** Whether records say if they are live or test data (plans do not). */
+export const carriesTestMode = ({ schema }: ListResource): boolean =>
+  fieldOf(schema, 'test_mode') !== undefined
 
 /** A filter that the list does not have, or an invalid value. */
 export class FilterError extends Error {

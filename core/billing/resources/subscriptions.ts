@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { boolean, choice, date, decimal, freeText, integer, list, text, timestamp } from './fields.ts'
-import type { ListResource } from './filters.ts'
+import { equals, type ListResource } from './filters.ts'
 
-const statuses = ['active', 'paused', 'cancelled', 'finalized', 'needs_attention'] as const
 /** Why a subscription needs attention. */
 export const attentionReasons = [
   'biller_issue',
@@ -22,7 +21,6 @@ const cancelReasons = [
   'not_specified',
   'shutdown_ops',
 ] as const
-const pauseReasons = ['not_specified', 'non_compliant_customer', 'custom'] as const
 
 // Which fields of the nested objects are required: not shown.
 const line = z.looseObject({
@@ -92,14 +90,17 @@ export const subscription = z.looseObject({
   require_reference: boolean({ write: 'optional', default: 'false' }),
   note: freeText({ write: 'optional', nullable: true, maxLength: 100 }),
   orgunit: integer({ write: 'optional', nullable: true }),
-  status: choice(statuses, { write: 'readOnly' }),
+  status: choice(['active', 'paused', 'cancelled', 'finalized', 'needs_attention'], { write: 'readOnly' }),
   status_description: freeText({ write: 'optional', nullable: true, maxLength: 512 }),
   needs_attention: timestamp({ write: 'readOnly', nullable: true }),
   needs_attention_reason: choice(attentionReasons, { write: 'readOnly', nullable: true }),
   cancel_reason: choice(cancelReasons, { write: 'readOnly', nullable: true }),
   cancelled: timestamp({ write: 'readOnly', nullable: true }),
   paused: timestamp({ write: 'readOnly', nullable: true }),
-  paused_reason: choice(pauseReasons, { write: 'readOnly', nullable: true }),
+  paused_reason: choice(['not_specified', 'non_compliant_customer', 'custom'], {
+    write: 'readOnly',
+    nullable: true,
+  }),
   pause_until: date({ write: 'readOnly', nullable: true }),
   addons: list(subscriptionAddon, { write: 'optional' }),
   references: list(reference, { write: 'optional' }),
@@ -110,30 +111,25 @@ export const subscription = z.looseObject({
 
 export const subscriptions: ListResource<'subscriptions'> = {
   name: 'subscriptions',
-  path: '/subscriptions/',
   schema: subscription,
   // `instant` is not here: it filters nothing, it makes the service compute billing for the response.
   filters: {
-    customer: { kind: 'text', field: 'customer' },
-    status: { kind: 'choice', field: 'status', values: statuses },
-    next_billing: { kind: 'date', field: 'next_billing' },
-    date_start: { kind: 'date', field: 'date_start' },
-    document: { kind: 'integer', field: 'document' },
+    ...equals(subscription, [
+      'customer',
+      'status',
+      'next_billing',
+      'date_start',
+      'document',
+      'coupon',
+      'cancelled',
+      'cancel_reason',
+      'paused',
+      'paused_reason',
+      'needs_attention',
+      'needs_attention_reason',
+    ]),
     lines: { kind: 'listItem', list: 'lines', field: 'id' },
     // An integer, while the addon ids that records carry are texts: nothing in the record is known to be it.
     addons: { kind: 'uncheckable' },
-    coupon: { kind: 'text', field: 'coupon' },
-    cancelled: { kind: 'timestamp', field: 'cancelled' },
-    cancel_reason: { kind: 'choice', field: 'cancel_reason', values: cancelReasons },
-    paused: { kind: 'timestamp', field: 'paused' },
-    paused_reason: { kind: 'choice', field: 'paused_reason', values: pauseReasons },
-    needs_attention: { kind: 'timestamp', field: 'needs_attention' },
-    needs_attention_reason: {
-      kind: 'choice',
-      field: 'needs_attention_reason',
-      values: attentionReasons,
-    },
   },
-  statuses,
-  carriesTestMode: true,
 }

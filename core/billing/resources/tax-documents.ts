@@ -1,7 +1,7 @@
 /** Documents for the tax agency: retentions, which are a list, and credit notes and cancellations, read by their id. */
 import { z } from 'zod'
 import { boolean, choice, date, decimal, freeText, integer, json, list, text, timestamp } from './fields.ts'
-import type { ListResource } from './filters.ts'
+import { equals, type ListResource } from './filters.ts'
 
 const sums = {
   amount: decimal({ write: 'optional', nullable: true }),
@@ -68,17 +68,11 @@ export const retention = z.looseObject({
 
 export const retentions: ListResource<'retentions'> = {
   name: 'retentions',
-  path: '/retentions/',
   schema: retention,
   filters: {
-    supplier: { kind: 'text', field: 'supplier' },
-    document: { kind: 'integer', field: 'document' },
-    number: { kind: 'integer', field: 'number' },
-    date: { kind: 'date', field: 'date' },
-    total: { kind: 'decimal', field: 'total' },
+    ...equals(retention, ['supplier', 'document', 'number', 'date', 'total']),
     bulk: { kind: 'uncheckable' },
   },
-  carriesTestMode: true,
 }
 
 // Which fields of a line are required: not shown.

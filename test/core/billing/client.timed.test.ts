@@ -31,7 +31,7 @@ describe('the operations', () => {
       `list ${resource.name}`,
       (b) => b.list({ resource, page: 2, pageSize: 97, ordering: '-created', filters: { status: 'a b' } }),
       'GET',
-      `${resource.path}?status=a+b&page=2&page_size=97&ordering=-created`,
+      `/${resource.name}/?status=a+b&page=2&page_size=97&ordering=-created`,
       '',
     ]),
     ['create retention', (b) => b.createRetention({ number: 1 }), 'POST', '/retentions/', '{"number":1}'],
@@ -499,7 +499,7 @@ describe('the bounds', () => {
       json(201, {}),
     )
     const billing = quickBilling({ baseUrl: service.baseUrl })
-    expect(await failure(billing.createAddon({}))).toMatchObject({ name: 'RateLimited', retryAfterMs: 1000 })
+    expect(await failure(billing.createAddon({}))).toMatchObject({ name: 'RateLimited' })
     const started = performance.now()
     await billing.limited({ requestsPerSecond: 1000 }).createAddon({})
     expect(performance.now() - started).toBeGreaterThan(900)
@@ -518,10 +518,7 @@ describe('the bounds', () => {
   it('a 429 halves the rate of what comes after it', async () => {
     await using service = await startTinyService(json(429, {}), json(201, {}))
     const billing = quickBilling({ baseUrl: service.baseUrl, rate: { requestsPerSecond: 20 } })
-    expect(await failure(billing.createAddon({}))).toMatchObject({
-      name: 'RateLimited',
-      retryAfterMs: undefined,
-    })
+    expect(await failure(billing.createAddon({}))).toMatchObject({ name: 'RateLimited' })
     const started = performance.now()
     for (let index = 0; index < 4; index++) await billing.createAddon({})
     // Four intervals of 101 ms instead of 51, a little less as the rate grows back.

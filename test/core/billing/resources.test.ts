@@ -4,6 +4,7 @@ import { addon, product } from '../../../core/billing/resources/catalog.ts'
 import { cancellation, creditNote, retention } from '../../../core/billing/resources/tax-documents.ts'
 import { contact } from '../../../core/billing/resources/customers.ts'
 import { fieldOf, fieldsOf } from '../../../core/billing/resources/fields.ts'
+import { carriesTestMode, statusesOf } from '../../../core/billing/resources/filters.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { subscription } from '../../../core/billing/resources/subscriptions.ts'
 
@@ -64,12 +65,21 @@ describe('the schemas', () => {
         if (meta === undefined) throw new Error(`${resource.name} lacks a field of its filters`)
         if (check.kind === 'listItem')
           expect(meta.kind === 'list' && meta.fields.shape[check.field]).toBeTruthy()
-        if (check.kind === 'choice') expect(meta.values).toEqual(check.values)
-        if (['integer', 'decimal', 'date', 'timestamp', 'text'].includes(check.kind))
-          expect(meta.kind).toBe(check.kind)
       }
       expect(resource.schema.shape).toHaveProperty('created')
-      expect('test_mode' in resource.schema.shape).toBe(resource.carriesTestMode)
     },
   )
+
+  it('a filter takes the values of its field, and all lists but plans say if they are live', () => {
+    const { subscriptions, retentions } = listResources
+    const values = ['active', 'paused', 'cancelled', 'finalized', 'needs_attention']
+    expect(subscriptions.filters['status']).toEqual({ kind: 'choice', field: 'status', values })
+    expect(retentions.filters).toMatchObject({ number: { kind: 'integer' }, total: { kind: 'decimal' } })
+    const lists = Object.values(listResources)
+    expect(lists.filter((list) => !carriesTestMode(list)).map(({ name }) => name)).toEqual(['plans'])
+    expect(lists.flatMap((list) => (statusesOf(list).length > 0 ? [list.name] : []))).toEqual([
+      'subscriptions',
+      'plans',
+    ])
+  })
 })

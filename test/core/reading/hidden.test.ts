@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { statusesOf } from '../../../core/billing/resources/filters.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { hiding, rows } from './hiding-service.ts'
 import { readThrough } from './read-through.ts'
@@ -105,7 +106,7 @@ describe('records that a list hides unless their status is asked for', () => {
     const { fetchPage, asked } = hiding(rows(90), [])
     const { outcome } = await readThrough({ ...options, fetchPage })
     expect(outcome).toMatchObject({ verdict: 'proven', requests: 5 + 2 + 5, records: 90 })
-    expect(asked.slice(0, 5)).toEqual(subscriptions.statuses?.map((status) => `${status} -created`))
+    expect(asked.slice(0, 5)).toEqual(statusesOf(subscriptions).map((status) => `${status} -created`))
     expect(outcome.scope.join(' ')).not.toContain('hides')
   })
 
