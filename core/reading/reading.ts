@@ -121,9 +121,11 @@ export class Reading {
     }
     const records: Record<string, unknown>[] = []
     const rejected: unknown[] = []
-    for (const record of found)
-      if (!isRecord(record) || idOf(record) === undefined) rejected.push(record)
-      else if (this.#isWanted(record)) records.push(record)
+    for (const record of found) {
+      const id = idOf(record)
+      if (id === undefined || !isRecord(record)) rejected.push(record)
+      else if (this.#isWanted(record, id)) records.push(record)
+    }
     // Over `updated`, a lagging replica may still show a record at its old place, where it looks new to the frontier.
     const mayRepeat = state.phase === 'pages' || isStatus || this.key === 'updated'
     const isNew = mayRepeat && records.length + rejected.length > 0 ? await this.#addIds(records) : undefined
@@ -158,10 +160,9 @@ export class Reading {
   }
 
   /** Whether a record matches the filters. */
-  #isWanted(record: Record<string, unknown>): boolean {
+  #isWanted(record: Record<string, unknown>, id: string): boolean {
     const { seen, watched } = this.state
     const { test_mode: mode } = record
-    const id = idOf(record) ?? ''
     if (typeof mode === 'boolean') {
       seen.testMode = true
       const { resource, testMode } = this.options
