@@ -104,7 +104,7 @@ function toMissing(resource: ResourceName, { count, first }: { count: number; fi
 export function toDocument(report: ExportReport) {
   const { run, verdict, summary, page = null, next = [], missing } = report
   const exports = report.exports.map((item) => {
-    const { missing: _missing, ...fields } = { ...unpublished, ...item }
+    const { missing: _missing, ...fields } = withAllFields(item)
     return { ...fields, folder: fields.manifest === null ? null : dirname(fields.manifest) }
   })
   return { version: 1, run, verdict, summary, report: page, exports, next, ...(missing && { missing }) }
@@ -112,7 +112,8 @@ export function toDocument(report: ExportReport) {
 
 export type ExportDocument = ReturnType<typeof toDocument>
 
-const unpublished = {
+/** An item with all fields, null where nothing was published. */
+export const withAllFields = (item: ExportedItem) => ({
   warnings: [],
   mode: null,
   scope: [],
@@ -126,7 +127,8 @@ const unpublished = {
   where: null,
   manifest: null,
   missing: undefined,
-}
+  ...item,
+})
 
 const folderOf = (dataDir: string) => join(dataDir, 'exports', 'reports')
 

@@ -1,7 +1,7 @@
 import { dirname, relative, sep } from 'node:path'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import type { Problem, Table, View } from '../runs/view/view.ts'
-import { type ExportedItem, type ExportReport, isPublished } from './report.ts'
+import { type ExportedItem, type ExportReport, isPublished, withAllFields } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
   proven: {
@@ -69,25 +69,10 @@ const toLink = ({ folder, store, path }: { folder: string; store: string | undef
     ? `../${path.slice(`${store}/exports/`.length)}`
     : relative(folder, path).split(sep).join('/')
 
-/** The table of exports. Columns that are empty in every row are omitted. */
-function toTable(exports: readonly ExportedItem[]): Table {
-  const columns = Object.entries(fields).flatMap(([name, field]) => {
-    const cells = exports.map((item) => ({ ...unpublished, ...item })[field] ?? '')
-    return cells.some((cell) => cell !== '') ? [{ name, cells }] : []
-  })
-  return {
-    title: '',
-    head: columns.map(({ name }) => name),
-    rows: exports.map((_, row) => columns.map(({ cells }) => cells[row] ?? '')),
-  }
-}
-
-const unpublished = { records: null, new: null, changed: null, deleted: null, where: null }
-
-/** The field of each column. */
-const fields = {
+/** The column of each field, in the order of the table. */
+const columns = {
   resource: 'resource',
-  to: 'destination',
+  destination: 'to',
   verdict: 'verdict',
   records: 'records',
   new: 'new',
@@ -95,6 +80,19 @@ const fields = {
   deleted: 'deleted',
   where: 'where',
 } as const
+
+/** The table of exports. Columns that are empty in every row are omitted. */
+function toTable(exports: readonly ExportedItem[]): Table {
+  const items = exports.map(withAllFields)
+  const fields = (Object.keys(columns) as (keyof typeof columns)[]).filter((field) =>
+    items.some((item) => item[field] !== null),
+  )
+  return {
+    title: '',
+    head: fields.map((field) => columns[field]),
+    rows: items.map((item) => fields.map((field) => item[field] ?? '')),
+  }
+}
 
 function toProblems(exports: readonly ExportedItem[]): Problem[] {
   const texts = exports.flatMap((item) => {

@@ -1,10 +1,10 @@
 import { toTimestamp } from '../billing/instants.ts'
 import { carriesTestMode, type ListResource, statusesOf } from '../billing/resources/filters.ts'
-import type { StatusCheck, SweptGroup } from './range-state.ts'
+import type { RangeState, StatusCheck, SweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'
 
 /** The result of a whole read. */
-export interface ReadOutcome {
+export type ReadOutcome = RangeState['counts'] & {
   verdict: 'proven' | 'unproven'
   /** Why it is not proven, as sentences; empty if it is. */
   reasons: string[]
@@ -21,12 +21,6 @@ export interface ReadOutcome {
   ordering: 'created' | 'updated'
   countBefore: number | null
   countAfter: number | null
-  windows: number
-  requests: number
-  linksRepaired: number
-  records: number
-  rejected: number
-  duplicatesDropped: number
   ties: SweptGroup[]
   capped: boolean
   /** The read ended at its lower bound, so the list may go on below it. */

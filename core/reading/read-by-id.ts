@@ -33,8 +33,20 @@ type IdResult =
   | { kind: 'missing'; id: string }
   | { kind: 'open'; id: string; why: string }
 
-/** The result of a fetch by id, with the facts of a list that it has no use for. */
-export interface IdOutcome {
+/** The facts of a list that a fetch by id has no use for. */
+const noList = {
+  completeThrough: null,
+  clock: 'local',
+  ordering: 'as asked',
+  countBefore: null,
+  countAfter: null,
+  windows: 0,
+  linksRepaired: 0,
+  duplicatesDropped: 0,
+} as const
+
+/** The result of a fetch by id. */
+export type IdOutcome = typeof noList & {
   verdict: 'proven' | 'unproven'
   reasons: string[]
   scope: string[]
@@ -43,14 +55,6 @@ export interface IdOutcome {
   requests: number
   records: number
   missing: { rows: number; first: string[] }
-  completeThrough: null
-  clock: 'local'
-  ordering: 'as asked'
-  countBefore: null
-  countAfter: null
-  windows: 0
-  linksRepaired: 0
-  duplicatesDropped: 0
   ties: []
 }
 
@@ -225,14 +229,7 @@ export function toIdOutcome(
     requests: counts.requests,
     records: counts.records,
     missing: { rows: counts.missing, first: firstMissing },
-    completeThrough: null,
-    clock: 'local',
-    ordering: 'as asked',
-    countBefore: null,
-    countAfter: null,
-    windows: 0,
-    linksRepaired: 0,
-    duplicatesDropped: 0,
+    ...noList,
     ties: [],
   }
 }

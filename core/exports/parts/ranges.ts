@@ -36,20 +36,18 @@ interface Read {
  */
 export async function progressOf(read: Read): Promise<RangesProgress> {
   const last = await lastOf(read)
-  const ofRange = (range: number) => ({
-    range,
-    records: last[range]?.read.counts.records ?? 0,
-    requests: last[range]?.read.counts.requests ?? 0,
-  })
-  const all = last.map((_, range) => ofRange(range))
   const joined = join(read.planned, last)
   const root = read.planned.list?.root
+  const ranges = last.map((one, range) => {
+    const { records, requests } = one?.read.counts ?? { records: 0, requests: 0 }
+    return { range, records, requests }
+  })
   return {
     ...(root && toProgress(root)),
-    records: all.reduce((sum, { records }) => sum + records, 0),
-    requests: all.reduce((sum, { requests }) => sum + requests, root?.counts.requests ?? 0),
-    ranges: all.length,
-    left: joined.kind === 'open' ? joined.left.map(ofRange) : [],
+    records: ranges.reduce((sum, { records }) => sum + records, 0),
+    requests: ranges.reduce((sum, { requests }) => sum + requests, root?.counts.requests ?? 0),
+    ranges: ranges.length,
+    left: joined.kind === 'open' ? joined.left.map((range) => ranges[range]!) : [],
   }
 }
 
@@ -96,11 +94,8 @@ function join(
   { list }: ReadPlan,
   last: readonly (Checkpoint | undefined)[],
 ): { kind: 'joined'; state: AnyReadState } | { kind: 'open'; left: number[] } {
-  if (list !== undefined)
-    return joinRanges(
-      list,
-      last.map((one) => one?.read as RangeState | undefined),
-    )
+  const states = last.map((one) => one?.read as RangeState | undefined)
+  if (list !== undefined) return joinRanges(list, states)
   const [one] = last
   return one !== undefined && hasEnded(one)
     ? { kind: 'joined', state: one.read }
