@@ -170,6 +170,33 @@ test('a record that slides past two sweeps in a row is taken: the places of a gr
   expect(ids).toContain('here')
 })
 
+test('a record that slides past both sweeps while another one comes and goes is taken: the places are counted after them, too', async () => {
+  const others = Array.from({ length: 349 }, (_, at) => tied(`t${at}`))
+  const [here, fickle] = [tied('here'), tied('fickle')]
+  const sweeps = [93, 86]
+  let [done, page] = [0, 0]
+  const { outcome, ids } = await readThrough({
+    fetchPage: (request) => {
+      const { pageSize } = request
+      const isSwept = pageSize === sweeps[done] && request.page === page + 1
+      page = isSwept ? request.page : 0
+      const [low, high] = [(request.page - 1) * pageSize, request.page * pageSize]
+      const among = isSwept
+        ? // `here` stands on a page that is not asked for now, and `fickle` is there.
+          [...others, fickle].toSpliced(low > 0 ? 0 : high, 0, here)
+        : // Only after both sweeps, `fickle` is counted.
+          [...others.toSpliced(171, 0, here), ...(done < 2 ? [] : [fickle])]
+      if (isSwept && high > 351) [done, page] = [done + 1, 0]
+      const list = listOf({ size: 0 })
+      list.versions = [[record('older', -1), ...among, record('newer', 1)]]
+      return list.fetchPage(request)
+    },
+  })
+  expect(done).toBe(2)
+  expect(outcome.verdict).toBe('proven')
+  expect(ids).toContain('here')
+})
+
 describe('what a service may do', () => {
   test.for([undefined, 0, 7, 1400, 1600, 5000])(
     'a count of %s for 1500 records costs a few requests',
