@@ -137,7 +137,7 @@ describe('reads', () => {
 
   it('are tried again after a timeout', async () => {
     await using service = await startTinyService(silent, page())
-    await quickBilling({ baseUrl: service.baseUrl, timeoutSeconds: 0.2 }).list(firstPage)
+    await quickBilling({ baseUrl: service.baseUrl, timeoutSeconds: 2 }).list(firstPage)
     expect(service.seen).toHaveLength(2)
   })
 
@@ -225,7 +225,8 @@ describe('writes', () => {
     'are sent once, and say after %s what they can have done',
     async (_name, answer, name, effect) => {
       await using service = await startTinyService(answer)
-      const billing = quickBilling({ baseUrl: service.baseUrl, timeoutSeconds: 0.3 })
+      // Only the one that never answers waits so long.
+      const billing = quickBilling({ baseUrl: service.baseUrl, timeoutSeconds: answer === silent ? 2 : 30 })
       expect(await failure(billing.createRetention({ number: 1 }))).toMatchObject({
         name,
         effect,
@@ -466,11 +467,9 @@ describe('the bounds', () => {
       response.on('close', () => clearInterval(trickle))
     })
     const started = performance.now()
-    const error = await failure(
-      quickBilling({ baseUrl: service.baseUrl, timeoutSeconds: 0.3 }).createAddon({}),
-    )
+    const error = await failure(quickBilling({ baseUrl: service.baseUrl, timeoutSeconds: 2 }).createAddon({}))
     expect(error).toMatchObject({ name: 'LostReply' })
-    expect(performance.now() - started).toBeLessThan(3000)
+    expect(performance.now() - started).toBeLessThan(20_000)
   })
 
   it('connections are never more than the concurrency, and are used again', async () => {

@@ -54,7 +54,7 @@ test.each<[string, () => Promise<Parameters<typeof watched>>, RegExp]>([
   ['404 with a page', async () => [{}, html(404)], /answers 404 with a page that is not its own since/],
   ['401', async () => [{}, json(401, { detail: 'x' })], /refuses the token since/],
   ['a reply that breaks off', async () => [{}, cutOff], /gives no complete answer( \([A-Z_]+\))? since/],
-  ['silence', async () => [{ timeoutSeconds: 0.1 }, silent], /gives no complete answer \(ETIMEDOUT\) since/],
+  ['silence', async () => [{ timeoutSeconds: 1 }, silent], /gives no complete answer \(ETIMEDOUT\) since/],
   ['a closed port', async () => [{ baseUrl: 'http://127.0.0.1:1' }], /can't be reached \(ECONNREFUSED\)/],
   [
     'a name that does not exist',
