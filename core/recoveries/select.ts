@@ -1,7 +1,7 @@
 import { toMs } from '../runs/duration.ts'
 import type { ChangeToStage } from '../changes/stage-changes.ts'
 import { toInstant } from '../billing/instants.ts'
-import type { KeyHistory } from '../state/ledger/key-queries.ts'
+import type { KeyHistory } from '../state/ledger/queries.ts'
 import { type Candidate, toBody } from './candidates.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { type Narrowing, type RecoveryPlan, dayMarginMs, isLongEnough } from './input.ts'

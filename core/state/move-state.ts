@@ -3,7 +3,7 @@ import type { Insertable, Kysely, Selectable } from 'kysely'
 import { replaceFile } from '../storage/durable.ts'
 import { createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { StateError, unstorableRow } from './errors.ts'
-import { createRunReads } from './ledger/run-queries.ts'
+import { createQueries } from './ledger/queries.ts'
 import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
 import { findWorkers } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
@@ -41,7 +41,7 @@ async function copyState({ folder, to }: { folder: string; to: Store }): Promise
   await using closing = new AsyncDisposableStack()
   const from = closing.adopt(openSqliteStore({ folder, readOnly: false }), (store) => store.close())
   const { id } = await from.db.selectFrom('store').select('id').executeTakeFirstOrThrow()
-  await refuseOlderThanMark({ ledger: createRunReads(from), mark: createFolderMark(folder) })
+  await refuseOlderThanMark({ ledger: createQueries(from), mark: createFolderMark(folder) })
   // Before the commit: from then on nothing may start with the old state, however this process ends.
   const note: MovedNote = { to: to.place, store: id, at: new Date().toISOString() }
   await replaceFile(movedNoteOf(folder), `${JSON.stringify(note)}\n`)

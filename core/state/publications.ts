@@ -1,7 +1,5 @@
-import type { Selectable } from 'kysely'
 import { relative, resolve } from 'node:path'
 import type { Store } from './store.ts'
-import type { PublicationTable } from './schema.ts'
 
 /** One list or set of documents of a run, as published in one destination. */
 export interface Publication {
@@ -86,9 +84,33 @@ export interface PublishedState {
 
 /** @param folder the data folder, to which the paths of manifests are relative: it may be moved */
 export function createPublications({ db }: Pick<Store, 'db'>, folder: string): Publications {
+  const toBody = ({ manifest, ...publication }: Publication) =>
+    JSON.stringify({
+      ...publication,
+      ...(manifest !== undefined && {
+        manifest: isAddress(manifest) ? manifest : relative(folder, manifest),
+      }),
+    })
+  const toPublication = (row: { body: string; changesThrough: number | null }): Publication => {
+    const { manifest, ...publication } = JSON.parse(row.body) as Publication
+    return {
+      ...publication,
+      changesThrough: row.changesThrough,
+      ...(manifest !== undefined && { manifest: isAddress(manifest) ? manifest : resolve(folder, manifest) }),
+    }
+  }
+  const published = () => db.selectFrom('publications').select(['body', 'changesThrough'])
+
   return {
     async add(publication) {
-      const row = toRow(publication, folder)
+      const { run, resource, destination, place = '', location, mode, changesThrough } = publication
+      const row = {
+        ...{ run, resource, destination, place, location, mode, changesThrough },
+        testMode: Number(publication.testMode),
+        startedAt: Date.parse(publication.startedAt),
+        series: toSeries(publication),
+        body: toBody(publication),
+      }
       await db
         .insertInto('publications')
         .values(row)
@@ -104,38 +126,29 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
         .execute()
     },
     async all({ run, testMode } = {}) {
-      const rows = await db
-        .selectFrom('publications')
-        .selectAll()
+      const rows = await published()
         .$if(run !== undefined, (query) => query.where('run', '=', run ?? ''))
         .$if(testMode !== undefined, (query) => query.where('testMode', '=', Number(testMode)))
         .orderBy('startedAt')
         .orderBy('run')
         .execute()
-      return rows.map((row) => toPublication(row, folder))
+      return rows.map(toPublication)
     },
     async watermark(series) {
-      const { resource, destination, location, baseUrl, ...view } = toSeries(series)
-      const rows = await db
-        .selectFrom('publications')
-        .select(['run', 'mode', 'startedAt', 'changesThrough', 'seenClaims'])
-        .where('resource', '=', resource)
-        .where('destination', '=', destination)
-        .where('location', '=', location)
-        .where('baseUrl', '=', baseUrl)
-        .where('workspace', '=', view.workspace)
-        .where('testMode', '=', view.testMode)
-        .where('filters', '=', view.filters)
-        .where('privacy', '=', view.privacy)
-        .where('forExcel', '=', view.forExcel)
+      const proven = published()
+        .where('series', '=', toSeries(series))
         .where('changesThrough', 'is not', null)
+        .orderBy('startedAt', 'desc')
+        .limit(1)
+      const newest = await proven
+        .clearOrderBy()
         .orderBy('changesThrough', 'desc')
         .orderBy('startedAt', 'desc')
-        .execute()
-      const [newest] = rows
+        .executeTakeFirst()
       if (newest === undefined) return undefined
-      const whole = rows.filter(({ mode }) => mode === 'full').toSorted((a, b) => b.startedAt - a.startedAt)
-      return { at: newest.changesThrough ?? 0, run: newest.run, seenClaims: whole[0]?.seenClaims ?? 0 }
+      const whole = await proven.where('mode', '=', 'full').executeTakeFirst()
+      const seenClaims = whole === undefined ? 0 : toPublication(whole).seenClaims
+      return { at: newest.changesThrough ?? 0, run: toPublication(newest).run, seenClaims }
     },
     async forgetChanges({ resource, destination }) {
       await db
@@ -148,67 +161,12 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
   }
 }
 
-function toSeries(of: Series) {
-  return {
-    resource: of.resource,
-    destination: of.destination,
-    location: of.location,
-    baseUrl: of.baseUrl,
-    workspace: of.workspace,
-    testMode: Number(of.testMode),
-    filters: JSON.stringify(Object.entries(of.filters).toSorted(([a], [b]) => (a < b ? -1 : 1))),
-    privacy: JSON.stringify([of.excluded.toSorted(), of.hashed.toSorted(), of.hashedWith]),
-    forExcel: Number(of.forExcel),
-  }
-}
-
-function toRow(of: Publication, folder: string): Selectable<PublicationTable> {
-  const { manifest, unknownFields = null, absentFields = null } = of
-  return {
-    ...toSeries(of),
-    run: of.run,
-    place: of.place ?? '',
-    mode: of.mode,
-    capped: Number(of.capped),
-    verdict: of.verdict,
-    startedAt: Date.parse(of.startedAt),
-    completeThrough: of.completeThrough,
-    changesThrough: of.changesThrough,
-    seenClaims: of.seenClaims,
-    fields: absentFields && JSON.stringify([unknownFields, absentFields]),
-    manifest: manifest === undefined || isAddress(manifest) ? (manifest ?? null) : relative(folder, manifest),
-  }
-}
-
-function toPublication(row: Selectable<PublicationTable>, folder: string): Publication {
-  const { place, fields, manifest } = row
-  const [excluded, hashed, hashedWith] = JSON.parse(row.privacy) as [string[], string[], string]
-  const [unknownFields, absentFields] = JSON.parse(fields ?? '[]') as string[][]
-  return {
-    run: row.run,
-    resource: row.resource,
-    destination: row.destination,
-    ...(place !== '' && { place }),
-    location: row.location,
-    baseUrl: row.baseUrl,
-    workspace: row.workspace,
-    testMode: row.testMode === 1,
-    filters: Object.fromEntries(JSON.parse(row.filters) as [string, string][]),
-    excluded,
-    hashed,
-    hashedWith,
-    forExcel: row.forExcel === 1,
-    mode: row.mode,
-    capped: row.capped === 1,
-    verdict: row.verdict,
-    startedAt: new Date(row.startedAt).toISOString(),
-    completeThrough: row.completeThrough,
-    changesThrough: row.changesThrough,
-    seenClaims: row.seenClaims,
-    ...(absentFields && { unknownFields: unknownFields ?? [], absentFields }),
-    ...(manifest !== null && { manifest: isAddress(manifest) ? manifest : resolve(folder, manifest) }),
-  }
-}
+const toSeries = (of: Series): string =>
+  JSON.stringify([
+    ...[of.workspace, of.testMode, of.resource, of.destination, of.location, of.baseUrl, of.forExcel],
+    Object.entries(of.filters).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    ...[of.excluded.toSorted(), of.hashed.toSorted(), of.hashedWith],
+  ])
 
 /** Whether a manifest is in a bucket rather than in a folder. */
 export const isAddress = (manifest: string): boolean => manifest.startsWith('s3://')

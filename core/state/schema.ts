@@ -37,30 +37,21 @@ export interface WorkerTable {
   seenAt: number
 }
 
-/** See publications.ts. Texts that may be absent are '' where they are part of a key. */
+/** See publications.ts. The columns are those by which publications are found; `body` is the publication as JSON. */
 export interface PublicationTable {
   run: string
   resource: string
   destination: string
+  /** '' if the export named none. */
   place: string
   location: string
-  baseUrl: string
-  workspace: string
   testMode: number
-  /** JSON: the filters by name; and what is excluded, what is hashed, and with which key. */
-  filters: string
-  privacy: string
-  forExcel: number
+  /** What the exports that continue one another have in common, as text. */
+  series: string
   mode: 'full' | 'incremental' | 'byId'
-  capped: number
-  verdict: 'proven' | 'unproven'
   startedAt: number
-  completeThrough: string | null
   changesThrough: number | null
-  seenClaims: number
-  /** JSON: the unknown and the absent fields. */
-  fields: string | null
-  manifest: string | null
+  body: string
 }
 
 /** See notes.ts. */
@@ -211,10 +202,8 @@ export function createStatements(dialect: keyof typeof dialects): string[] {
     ) ${end}`,
     `create table publications (
       run ${text} not null, resource ${text} not null, destination ${text} not null, place ${text} not null,
-      location ${text} not null, base_url ${text} not null, workspace ${text} not null, test_mode ${number} not null,
-      filters ${text} not null, privacy ${text} not null, for_excel ${number} not null, mode ${text} not null,
-      capped ${number} not null, verdict ${text} not null, started_at ${number} not null, complete_through ${text},
-      changes_through ${number}, seen_claims ${number} not null, fields ${text}, manifest ${text},
+      location ${text} not null, test_mode ${number} not null, series ${text} not null, mode ${text} not null,
+      started_at ${number} not null, changes_through ${number}, body ${text} not null,
       primary key (run, resource, destination, place, location)
     ) ${end}`,
     `create table notes (

@@ -1,5 +1,5 @@
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import type { CanaryRow, Count } from '../../state/ledger/run-queries.ts'
+import type { CanaryRow, Count } from '../../state/ledger/queries.ts'
 import type { ChangeState } from '../../state/schema.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, Traits } from '../change-kind.ts'

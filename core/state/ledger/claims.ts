@@ -3,8 +3,7 @@ import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
 import { SupersededError } from '../errors.ts'
 import type { LeaseOwner } from '../leases.ts'
 import type { ChangeState, StateTables } from '../schema.ts'
-import type { Store } from '../store.ts'
-import { retryConflicts, transact } from '../store.ts'
+import { type Store, retryConflicts, transact } from '../store.ts'
 import { type LedgerRow, type RowPatch, storable } from './row.ts'
 
 /** The lease under which a run sends, and the attempt of the run that asks for it. */
@@ -36,70 +35,6 @@ export interface BecomeSender {
   held?: FencingToken | undefined
 }
 
-/**
- * Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. A caller that has the right
- * keeps it. A restored state may lack the lease, which is then taken.
- *
- * @throws {SupersededError} another run holds the lease, or a later attempt of this run has the right
- */
-export async function becomeSender({
-  db,
-  run,
-  lease,
-  now,
-  interrupted,
-  held,
-}: BecomeSender & { db: Kysely<StateTables> }): Promise<FencingToken> {
-  const sender = held ?? { run, lease: lease.name, token: randomUUID() }
-  await transact(db, async (transaction) => {
-    if (held === undefined) await takeRight(transaction, { sender, lease, takenAt: now() })
-    else await holdRight(transaction, held)
-    // Read once the row is locked: a claim that was first may have taken long, and its request leaves after it.
-    const at = now()
-    await transaction
-      .updateTable('changes')
-      .set(storable(interrupted(at)))
-      .where('run', '=', run)
-      .where('state', '=', 'sending')
-      .execute()
-  })
-  return sender
-}
-
-async function takeRight(
-  db: Kysely<StateTables>,
-  { sender, lease, takenAt }: { sender: FencingToken; lease: SendLease; takenAt: number },
-): Promise<void> {
-  const { name, owner, attempt } = lease
-  const { token } = sender
-  const taken = await db
-    .insertInto('leases')
-    .values({ name, ...owner, takenAt, token, attempt, released: 0 })
-    .onConflict((conflict) =>
-      conflict
-        .column('name')
-        .doUpdateSet({ token, attempt, released: 0 })
-        .where('leases.workflowId', '=', owner.workflowId)
-        .where('leases.runId', '=', owner.runId)
-        .where('leases.attempt', '<=', attempt),
-    )
-    .returning('name')
-    .executeTakeFirst()
-  if (taken === undefined) throw new SupersededError(sender)
-}
-
-/** Ensures that no one else becomes the sender until the transaction ends: the update locks the lease's row. */
-async function holdRight(db: Kysely<StateTables>, sender: FencingToken): Promise<void> {
-  const { lease, token } = sender
-  const { numUpdatedRows } = await db
-    .updateTable('leases')
-    .set({ token })
-    .where('name', '=', lease)
-    .where('token', '=', token)
-    .executeTakeFirstOrThrow()
-  if (numUpdatedRows === 0n) throw new SupersededError(sender)
-}
-
 export interface ClaimOptions {
   sender: FencingToken
   id: number
@@ -123,9 +58,12 @@ export interface MoveOptions {
 
 /**
  * Claims and moves of single changes: one statement each, which is a transaction of its own. No lock is held while this
- * process is frozen. See `Ledger` for what each promises.
+ * process is frozen.
  */
-export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'isShared'>) {
+export function createClaims({ writes, isShared }: Pick<Store, 'writes' | 'isShared'>) {
+  const leaseOf = (db: Kysely<StateTables>, { lease, token }: FencingToken) =>
+    db.selectFrom('leases').select('name').where('name', '=', lease).where('token', '=', token)
+
   /**
    * The lock of the lease's row orders claims and take-overs: a take-over waits for a claim, and a claim that waited for
    * a take-over finds another token. SQLite has one writer and needs no lock. Behind pgbouncer a session has no settings
@@ -146,16 +84,11 @@ export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'is
     sql`set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true)`.as('settings')
 
   const refuseSuperseded = async (sender: FencingToken) => {
-    const { lease, token } = sender
-    const right = writes
-      .selectFrom('leases')
-      .select('name')
-      .where('name', '=', lease)
-      .where('token', '=', token)
-    if ((await right.executeTakeFirst()) === undefined) throw new SupersededError(sender)
+    if ((await leaseOf(writes, sender).executeTakeFirst()) === undefined) throw new SupersededError(sender)
   }
 
   return {
+    /** See `createLedger`. */
     claim: ({ sender, id, sends, at, before }: ClaimOptions): Promise<LedgerRow | undefined> =>
       retryConflicts(async () => {
         const claimed = await writes
@@ -181,6 +114,13 @@ export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'is
         if (claimed === undefined) await refuseSuperseded(sender)
         return claimed
       }),
+    /**
+     * Updates one change if it is still in one of the states `from` and, if `claims` is given, was not claimed again since.
+     * Returns false if nothing was changed.
+     *
+     * @throws {KeyHeldError} another change has taken its key in the meantime
+     * @throws {SupersededError} with `sender`: another attempt became the run's sender
+     */
     move: ({ id, from, claims, outcome, sender, patch }: MoveOptions): Promise<boolean> =>
       retryConflicts(async () => {
         let moving = writes
@@ -195,5 +135,57 @@ export function createRowWrites({ writes, isShared }: Pick<Store, 'writes' | 'is
         if (numUpdatedRows === 0n && sender !== undefined) await refuseSuperseded(sender)
         return numUpdatedRows === 1n
       }),
+    /**
+     * Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. A caller that has the right
+     * keeps it. A restored state may lack the lease, which is then taken.
+     *
+     * @throws {SupersededError} another run holds the lease, or a later attempt of this run has the right
+     */
+    async becomeSender({ run, lease, now, interrupted, held }: BecomeSender): Promise<FencingToken> {
+      const sender = held ?? { run, lease: lease.name, token: randomUUID() }
+      await transact(writes, async (transaction) => {
+        const has =
+          held === undefined
+            ? await takeRight(transaction, { token: sender.token, lease, takenAt: now() })
+            : await holdRight(transaction, held)
+        if (!has) throw new SupersededError(sender)
+        // Read once the row is locked: a claim that was first may have taken long, and its request leaves after it.
+        const at = now()
+        await transaction
+          .updateTable('changes')
+          .set(storable(interrupted(at)))
+          .where('run', '=', run)
+          .where('state', '=', 'sending')
+          .execute()
+      })
+      return sender
+    },
   }
+}
+
+async function takeRight(
+  db: Kysely<StateTables>,
+  { token, lease, takenAt }: { token: string; lease: SendLease; takenAt: number },
+): Promise<boolean> {
+  const { name, owner, attempt } = lease
+  const taken = await db
+    .insertInto('leases')
+    .values({ name, ...owner, takenAt, token, attempt, released: 0 })
+    .onConflict((conflict) =>
+      conflict
+        .column('name')
+        .doUpdateSet({ token, attempt, released: 0 })
+        .where('leases.workflowId', '=', owner.workflowId)
+        .where('leases.runId', '=', owner.runId)
+        .where('leases.attempt', '<=', attempt),
+    )
+    .returning('name')
+    .executeTakeFirst()
+  return taken !== undefined
+}
+
+/** Ensures that no one else becomes the sender until the transaction ends: the update locks the lease's row. */
+async function holdRight(db: Kysely<StateTables>, { lease, token }: FencingToken): Promise<boolean> {
+  const right = db.updateTable('leases').set({ token }).where('name', '=', lease).where('token', '=', token)
+  return (await right.executeTakeFirstOrThrow()).numUpdatedRows > 0n
 }

@@ -1,6 +1,6 @@
 import type { Insertable, Selectable } from 'kysely'
 import { StateError, unstorableRow } from '../errors.ts'
-import { type KeySpace, createKeyReads } from './key-queries.ts'
+import { type KeySpace, createQueries } from './queries.ts'
 import type { LedgerRow } from './row.ts'
 import type { Store } from '../store.ts'
 import type { ChangeTable } from '../schema.ts'
@@ -90,7 +90,7 @@ async function stage({
   }
   const keys = fresh.filter((change) => change.closed === undefined).map(({ key }) => key)
   const holders = new Map<string, LedgerRow>()
-  for (const row of await createKeyReads({ db, isIn }).holders({ ...space, keys })) holders.set(row.key, row)
+  for (const row of await createQueries({ db, isIn }).holders({ ...space, keys })) holders.set(row.key, row)
 
   const result: StageResult = { staged: 0, already: changes.length - fresh.length, held: [] }
   const values: Insertable<ChangeTable>[] = []

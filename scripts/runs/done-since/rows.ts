@@ -1,5 +1,5 @@
 import { isDone, type Outcome } from '../../../core/changes/outcomes.ts'
-import type { KeySpace } from '../../../core/state/ledger/key-queries.ts'
+import type { KeySpace } from '../../../core/state/ledger/queries.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import type { State } from '../../../core/state/open.ts'
 

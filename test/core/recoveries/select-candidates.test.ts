@@ -3,7 +3,7 @@ import type { Candidate } from '../../../core/recoveries/candidates.ts'
 import type { RecoveryPlan } from '../../../core/recoveries/input.ts'
 import { triedReasons } from '../../../core/recoveries/reasons.ts'
 import { selectCandidates } from '../../../core/recoveries/select.ts'
-import type { KeyHistory } from '../../../core/state/ledger/key-queries.ts'
+import type { KeyHistory } from '../../../core/state/ledger/queries.ts'
 
 const hourMs = 3_600_000
 const now = Date.parse('2026-12-10T06:00:00Z')
