@@ -1,5 +1,5 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
-import { watchLedger } from '../../core/changes/watched-ledger.ts'
+import { watchLedger } from '../../core/changes/old-ledger.ts'
 import { createSendRight } from '../../core/changes/send/send-right.ts'
 import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common'
 import type { RunRates } from '../../core/billing/run-rates.ts'
-import { type Decision as Resolved, resolveChange } from '../../core/changes/reconcile/resolve.ts'
+import { type Decision as Resolved, resolveChange } from '../../core/changes/resolve.ts'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
 import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
 import type { ActivityDeps } from '../deps.ts'

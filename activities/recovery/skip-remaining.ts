@@ -1,4 +1,4 @@
-import { closeRemaining, closeUntried } from '../../core/changes/reconcile/close-remaining.ts'
+import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
 import { leaseOf, type RecoveryPlan } from '../../core/recoveries/input.ts'
 import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'

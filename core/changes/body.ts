@@ -1,5 +1,6 @@
 import type { Body } from '../billing/client.ts'
 import { parseLossless } from '../billing/lossless-json.ts'
+import { textOf } from './compare-fields.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 
 /**
@@ -10,3 +11,18 @@ export const maxBodyBytes = 64 * 1024
 
 /** The body of a change as it is sent; numbers keep their digits. */
 export const parseBody = ({ body }: Pick<LedgerRow, 'body'>): Body => parseLossless(body) as Body
+
+/** The id of the record to change, and the fields to send. */
+export function targetOf(body: Body): { id: string; fields: Body } {
+  const { id, ...fields } = body
+  return { id: textOf(id), fields }
+}
+
+/**
+ * How many requests of a change may have taken effect, including those of earlier runs where they count. Hard bounds
+ * apply to this number: it grows when a change is claimed and shrinks only when a request certainly had no effect.
+ */
+export const attemptsUsed = ({
+  attemptsBefore,
+  sends,
+}: Pick<LedgerRow, 'attemptsBefore' | 'sends'>): number => attemptsBefore + sends

@@ -3,7 +3,7 @@ import type { Billing, Body, Returned, WriteOptions } from '../billing/client.ts
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Repeats } from '../state/ledger/stage.ts'
 import type { Outcome } from './outcomes.ts'
-import type { FoundRecords } from './reconcile/find-records.ts'
+import type { FoundRecords } from './kinds/find-records.ts'
 
 export const changeKindNames = [
   'create-retention',

@@ -5,13 +5,26 @@ import { createInterface } from 'node:readline'
 import type { KeySpace } from '../state/ledger/queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { NewChange, StageResult } from '../state/ledger/stage.ts'
-import type { ChangeKindName } from './change-kind.ts'
+import type { Body } from '../billing/client.ts'
+import type { ChangeKind, ChangeKindName } from './change-kind.ts'
+import { maxBodyBytes } from './body.ts'
 import { changeKinds } from './kinds.ts'
 import { removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
-import { runFilesLost } from './errors.ts'
+import { ChangeError, runFilesLost } from './errors.ts'
 import { changeRunFiles, readNote } from '../runs/run-files.ts'
-import { type ChangeToStage, type KeyedChange, toNewChange } from './stage-changes.ts'
 import { isSystemError } from '../storage/system-errors.ts'
+
+/** A change that an import or a recovery requests. Numbers of its body are as `parseLossless` returns them. */
+export interface ChangeToStage extends Omit<NewChange, 'key' | 'body' | 'restored'> {
+  body: Body
+}
+
+/** The same with its key, and with its body exactly as it will be sent. */
+export const toNewChange = ({ kind, change }: { kind: ChangeKind; change: ChangeToStage }): NewChange => ({
+  ...change,
+  key: kind.keyOf(change.body),
+  body: JSON.stringify(change.body),
+})
 
 /** The first line: whose changes they are. */
 export interface ChangesOf extends KeySpace {
@@ -52,8 +65,8 @@ export type Decided = Pick<NewChange, 'closed' | 'before'>
  * there if the ledger loses them. Until it is kept, the file has a temporary name, and is removed in the end.
  */
 export interface ChangesFile extends AsyncDisposable {
-  /** @throws {ChangeError} */
-  add(change: KeyedChange): void
+  /** @throws {ChangeError} its body is larger than any that is sent */
+  add(change: NewChange): void
   /** What was added so far, in batches of bounded length. */
   batches(): AsyncGenerator<NewChange[]>
   /** Gives the file its name, durably, before any of its changes is staged. Returns their number. */
@@ -83,7 +96,8 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
   write({ begin: { run, workspace, mode, kind, at: new Date().toISOString() } })
   return {
     add(change) {
-      write(toNewChange(change))
+      refuseLarge(change)
+      write(change)
       count += 1
     },
     async *batches() {
@@ -108,22 +122,12 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
   }
 }
 
-/**
- * Keeps the changes of a run in its folder. Returns their number.
- * @throws {ChangeError}
- */
-export async function keepStagedChanges({
-  folder,
-  of,
-  changes,
-}: {
-  folder: string
-  of: ChangesOf
-  changes: AsyncIterable<readonly KeyedChange[]>
-}): Promise<number> {
-  await using file = await createChangesFile(folder, of)
-  for await (const batch of changes) for (const change of batch) file.add(change)
-  return await file.keep()
+function refuseLarge({ row, body, closed }: NewChange): void {
+  const bytes = closed === undefined ? Buffer.byteLength(body) : 0
+  if (bytes <= maxBodyBytes) return
+  const [size, limit] = [bytes, maxBodyBytes].map((number) => number.toLocaleString('en'))
+  const text = `row ${row} makes a request of ${size} bytes; at most ${limit} are sent.`
+  throw new ChangeError('BodyTooLargeError', text)
 }
 
 /**

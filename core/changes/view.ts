@@ -1,9 +1,13 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
-import { changeRunFiles, type EndedNote } from '../runs/run-files.ts'
+import { changeRunFiles, type Decision, type EndedNote } from '../runs/run-files.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
-import { type NextStep, pageName, toCounts, type View } from '../runs/view/view.ts'
-import { type Decided, toDecisions } from './decisions.ts'
+import { toReportPage } from '../runs/view/html.ts'
+import { type NextStep, pageName, type Table, toCounts, type View } from '../runs/view/view.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import type { ChangeState } from '../state/schema.ts'
+import { sentenceFor } from './outcomes.ts'
 import type { ChangesVerdict } from './verdict.ts'
 
 /** What the report of every write run has, at any time; for an active or crashed run it shows the progress. */
@@ -23,7 +27,9 @@ export interface ChangesReport {
 }
 
 /** What a report on disk has besides. */
-export interface FullChangesReport extends ChangesReport, Decided {
+export interface FullChangesReport extends ChangesReport {
+  /** What people decided, corrected decisions included. */
+  decisions: Decision[]
   startedAt: string
   identity: Identity
   /** What a person does next. */
@@ -82,3 +88,52 @@ const words = {
   proven: { word: 'proven', tone: 'good' },
   unproven: { word: 'unproven', tone: 'doubtful' },
 } as const
+
+const explained: readonly ChangeState[] = ['rejected', 'unknown', 'parked', 'dropped']
+
+/** Why a row is not done, with the person who resolved it, on one line. */
+export const explain = ({ state, outcome, error, resolvedBy, resolvedWhy }: LedgerRow): string | null =>
+  [
+    ...[error ?? (explained.includes(state) ? sentenceFor(outcome) : undefined) ?? []].flat(),
+    ...(resolvedBy === null ? [] : [`${resolvedBy}: ${resolvedWhy ?? ''}`]),
+  ].join('; ') || null
+
+function toDecisions({ decisions }: Pick<FullChangesReport, 'decisions'>): Table[] {
+  const rows = decisions.map((decision) => [
+    aboutOf(decision),
+    decision.by,
+    { time: decision.at },
+    decision.why,
+  ])
+  return rows.length === 0 ? [] : [{ title: 'Decisions', head: ['about', 'who', 'when', 'why'], rows }]
+}
+
+function aboutOf({ about, row, exists, confirmed, absent }: Decision): string {
+  if (about !== 'row') return about
+  if (exists === undefined) return `row ${row}: ${absent === true ? 'does not exist, sent again' : 'dropped'}`
+  return `row ${row}: exists as ${exists}, ${confirmed === true ? 'confirmed by the service' : 'not confirmed by the service'}`
+}
+
+/**
+ * Writes report.json, report.html and the sheets of a run into its folder. May be called at any moment, also beside a
+ * worker: each file is replaced whole, the report last.
+ */
+export async function writeReport(options: {
+  folder: string
+  /** The names of the sheets. */
+  sheets: readonly string[]
+  /** Writes the sheets into a folder and returns the report, so that one pass over the rows does for both. */
+  write: (folder: string) => Promise<{ report: object; view: View }>
+}): Promise<void> {
+  const { folder, sheets, write } = options
+  const fresh = await mkdtemp(join(folder, '.report-'))
+  try {
+    const { report, view } = await write(fresh)
+    await writeFile(join(fresh, changeRunFiles.page), toReportPage(view))
+    await writeFile(join(fresh, changeRunFiles.report), `${JSON.stringify(report, null, 2)}\n`)
+    for (const name of [...sheets, changeRunFiles.page, changeRunFiles.report])
+      await rename(join(fresh, name), join(folder, name))
+  } finally {
+    await rm(fresh, { recursive: true, force: true })
+  }
+}

@@ -1,4 +1,3 @@
-import type { KeyedChange } from '../changes/stage-changes.ts'
 import type { ChangesFile } from '../changes/staged-changes.ts'
 import type { NewChange } from '../state/ledger/stage.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
@@ -93,7 +92,7 @@ export async function checkFile(options: CheckOptions): Promise<FileCheck> {
   }
 }
 
-type Closed = NonNullable<KeyedChange['closed']>
+type Closed = NonNullable<NewChange['closed']>
 
 const invalid = (reasons: readonly string[]): Closed => ({
   state: 'rejected',
@@ -108,7 +107,7 @@ const nothingGiven: Closed = {
 }
 
 /** A change as its own cells decide. That another row has its key is known only at the end of the file: `closedBy`. */
-function toStage({ does }: ImportKind, change: ParsedChange, sendAgain: boolean): KeyedChange {
+function toStage({ does }: ImportKind, change: ParsedChange, sendAgain: boolean): NewChange {
   const { row, key, body, text, problems } = change
   // A change of several rows may have its fault in another row than its first.
   const sentences = problems.map((problem) => (problem.row === row ? toRowSentence : toSentence)(problem))

@@ -7,7 +7,7 @@ import { subscription } from '../billing/resources/subscriptions.ts'
 import type { ChangeKind } from '../changes/change-kind.ts'
 import { changeKinds } from '../changes/kinds.ts'
 import { textOf } from '../changes/compare-fields.ts'
-import { compareDecimals } from '../changes/decimals.ts'
+import { compareDecimals } from '../changes/compare-fields.ts'
 import { fieldsOf, text } from '../billing/resources/fields.ts'
 import type { Fault } from './problems.ts'
 

@@ -6,15 +6,14 @@ import { differencesOf } from '../changes/compare-fields.ts'
 import { idsKnownTo } from '../changes/kinds/create-retention.ts'
 import type { Outcome } from '../changes/outcomes.ts'
 import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
-import { takeOver } from '../changes/send/release-rows.ts'
-import type { ChangeToStage } from '../changes/stage-changes.ts'
+import { takeOver } from '../changes/close.ts'
 import {
   type ChangesFile,
   createChangesFile,
   type Decided,
   stageKeptChanges,
 } from '../changes/staged-changes.ts'
-import { refuseOlderThanTold } from '../changes/watched-ledger.ts'
+import { refuseOlderThanTold } from '../changes/old-ledger.ts'
 import { takeLease } from '../runs/lease.ts'
 import type { LeaseOwner } from '../state/leases.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -285,7 +284,7 @@ async function decide(
   changes: ChangesFile,
 ): Promise<Map<number, Decided>> {
   const decided = new Map<number, Decided>()
-  const whySkipped = (row: number, ids: readonly string[] | undefined): ChangeToStage['closed'] => {
+  const whySkipped = (row: number, ids: readonly string[] | undefined): NewChange['closed'] => {
     const earlier = matches.doneEarlier.get(row)
     if (earlier !== undefined) {
       const { run, answerId, differences } = earlier

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { explain } from '../changes/decisions.ts'
+import { explain } from '../changes/view.ts'
 import { type ReportSummary, createRowTally, placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
-import { writeReport } from '../changes/write-report.ts'
+import { writeReport } from '../changes/view.ts'
 import { type EndedNote, type RunEnd, readNote } from '../runs/run-files.ts'
 import { canaryFailed, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
@@ -27,7 +27,7 @@ import {
   recoveryNextSteps,
   toRecoveryView,
 } from './view.ts'
-import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
+import { closeRemaining } from '../changes/close.ts'
 import { replaceFile } from '../storage/durable.ts'
 
 /** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */

@@ -1,5 +1,5 @@
 import { toMs } from '../runs/duration.ts'
-import type { ChangeToStage } from '../changes/stage-changes.ts'
+import type { ChangeToStage } from '../changes/staged-changes.ts'
 import { toInstant } from '../billing/instants.ts'
 import type { KeyHistory } from '../state/ledger/queries.ts'
 import { type Candidate, toBody } from './candidates.ts'

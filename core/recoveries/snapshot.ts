@@ -2,13 +2,17 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
-import { closeRemaining } from '../changes/reconcile/close-remaining.ts'
+import { closeRemaining } from '../changes/close.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
 import { createSendRight } from '../changes/send/send-right.ts'
-import { withKey } from '../changes/stage-changes.ts'
-import { keepStagedChanges, type OnKeyHeld, stageKeptChanges } from '../changes/staged-changes.ts'
-import { refuseOlderThanTold } from '../changes/watched-ledger.ts'
+import {
+  createChangesFile,
+  type OnKeyHeld,
+  stageKeptChanges,
+  toNewChange,
+} from '../changes/staged-changes.ts'
+import { refuseOlderThanTold } from '../changes/old-ledger.ts'
 import { toMs } from '../runs/duration.ts'
 import { readNote } from '../runs/run-files.ts'
 import type { StepFolder } from '../runs/step-folder.ts'
@@ -42,7 +46,7 @@ interface Work {
   onProgress: (progress: { phase: string }) => void
 }
 
-/** The number of keys looked up, and of changes staged, at once. */
+/** The number of keys looked up at once. */
 const batchRows = 1_000
 
 /**
@@ -95,12 +99,9 @@ async function select({ deps, plan }: Work, candidates: readonly Candidate[]): P
 async function stageAll({ deps, plan }: Work, rows: Selection['rows']): Promise<number> {
   const folder = join(deps.dataDir, plan.folder)
   const kind = resumeSubscription
-  async function* batches() {
-    for (let from = 0; from < rows.length; from += batchRows)
-      yield rows.slice(from, from + batchRows).map(({ change }) => withKey({ kind, change }))
-  }
-  const of = { ...plan.identity, run: plan.run, kind: kind.name }
-  const staged = await keepStagedChanges({ folder, of, changes: batches() })
+  await using file = await createChangesFile(folder, { ...plan.identity, run: plan.run, kind: kind.name })
+  for (const { change } of rows) file.add(toNewChange({ kind, change }))
+  const staged = await file.keep()
   // From the first staged row on, the next attempt must stage the same ones: the list has changed by then.
   await deps.keep()
   await stageKeptChanges({ ledger: deps.ledger, folder, onHeld: leaveToNextRecovery })

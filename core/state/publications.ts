@@ -105,7 +105,13 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
     async add(publication) {
       const { run, resource, destination, place = '', location, mode, changesThrough } = publication
       const row = {
-        ...{ run, resource, destination, place, location, mode, changesThrough },
+        run,
+        resource,
+        destination,
+        place,
+        location,
+        mode,
+        changesThrough,
         testMode: Number(publication.testMode),
         startedAt: Date.parse(publication.startedAt),
         series: toSeries(publication),
@@ -163,9 +169,17 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
 
 const toSeries = (of: Series): string =>
   JSON.stringify([
-    ...[of.workspace, of.testMode, of.resource, of.destination, of.location, of.baseUrl, of.forExcel],
+    of.workspace,
+    of.testMode,
+    of.resource,
+    of.destination,
+    of.location,
+    of.baseUrl,
+    of.forExcel,
     Object.entries(of.filters).toSorted(([a], [b]) => (a < b ? -1 : 1)),
-    ...[of.excluded.toSorted(), of.hashed.toSorted(), of.hashedWith],
+    of.excluded.toSorted(),
+    of.hashed.toSorted(),
+    of.hashedWith,
   ])
 
 /** Whether a manifest is in a bucket rather than in a folder. */

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type RepairedRun, repairLedger } from '../../core/changes/repair-ledger.ts'
+import { type RepairedRun, repairLedger } from '../../core/changes/old-ledger.ts'
 import { reopenImport } from '../../core/imports/close.ts'
 import { sameCommand } from '../../core/imports/view.ts'
 import { runFiles } from '../../core/imports/input.ts'

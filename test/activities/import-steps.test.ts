@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
-import type { Ledger } from '../../core/state/ledger/ledger.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
@@ -48,7 +47,7 @@ async function openRows({ start, dataDir }: Steps, input: Partial<ImportInput> =
 
 /** The first staging reaches the ledger, and its worker is lost before it knows. */
 function loseStaging({ worker }: Steps): void {
-  const ledger = worker.state.ledger as { -readonly [Name in keyof Ledger]: Ledger[Name] }
+  const { ledger } = worker.state
   const { stage } = ledger
   ledger.stage = async (options) => {
     await stage(options)

@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/workflow'
-import type { Decision as Resolved } from '../../core/changes/reconcile/resolve.ts'
+import type { Decision as Resolved } from '../../core/changes/resolve.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import { withoutStack } from '../run/unwrap-failure.ts'
 import type { WriteProgress } from './progress.ts'

@@ -1,4 +1,4 @@
-import type { AuditOptions, RetentionAudit } from './finding.ts'
+import type { AuditOptions, RetentionAudit } from './retention-tally.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { ListPage } from '../../billing/reply.ts'
 import { retentions } from '../../billing/resources/tax-documents.ts'

@@ -2,10 +2,10 @@ import type { Body } from '../../billing/client.ts'
 import { retention, retentions } from '../../billing/resources/tax-documents.ts'
 import type { ChangeKind, LookupContext, LookupRequest, LookupResult, Traits } from '../change-kind.ts'
 import { differencesOf, textOf } from '../compare-fields.ts'
-import { compareDecimals } from '../decimals.ts'
+import { compareDecimals } from '../compare-fields.ts'
 import { isRecord, type SourceRecord } from '../../reading/record.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import { findRecords, type FoundRecords } from '../reconcile/find-records.ts'
+import { findRecords, type FoundRecords } from './find-records.ts'
 
 /**
  * A withholding-tax document: losing one and creating one twice are both offences. Supplier, document type and number

@@ -2,8 +2,8 @@ import type { Billing, Body } from '../../billing/client.ts'
 import { subscriptions } from '../../billing/resources/subscriptions.ts'
 import type { ChangeKind, LookupContext, LookupRequest, LookupResult, CheckResult } from '../change-kind.ts'
 import { textOf } from '../compare-fields.ts'
-import { findRecords } from '../reconcile/find-records.ts'
-import { targetOf } from '../target.ts'
+import { findRecords } from './find-records.ts'
+import { targetOf } from '../body.ts'
 
 /** Fields of a subscription as a check or a lookup saw them: they show whether a resume had an effect, and go into the report. */
 export type SubscriptionFacts = Readonly<Record<(typeof factFields)[number], unknown>>

@@ -1,9 +1,12 @@
 import type { Billing } from '../../billing/client.ts'
+import { BillingError } from '../../billing/errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, LookupResult } from '../change-kind.ts'
 import { idsBefore } from '../kinds/create-retention.ts'
+import type { Outcome } from '../outcomes.ts'
+import { transition } from '../transitions.ts'
 
 export interface LookupDeps {
   ledger: Ledger
@@ -24,4 +27,106 @@ export async function lookUp(
     id !== row.id && (answerId !== null || state === 'done')
   const others = holders.filter(isOther).flatMap(({ answerId, before }) => [answerId, ...idsBefore(before)])
   return await kind.lookUp({ billing, body: parseBody(row), before: row.before, others, signal })
+}
+
+interface Failure {
+  outcome: Outcome
+  message: string
+}
+
+const noControl: Failure = { outcome: 'noControl', message: 'no change of this run is known to be done' }
+
+/**
+ * The positive control: repeats the lookup for the change of this run that was done last, which must be found. With an
+ * ignored filter, or with a list that lags or is empty, every change would look absent. The control runs again after
+ * each absence, because an earlier one says nothing about the list now.
+ *
+ * After a restore the ledger may not contain anything that the run has done. The control is then a record that the
+ * service's own list shows: requests sent before the restore had longer to take effect than any lost request.
+ *
+ * Returns undefined if the lookup finds the known change, else the reason why an absence proves nothing.
+ */
+export async function controlFailure(
+  options: LookupDeps & { run: string },
+  absent: Pick<LedgerRow, 'outcome'>,
+): Promise<Failure | undefined> {
+  const known = await options.ledger.lastDone({ run: options.run })
+  if (known === undefined) return absent.outcome === 'restored' ? await listFailure(options) : noControl
+  const found = await lookUp(options, known)
+  // The service may have it twice, and the ledger either of the two.
+  if (found.result === 'done' && [found.id, ...(found.otherIds ?? [])].includes(known.answerId ?? ''))
+    return undefined
+  return {
+    outcome: 'controlFailed',
+    message: `the same lookup does not find row ${known.row}, which is done as ${known.answerId}`,
+  }
+}
+
+async function listFailure({ kind, billing, signal }: LookupDeps): Promise<Failure | undefined> {
+  const listed = await kind.findListed?.({ billing, signal })
+  if (listed === undefined) return noControl
+  if (listed.found) return undefined
+  return {
+    outcome: 'controlFailed',
+    message: `the same lookup does not find ${listed.id}, which is in the list`,
+  }
+}
+
+interface Explaining {
+  ledger: Ledger
+  kind: ChangeKind
+  billing: Billing
+  now: () => number
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Looks up why the service refused a change that may have become unnecessary or impossible since its check: the check
+ * before sending decides again. The refused request had no effect, so it no longer counts as sent. Undefined, and nothing
+ * is changed, if the check would send it or another attempt was faster.
+ */
+export async function explainRefusal({
+  ledger,
+  kind,
+  billing,
+  row,
+  now,
+  signal,
+}: Explaining & { row: LedgerRow }): Promise<'done' | 'parked' | 'dropped' | undefined> {
+  const found = await kind.checkBefore?.({
+    billing,
+    body: parseBody(row),
+    signal,
+    last: row.before,
+    attempts: 0,
+  })
+  if (found === undefined || !('instead' in found)) return undefined
+  const { instead: to, outcome, message, facts } = found
+  const at = now()
+  const patch = {
+    error: `${message}; the service refused it: ${row.error}`,
+    sends: row.sends - 1,
+    lookups: row.lookups + 1,
+    checkedAt: at,
+    closedAt: at,
+    holdsKey: to === 'done' ? 1 : 0,
+    // It shows nothing about sending.
+    event: null,
+    eventAt: null,
+    ...(facts !== undefined && { answer: JSON.stringify(facts) }),
+  }
+  return (await transition({ ledger, row, to, by: 'lookup', outcome, patch })) ? to : undefined
+}
+
+/** The same, just after the refusal. Where the lookup fails or shows nothing, those after the segment do it again. */
+export async function explainNow({ id, ...options }: Explaining & { id: number }): Promise<boolean> {
+  const row = await options.ledger.byId({ id })
+  // Another attempt may have sent it since: then the refusal says nothing about it now.
+  if (row?.outcome !== 'refused') return false
+  try {
+    return (await explainRefusal({ ...options, row })) !== undefined
+  } catch (error) {
+    if (error instanceof BillingError || options.signal?.aborted === true) return false
+    throw error
+  }
 }

@@ -3,7 +3,7 @@ import type { CanaryRow, Count } from '../../state/ledger/queries.ts'
 import type { ChangeState } from '../../state/schema.ts'
 import { parseBody } from '../body.ts'
 import type { ChangeKind, Traits } from '../change-kind.ts'
-import { compareDecimals } from '../decimals.ts'
+import { compareDecimals } from '../compare-fields.ts'
 import { hasFailed } from '../outcomes.ts'
 
 /** How many changes go first for each breaker key. */

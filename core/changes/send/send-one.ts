@@ -15,13 +15,11 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { FencingToken } from '../../state/ledger/claims.ts'
 import type { ChangeEvent } from '../../state/schema.ts'
-import { attemptsUsed } from '../attempts-used.ts'
-import { parseBody } from '../body.ts'
-import { changedIn, idIn } from './answer.ts'
+import { attemptsUsed, parseBody } from '../body.ts'
 import type { ChangeKind } from '../change-kind.ts'
-import { textOf } from '../compare-fields.ts'
-import { closeStaged } from '../reconcile/close-remaining.ts'
-import { explainNow } from '../reconcile/explain-refusal.ts'
+import { differencesOf, textOf } from '../compare-fields.ts'
+import { closeStaged } from '../close.ts'
+import { explainNow } from '../reconcile/lookup.ts'
 import { ChangeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
@@ -300,4 +298,31 @@ function messageOf(error: unknown): string {
   const isOwn = error instanceof BillingError && !(error instanceof UnexpectedReply)
   if (isOwn && error.messages.length > 0) return error.messages.join('; ')
   return error instanceof Error ? error.message : String(error)
+}
+
+/** How the answer differs from what was sent, for the report; fields that the answer omits are unknown. */
+function changedIn({
+  kind,
+  stored,
+  body,
+}: {
+  kind: ChangeKind
+  stored: Returned | undefined
+  body: Body
+}): string | null {
+  if (kind.stores === undefined || stored === undefined) return null
+  const sent = Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'id' && name in stored))
+  const differences = differencesOf({ schema: kind.stores, sent, stored })
+  const message = differences.map(
+    (difference) =>
+      `${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`,
+  )
+  return message.length === 0 ? null : message.join('; ')
+}
+
+/** The id in the service's answer; null if the answer is about another record than requested, or about none. */
+function idIn({ stored, body }: { stored: Returned | undefined; body: Body }): string | null {
+  const [returnedId, requestedId] = [textOf(stored?.['id']), textOf(body['id'])]
+  if (stored === undefined) return requestedId || null
+  return requestedId !== '' && returnedId !== requestedId ? null : returnedId || null
 }

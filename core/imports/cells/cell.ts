@@ -1,5 +1,5 @@
 import { type FieldMeta, type Numeric, fieldsOf } from '../../billing/resources/fields.ts'
-import { compareDecimals } from '../../changes/decimals.ts'
+import { compareDecimals } from '../../changes/compare-fields.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
 import type { Fault, Rule } from '../problems.ts'
 import {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { type Finding } from '../../../core/changes/audit/finding.ts'
+import { type Finding } from '../../../core/changes/audit/retention-tally.ts'
 import { auditRetentions, newestCreated, newestPage } from '../../../core/changes/audit/audit-retentions.ts'
 import type { Billing } from '../../../core/billing/client.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import type { ChangeToStage } from '../../../core/changes/stage-changes.ts'
+import type { ChangeToStage } from '../../../core/changes/staged-changes.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
@@ -190,7 +190,7 @@ test.each([250, 4_000])(
     const [accepted, earlier, , acceptedEarlier, madeEarlier] = ids.map(String)
     const changes = [
       { row: 1, body: retention(2) },
-      { row: 2, body: retention(5), existing: [acceptedEarlier!] },
+      { row: 2, body: retention(5), before: JSON.stringify({ ids: [acceptedEarlier!] }) },
     ]
     await stageChanges({ ledger: engine.ledger, run: 'earlier', kind, changes })
     for (const [index, answerId] of [earlier!, madeEarlier!].entries()) {
@@ -199,7 +199,7 @@ test.each([250, 4_000])(
     }
     const done = { state: 'dropped', outcome: 'doneEarlier', error: '', answerId: madeEarlier! } as const
     const rows = [
-      { row: 1, body: retention(1), existing: [accepted!] },
+      { row: 1, body: retention(1), before: JSON.stringify({ ids: [accepted!] }) },
       { row: 2, body: retention(2), sendAgain: true },
       { row: 3, body: retention(3) },
       { row: 4, body: retention(4) },

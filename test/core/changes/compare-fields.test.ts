@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { retention } from '../../../core/billing/resources/tax-documents.ts'
 import { differencesOf } from '../../../core/changes/compare-fields.ts'
-import { canonicalDecimal, compareDecimals, sameDecimal } from '../../../core/changes/decimals.ts'
+import { canonicalDecimal, compareDecimals, sameDecimal } from '../../../core/changes/compare-fields.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
 
 const seed = 1

@@ -8,11 +8,11 @@ import { onTestFinished } from 'vitest'
 import { type Billing, type BillingSettings, createBilling } from '../../../core/billing/client.ts'
 import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
-import { watchLedger } from '../../../core/changes/watched-ledger.ts'
+import { watchLedger } from '../../../core/changes/old-ledger.ts'
 import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { defaultLimits, type Limits, Sending, type SendOptions } from '../../../core/changes/send/sending.ts'
 import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
-import { type ChangeToStage, toNewChange, withKey } from '../../../core/changes/stage-changes.ts'
+import { type ChangeToStage, toNewChange } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
@@ -71,7 +71,7 @@ export const stageChanges = async ({
     mode,
     kind: kind.name,
     repeats: kind.repeats,
-    changes: changes.map((change) => toNewChange(withKey({ kind, change }))),
+    changes: changes.map((change) => toNewChange({ kind, change })),
   })
 
 /** What a run needs, over a real state on disk and a real service behind a real socket. */

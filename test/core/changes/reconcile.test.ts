@@ -4,7 +4,7 @@ import type { Billing } from '../../../core/billing/client.ts'
 import { canaryResult } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { retentions } from '../../../core/billing/resources/tax-documents.ts'
-import { findRecords } from '../../../core/changes/reconcile/find-records.ts'
+import { findRecords } from '../../../core/changes/kinds/find-records.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import {
   addonRows,
@@ -276,7 +276,9 @@ test('one that the service had when it was staged is neither ours nor in the way
   })
   const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
   await engine.stage(
-    retentionRows(3).map((row) => (row.row === 2 ? { ...row, existing: [String(there)] } : row)),
+    retentionRows(3).map((row) =>
+      row.row === 2 ? { ...row, before: JSON.stringify({ ids: [String(there)] }) } : row,
+    ),
   )
   await engine.finish()
   const [, row] = await engine.rows()
@@ -567,7 +569,7 @@ test('one that is sent again takes no record for its own that was there before a
   const theirs = String(sandbox.control.insert({ resource: 'retentions', fields }))
   const folder = await temporaryFolder()
   const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { concurrency: 1 } })
-  await first.stage([{ row: 1, body: retention(1), existing: [theirs] }])
+  await first.stage([{ row: 1, body: retention(1), before: JSON.stringify({ ids: [theirs] }) }])
   await first.finish()
   const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { concurrency: 1 } })
   await second.stage([

@@ -5,14 +5,13 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { repairLedger } from '../../../core/changes/repair-ledger.ts'
+import { repairLedger } from '../../../core/changes/old-ledger.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { chooseCanary } from '../../../core/changes/send/canary.ts'
-import { takeOver } from '../../../core/changes/send/release-rows.ts'
-import { type ChangeToStage, withKey } from '../../../core/changes/stage-changes.ts'
-import { keepStagedChanges } from '../../../core/changes/staged-changes.ts'
+import { takeOver } from '../../../core/changes/close.ts'
+import { type ChangeToStage, createChangesFile, toNewChange } from '../../../core/changes/staged-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { watchLedger } from '../../../core/changes/watched-ledger.ts'
+import { watchLedger } from '../../../core/changes/old-ledger.ts'
 import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { sharedMark } from '../../../core/state/claims-mark.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
@@ -61,14 +60,9 @@ async function keep({
   run?: string
 }) {
   const folder = await temporaryFolder()
-  async function* batches() {
-    yield changes.map((change) => withKey({ kind, change }))
-  }
-  await keepStagedChanges({
-    folder,
-    of: { run, workspace, mode: 'live', kind: kind.name },
-    changes: batches(),
-  })
+  await using file = await createChangesFile(folder, { run, workspace, mode: 'live', kind: kind.name })
+  for (const change of changes) file.add(toNewChange({ kind, change }))
+  await file.keep()
   return folder
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Body } from '../../../core/billing/client.ts'
-import { createAddon } from '../../../core/changes/kinds/create-addon.ts'
+import { createAddon } from '../../../core/changes/kinds/simple.ts'
 
 const raw = (text: string) => JSON.rawJSON(text)
 const addon = (more: object = {}): Body => ({

@@ -1,13 +1,9 @@
 import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { maxBodyBytes } from '../../../core/changes/body.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { withKey } from '../../../core/changes/stage-changes.ts'
-import {
-  createChangesFile,
-  keepStagedChanges,
-  stageKeptChanges,
-} from '../../../core/changes/staged-changes.ts'
-import { retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
+import { createChangesFile, stageKeptChanges, toNewChange } from '../../../core/changes/staged-changes.ts'
+import { retentionRows, startEngine, startSandbox, temporaryFolder, workspace } from './engine.ts'
 
 const of = { run: 'run-1', workspace, mode: 'live', kind: 'create-retention' } as const
 
@@ -15,19 +11,13 @@ test('all changes that a run keeps are staged, however many and however long the
   const kind = changeKinds['create-retention']
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, runFolder: folder } = engine
-  const changes = retentionRows(5_100).map((change) => withKey({ kind, change }))
+  const changes = retentionRows(5_100).map((change) => toNewChange({ kind, change }))
   // 6 MB of bodies at the end, and 5,000 short ones before.
   const long = changes.slice(5_000).map((change) => ({ ...change, body: change.body.padEnd(60_000) }))
   const kept = [changes.slice(0, 5_000), long]
-  expect(
-    await keepStagedChanges({
-      folder,
-      of,
-      changes: (async function* () {
-        yield* kept
-      })(),
-    }),
-  ).toBe(5_100)
+  await using file = await createChangesFile(folder, of)
+  for (const change of kept.flat()) file.add(change)
+  expect(await file.keep()).toBe(5_100)
   const written: number[] = []
   const stage: typeof ledger.stage = (options) => {
     written.push(options.changes.length)
@@ -49,7 +39,7 @@ test('what was decided on a change after it was written is staged with it, also 
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, runFolder: folder } = engine
   await using file = await createChangesFile(folder, of)
-  for (const change of retentionRows(3)) file.add(withKey({ kind, change }))
+  for (const change of retentionRows(3)) file.add(toNewChange({ kind, change }))
   const closed = { state: 'dropped', outcome: 'existed', error: 'it already exists' } as const
   expect(await file.keep(new Map([[2, { closed, before: '{"ids":["ret_1"]}' }]]))).toBe(3)
   const staging = { ledger, folder }
@@ -67,7 +57,7 @@ test('changes that are not kept leave no file, and are read as they were added, 
   const kind = changeKinds['create-retention']
   const { runFolder: folder } = await startEngine({ kind, sandbox: await startSandbox() })
   const before = await readdir(folder)
-  const changes = retentionRows(5_100).map((change) => withKey({ kind, change }))
+  const changes = retentionRows(5_100).map((change) => toNewChange({ kind, change }))
   {
     await using file = await createChangesFile(folder, of)
     for (const change of changes) file.add(change)
@@ -78,4 +68,18 @@ test('changes that are not kept leave no file, and are read as they were added, 
     }
   }
   expect(await readdir(folder)).toEqual(before)
+})
+
+test('a change is kept with a body of 64 KB, and refused with one sentence above it', async () => {
+  await using file = await createChangesFile(await temporaryFolder(), of)
+  const change = (row: number, bytes: number) => ({
+    row,
+    key: `k${row}`,
+    body: 'é'.repeat(2).padEnd(bytes - 2, 'x'),
+  })
+  file.add(change(1, maxBodyBytes))
+  expect(() => file.add(change(2, maxBodyBytes + 1))).toThrow(
+    'row 2 makes a request of 65,537 bytes; at most 65,536 are sent.',
+  )
+  expect(await file.keep()).toBe(1)
 })

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Trigger, transition, recordAnswer, transitions } from '../../../core/changes/transitions.ts'
 import { outcomes } from '../../../core/changes/outcomes.ts'
-import { resolveChange } from '../../../core/changes/reconcile/resolve.ts'
+import { resolveChange } from '../../../core/changes/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/schema.ts'
 import { clientOf, startSandbox, temporaryFolder } from './engine.ts'

@@ -9,7 +9,7 @@ import {
   writeDate,
 } from '../../../core/imports/cells/notation.ts'
 import { addDecimals } from '../../../core/imports/totals.ts'
-import { sameDecimal } from '../../../core/changes/decimals.ts'
+import { sameDecimal } from '../../../core/changes/compare-fields.ts'
 import { bodiesOf, fileOf, problemsOf } from './csv-file.ts'
 
 const seed = 20261121

@@ -1,7 +1,7 @@
-import type { LedgerRow, RowPatch } from '../../state/ledger/row.ts'
-import type { Ledger } from '../../state/ledger/ledger.ts'
-import { transition } from '../transitions.ts'
-import { mayBeTried, recordedOutcome, type Outcome } from '../outcomes.ts'
+import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { transition } from './transitions.ts'
+import { mayBeTried, recordedOutcome, type Outcome } from './outcomes.ts'
 
 /**
  * Closes the changes that a run has not sent when it ends for good: they are reported as not tried and free for another
@@ -84,4 +84,32 @@ export async function closeStaged({
   }
   const untried = { ...released, error: why, closedAt: now() }
   await transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch: untried })
+}
+
+/** Many transitions at once share few commits. */
+const rowsAtOnce = 500
+
+/**
+ * Releases the changes that an ended run left unsent, because another run sends them instead. Changes that were claimed
+ * in the meantime stay as they are.
+ */
+export async function takeOver({
+  ledger,
+  rows,
+  by,
+  now = ledger.now,
+}: {
+  ledger: Ledger
+  rows: readonly Pick<LedgerRow, 'id' | 'claims'>[]
+  /** The run that sends them. */
+  by: string
+  now?: () => number
+}): Promise<void> {
+  const patch = { error: `taken over by the run ${by}`, closedAt: now() }
+  for (let from = 0; from < rows.length; from += rowsAtOnce)
+    await Promise.all(
+      rows
+        .slice(from, from + rowsAtOnce)
+        .map((row) => transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'takenOver', patch })),
+    )
 }

@@ -1,11 +1,13 @@
-import type { Billing } from '../../billing/client.ts'
-import type { LedgerRow } from '../../state/ledger/row.ts'
-import type { Ledger } from '../../state/ledger/ledger.ts'
-import { ChangeError } from '../errors.ts'
-import type { ChangeKind } from '../change-kind.ts'
-import { changeKinds } from '../kinds.ts'
-import { transition } from '../transitions.ts'
-import { confirmId, type Confirmation } from './confirm-id.ts'
+import type { Billing } from '../billing/client.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import type { Ledger } from '../state/ledger/ledger.ts'
+import { outwardMessage } from '../runs/outward-message.ts'
+import { parseBody, targetOf } from './body.ts'
+import { textOf } from './compare-fields.ts'
+import { ChangeError, WrongIdError } from './errors.ts'
+import type { ChangeKind } from './change-kind.ts'
+import { changeKinds } from './kinds.ts'
+import { transition } from './transitions.ts'
 
 export type Decision =
   /** It exists under this id. */
@@ -46,7 +48,7 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   if (change === undefined) throw notParked({ run, row, state: undefined })
   const isCorrection = change.state === 'done' && change.outcome === 'resolved'
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
-  const target = targetOf(decision)
+  const target = endOf(decision)
   const isLater = change.claims !== found?.claims || change.closedAt !== found.closedAt
   // A change declared absent may have been sent since.
   const isRepeated =
@@ -117,7 +119,7 @@ function kindOf(kinds: Readonly<Record<string, ChangeKind>>, { kind }: LedgerRow
   return found
 }
 
-function targetOf(decision: Decision) {
+function endOf(decision: Decision) {
   if ('exists' in decision)
     return { to: 'done', outcome: 'resolved', patch: { answerId: decision.exists, holdsKey: 1 } } as const
   if ('absent' in decision)
@@ -127,4 +129,53 @@ function targetOf(decision: Decision) {
       patch: { holdsKey: 1, notBefore: 0, answerId: null },
     } as const
   return { to: 'dropped', outcome: 'dropped', patch: { answerId: null } } as const
+}
+
+/** Whether the service itself shows the record that a person names. */
+export type Confirmation = { confirmed: true } | { confirmed: false; reason: string }
+
+/** Letters, digits, `_` and `-`, as in all ids of the service. */
+const idForm = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/
+
+/**
+ * Checks the id that a person gives for a parked change: its form, the record that the change is about, and, if the
+ * service can be asked, the service.
+ * @throws {WrongIdError}
+ */
+async function confirmId({
+  kind,
+  row,
+  id,
+  billing,
+  signal,
+}: {
+  kind: ChangeKind
+  row: LedgerRow
+  id: string
+  billing: Billing
+  signal: AbortSignal | undefined
+}): Promise<Confirmation> {
+  const wrong = (reason: string) => new WrongIdError({ row: row.row, id, reason })
+  if (!idForm.test(id)) throw wrong('ids consist of letters, digits, _ and -')
+  const body = parseBody(row)
+  const target = targetOf(body).id
+  if (target !== '' && target !== id) throw wrong(`the row is about ${target}`)
+  if (target !== '') return { confirmed: false, reason: 'the service does not show who changed a record' }
+  if (kind.hasNumericIds === true && !/^\d+$/.test(id)) throw wrong('ids of these records are numbers')
+  if (kind.findUnderKey === undefined)
+    return { confirmed: false, reason: 'the service has no list of these records' }
+  try {
+    const { records, honoured } = await kind.findUnderKey({ billing, body, signal })
+    const ids = records.map((record) => textOf(record['id']))
+    if (ids.includes(id)) return { confirmed: true }
+    if (!honoured) return { confirmed: false, reason: 'the service ignored the filters of the lookup' }
+    if (ids.length === 0 && (await kind.findListed?.({ billing, signal }))?.found !== true)
+      return { confirmed: false, reason: 'the lookup does not find a record that the list shows, either' }
+    throw wrong(
+      `the service has ${ids.length === 0 ? 'no record' : ids.join(', ')} under the key of this row`,
+    )
+  } catch (error) {
+    if (error instanceof WrongIdError || signal?.aborted === true || !(error instanceof Error)) throw error
+    return { confirmed: false, reason: outwardMessage(error) }
+  }
 }
