@@ -1,7 +1,8 @@
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { isDone, isDoneEarlier } from './outcomes.ts'
+import type { ChangeKind } from './change-kind.ts'
+import { hasFailed, isDone, isDoneEarlier } from './outcomes.ts'
 
 export interface ReportSummary {
   counts: ReportCounts
@@ -49,6 +50,38 @@ export async function summarize({
   counts.unknown += missing
   if (missing > 0) outcomes['missing'] = missing
   return { counts, outcomes, doneWithoutId }
+}
+
+/** How many changes of a run were tried, and how many of these have failed: for the bounds of the whole run. */
+export async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }) {
+  const totals = { tried: 0, failed: 0 }
+  for (const { state, outcome, tried, refused } of await ledger.counts({ run })) {
+    totals.tried += tried + refused
+    if (hasFailed({ state, outcome })) totals.failed += tried
+  }
+  return totals
+}
+
+/** Enough for a person to work through at once; the report has all of them. */
+const maxParkedRows = 20
+
+/** The first parked rows of which a person may say what became of them. */
+export async function rowsInDoubt({
+  ledger,
+  run,
+  kind,
+}: {
+  ledger: Ledger
+  run: string
+  kind: ChangeKind
+}): Promise<number[]> {
+  const rows: number[] = []
+  for await (const row of ledger.rows({ run, state: 'parked' })) {
+    if (kind.isInDoubt?.(row) === false) continue
+    rows.push(row.row)
+    if (rows.length === maxParkedRows) break
+  }
+  return rows
 }
 
 /** The most rows of a state that a report names; the sheets have all of them. */

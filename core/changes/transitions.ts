@@ -5,123 +5,52 @@ import type { FencingToken } from '../state/ledger/claims.ts'
 import type { ChangeState } from '../state/schema.ts'
 import { hasFailed, type Outcome } from './outcomes.ts'
 
-/** What causes a transition. */
-export type Trigger =
-  | 'claim'
-  | 'answer'
-  | 'notSent'
-  | 'noAnswer'
-  | 'interruption'
-  | 'check'
-  | 'lookup'
-  | 'repeat'
-  | 'restore'
-  | 'end'
-  | 'person'
+/** Every transition of a change, by what causes it; there are no others. */
+const table = [
+  ['staged', 'sending', 'claim', 'recorded on disk before the request leaves'],
+  ['staged', 'done', 'check', 'the check just before sending shows that nothing is left to do'],
+  ['staged', 'parked', 'check', 'the check just before sending shows that it needs a person'],
+  ['staged', 'dropped', 'check', 'the check just before sending shows that it is gone'],
+  ['staged', 'unknown', 'restore', 'the ledger was restored from a backup: it may have been sent since'],
+  ['sending', 'unknown', 'restore', 'the same; it was being sent at the time of the backup'],
+  ['unknown', 'unknown', 'restore', 'the same; it may have been sent once more'],
+  ['staged', 'dropped', 'end', 'the run ends without sending it; its key is free for another run'],
+  ['staged', 'parked', 'end', 'the run ends before trying it again'],
 
-interface Transition {
-  from: ChangeState
-  to: ChangeState
-  by: Trigger
-  rule: string
-}
+  ['sending', 'done', 'answer', 'the service has done it'],
+  ['sending', 'rejected', 'answer', 'the service refused it, and it was not sent before'],
+  ['unknown', 'staged', 'notSent', 'its sender resumed too late and knows that nothing was sent'],
+  ['sending', 'staged', 'notSent', 'no request left, or the service did not act on it'],
+  ['sending', 'unknown', 'noAnswer', 'it may have left, and no answer says what happened'],
+  ['sending', 'unknown', 'interruption', 'an earlier attempt ended while sending it'],
 
-/** Every transition of a change; there are no others. */
-export const transitions: readonly Transition[] = [
-  { from: 'staged', to: 'sending', by: 'claim', rule: 'recorded on disk before the request leaves' },
-  {
-    from: 'staged',
-    to: 'done',
-    by: 'check',
-    rule: 'the check just before sending shows that nothing is left to do',
-  },
-  {
-    from: 'staged',
-    to: 'parked',
-    by: 'check',
-    rule: 'the check just before sending shows that it needs a person',
-  },
-  { from: 'staged', to: 'dropped', by: 'check', rule: 'the check just before sending shows that it is gone' },
-  {
-    from: 'staged',
-    to: 'unknown',
-    by: 'restore',
-    rule: 'the ledger was restored from a backup: it may have been sent since',
-  },
-  {
-    from: 'sending',
-    to: 'unknown',
-    by: 'restore',
-    rule: 'the same; it was being sent at the time of the backup',
-  },
-  { from: 'unknown', to: 'unknown', by: 'restore', rule: 'the same; it may have been sent once more' },
-  {
-    from: 'staged',
-    to: 'dropped',
-    by: 'end',
-    rule: 'the run ends without sending it; its key is free for another run',
-  },
-  { from: 'staged', to: 'parked', by: 'end', rule: 'the run ends before trying it again' },
+  ['unknown', 'done', 'lookup', 'it was found'],
+  ['unknown', 'staged', 'lookup', 'it is proven absent, or this attempt failed'],
+  ['unknown', 'staged', 'repeat', 'sending it twice is the same as sending it once'],
+  ['unknown', 'rejected', 'lookup', 'refused, and no other reason is seen; or refused again, and absent'],
+  ['unknown', 'dropped', 'lookup', 'it was refused, and a lookup shows that it is gone'],
+  ['unknown', 'parked', 'lookup', 'neither found nor proven absent: needs a person'],
 
-  { from: 'sending', to: 'done', by: 'answer', rule: 'the service has done it' },
-  {
-    from: 'sending',
-    to: 'rejected',
-    by: 'answer',
-    rule: 'the service refused it, and it was not sent before',
-  },
-  {
-    from: 'unknown',
-    to: 'staged',
-    by: 'notSent',
-    rule: 'its sender resumed too late and knows that nothing was sent',
-  },
-  { from: 'sending', to: 'staged', by: 'notSent', rule: 'no request left, or the service did not act on it' },
-  {
-    from: 'sending',
-    to: 'unknown',
-    by: 'noAnswer',
-    rule: 'the request may have left, and no answer says what happened',
-  },
-  { from: 'sending', to: 'unknown', by: 'interruption', rule: 'an earlier attempt ended while sending it' },
-
-  { from: 'unknown', to: 'done', by: 'lookup', rule: 'it was found' },
-  { from: 'unknown', to: 'staged', by: 'lookup', rule: 'it is proven absent, or this attempt failed' },
-  { from: 'unknown', to: 'staged', by: 'repeat', rule: 'sending it twice is the same as sending it once' },
-  {
-    from: 'unknown',
-    to: 'rejected',
-    by: 'lookup',
-    rule: 'it was refused, and a lookup shows no other reason; or refused when sent again, and proven absent',
-  },
-  {
-    from: 'unknown',
-    to: 'dropped',
-    by: 'lookup',
-    rule: 'it was refused, and a lookup shows that it is gone',
-  },
-  { from: 'unknown', to: 'parked', by: 'lookup', rule: 'neither found nor proven absent: needs a person' },
-
-  { from: 'parked', to: 'done', by: 'person', rule: 'a person found it there' },
-  { from: 'parked', to: 'staged', by: 'person', rule: 'a person says that it is not there' },
-  { from: 'parked', to: 'dropped', by: 'person', rule: 'a person drops it' },
-  { from: 'done', to: 'done', by: 'person', rule: 'a person corrects the id under which they found it' },
-  {
-    from: 'done',
-    to: 'staged',
-    by: 'person',
-    rule: 'a person corrects that they found it: it does not exist',
-  },
-  { from: 'done', to: 'dropped', by: 'person', rule: 'a person corrects that they found it, and drops it' },
+  ['parked', 'done', 'person', 'a person found it there'],
+  ['parked', 'staged', 'person', 'a person says that it is not there'],
+  ['parked', 'dropped', 'person', 'a person drops it'],
+  ['done', 'done', 'person', 'a person corrects the id under which they found it'],
+  ['done', 'staged', 'person', 'a person corrects that they found it: it does not exist'],
+  ['done', 'dropped', 'person', 'a person corrects that they found it, and drops it'],
 
   // An answer always wins, however late it comes.
-  { from: 'unknown', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
-  { from: 'parked', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
-  { from: 'staged', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
-  { from: 'rejected', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
-  { from: 'dropped', to: 'done', by: 'answer', rule: 'a late answer: the service has done it' },
-  { from: 'unknown', to: 'rejected', by: 'answer', rule: 'a late answer: the service refused it' },
-]
+  ['unknown', 'done', 'answer', 'a late answer: the service has done it'],
+  ['parked', 'done', 'answer', 'a late answer: the service has done it'],
+  ['staged', 'done', 'answer', 'a late answer: the service has done it'],
+  ['rejected', 'done', 'answer', 'a late answer: the service has done it'],
+  ['dropped', 'done', 'answer', 'a late answer: the service has done it'],
+  ['unknown', 'rejected', 'answer', 'a late answer: the service refused it'],
+] as const satisfies readonly (readonly [ChangeState, ChangeState, string, string])[]
+
+/** What causes a transition. */
+export type Trigger = (typeof table)[number][2]
+
+export const transitions = table.map(([from, to, by, rule]) => ({ from, to, by, rule }))
 
 interface TransitionOptions {
   ledger: Ledger

@@ -11,27 +11,9 @@ export interface LeaseOwner {
 export type LeaseResult = { taken: true } | { taken: false; heldBy: LeaseOwner }
 
 /** Leases: the exclusive right of one run to some work. */
-export interface Leases {
-  /**
-   * Takes the lease for the owner. The same owner may take it again. If another run holds it, the lease is taken over only
-   * if `isClosed` says that the other run has ended.
-   */
-  take(options: {
-    name: string
-    owner: LeaseOwner
-    isClosed: (owner: LeaseOwner) => Promise<boolean>
-  }): Promise<LeaseResult>
-  /**
-   * Releases the lease; does nothing if another owner holds it. An attempt of this owner that slept meanwhile does not get the
-   * right to send from it.
-   */
-  release(options: { name: string; owner: LeaseOwner }): Promise<void>
-  holder(options: { name: string }): Promise<LeaseOwner | undefined>
-  /** Forgets all: those of a backup may have ended long ago, and each step takes its own again. */
-  forgetAll(): Promise<void>
-}
+export type Leases = ReturnType<typeof createLeases>
 
-export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
+export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>) {
   const find = ({ name }: { name: string }) =>
     db.selectFrom('leases').selectAll().where('name', '=', name).executeTakeFirst()
 
@@ -53,11 +35,23 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
   }
 
   return {
-    holder: async ({ name }) => {
+    holder: async ({ name }: { name: string }): Promise<LeaseOwner | undefined> => {
       const row = await find({ name })
       return row === undefined || row.released === 1 ? undefined : toOwner(row)
     },
-    take: async ({ name, owner, isClosed }) => {
+    /**
+     * Takes the lease for the owner. The same owner may take it again. If another run holds it, the lease is taken over only
+     * if `isClosed` says that the other run has ended.
+     */
+    take: async ({
+      name,
+      owner,
+      isClosed,
+    }: {
+      name: string
+      owner: LeaseOwner
+      isClosed: (owner: LeaseOwner) => Promise<boolean>
+    }): Promise<LeaseResult> => {
       // Each iteration returns or removes the lease of one closed owner.
       for (;;) {
         const row = await insert({ name, owner })
@@ -71,14 +65,19 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>): Leases {
           .execute()
       }
     },
-    release: async ({ name, owner }) => {
+    /**
+     * Releases the lease; does nothing if another owner holds it. An attempt of this owner that slept meanwhile does not get
+     * the right to send from it.
+     */
+    release: async ({ name, owner }: { name: string; owner: LeaseOwner }): Promise<void> => {
       await db
         .updateTable('leases')
         .set({ released: 1, token: null })
         .where((lease) => lease.and({ name, ...isOf(owner) }))
         .execute()
     },
-    forgetAll: async () => {
+    /** Forgets all: those of a backup may have ended long ago, and each step takes its own again. */
+    forgetAll: async (): Promise<void> => {
       await db.deleteFrom('leases').execute()
     },
   }

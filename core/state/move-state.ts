@@ -4,10 +4,9 @@ import { replaceFile } from '../storage/durable.ts'
 import { createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { StateError, unstorableRow } from './errors.ts'
 import { createQueries } from './ledger/queries.ts'
-import { type MovedNote, movedNoteOf, readMovedNote } from './moved-note.ts'
+import { type MovedNote, movedNoteOf, openSqliteStore, readMovedNote } from './sqlite.ts'
 import { findWorkers } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
-import { openSqliteStore } from './sqlite-store.ts'
 import type { Store } from './store.ts'
 import type { ChangeTable, StateTables } from './schema.ts'
 
@@ -39,7 +38,7 @@ export async function moveState(place: { folder: string; database: StateDatabase
 
 async function copyState({ folder, to }: { folder: string; to: Store }): Promise<void> {
   await using closing = new AsyncDisposableStack()
-  const from = closing.adopt(openSqliteStore({ folder, readOnly: false }), (store) => store.close())
+  const from = closing.adopt(await openSqliteStore({ folder, readOnly: false }), (store) => store.close())
   const { id } = await from.db.selectFrom('store').select('id').executeTakeFirstOrThrow()
   await refuseOlderThanMark({ ledger: createQueries(from), mark: createFolderMark(folder) })
   // Before the commit: from then on nothing may start with the old state, however this process ends.

@@ -2,7 +2,7 @@ import { type ClaimsMark, createFolderMark, refuseOlderThanMark } from './claims
 import { type Leases, createLeases } from './leases.ts'
 import { LockLostError, StateError } from './errors.ts'
 import type { Ledger } from './ledger/ledger.ts'
-import { type MovedNote, refuseMoved } from './moved-note.ts'
+import { type MovedNote, openSqliteStore, refuseMoved } from './sqlite.ts'
 import type { StateDatabase } from './postgres/postgres-store.ts'
 import { createNotes, type Notes } from './notes.ts'
 import type { RateShares } from './rate-shares.ts'
@@ -70,10 +70,7 @@ export async function openState({
   // The query builder and the driver take a quarter of a second to load, and most commands open no state.
   const { createLedger } = await import('./ledger/ledger.ts')
   const open = async () => {
-    if (database === undefined) {
-      const { openSqliteStore } = await import('./sqlite-store.ts')
-      return openSqliteStore({ folder, readOnly })
-    }
+    if (database === undefined) return await openSqliteStore({ folder, readOnly })
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
     return await openPostgresStore({ database, readOnly, onClockJump })
   }

@@ -66,16 +66,7 @@ export interface Watermark {
 }
 
 /** What was published, where: freshness, watermarks and what is still needed follow from it. */
-export interface Publications {
-  /** Records a publication. Published again, it keeps the changes that it brought before. */
-  add(publication: Publication): Promise<void>
-  /** All of them, or those of one run, in the order in which their runs were started. */
-  all(of?: { run?: string; testMode?: boolean }): Promise<Publication[]>
-  /** Undefined if no proven export says what the destination has. */
-  watermark(series: Series): Promise<Watermark | undefined>
-  /** Forgets the watermarks of a resource, by a person: the next incremental read is a whole one. */
-  forgetChanges(of: { resource: string; destination: string | undefined }): Promise<void>
-}
+export type Publications = ReturnType<typeof createPublications>
 
 /** Where to look what was published. */
 export interface PublishedState {
@@ -83,7 +74,7 @@ export interface PublishedState {
 }
 
 /** @param folder the data folder, to which the paths of manifests are relative: it may be moved */
-export function createPublications({ db }: Pick<Store, 'db'>, folder: string): Publications {
+export function createPublications({ db }: Pick<Store, 'db'>, folder: string) {
   const toBody = ({ manifest, ...publication }: Publication) =>
     JSON.stringify({
       ...publication,
@@ -102,7 +93,8 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
   const published = () => db.selectFrom('publications').select(['body', 'changesThrough'])
 
   return {
-    async add(publication) {
+    /** Records a publication. Published again, it keeps the changes that it brought before. */
+    async add(publication: Publication): Promise<void> {
       const { run, resource, destination, place = '', location, mode, changesThrough } = publication
       const row = {
         run,
@@ -131,7 +123,8 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
         )
         .execute()
     },
-    async all({ run, testMode } = {}) {
+    /** All of them, or those of one run, in the order in which their runs were started. */
+    async all({ run, testMode }: { run?: string; testMode?: boolean } = {}): Promise<Publication[]> {
       const rows = await published()
         .$if(run !== undefined, (query) => query.where('run', '=', run ?? ''))
         .$if(testMode !== undefined, (query) => query.where('testMode', '=', Number(testMode)))
@@ -140,7 +133,8 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
         .execute()
       return rows.map(toPublication)
     },
-    async watermark(series) {
+    /** Undefined if no proven export says what the destination has. */
+    async watermark(series: Series): Promise<Watermark | undefined> {
       const proven = published()
         .where('series', '=', toSeries(series))
         .where('changesThrough', 'is not', null)
@@ -156,7 +150,14 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string): P
       const seenClaims = whole === undefined ? 0 : toPublication(whole).seenClaims
       return { at: newest.changesThrough ?? 0, run: toPublication(newest).run, seenClaims }
     },
-    async forgetChanges({ resource, destination }) {
+    /** Forgets the watermarks of a resource, by a person: the next incremental read is a whole one. */
+    async forgetChanges({
+      resource,
+      destination,
+    }: {
+      resource: string
+      destination: string | undefined
+    }): Promise<void> {
       await db
         .updateTable('publications')
         .set({ changesThrough: null })

@@ -7,9 +7,8 @@ import type { FencingToken } from '../../state/ledger/claims.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { ChangeKind } from '../change-kind.ts'
-import { hasFailed } from '../outcomes.ts'
 import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.ts'
-import { noCounts, summarize } from '../report.ts'
+import { noCounts, rowsInDoubt, summarize, totalsOf } from '../report.ts'
 import { Breakers, type BreakerStates } from './breaker.ts'
 import { canaryResult, type CanarySize, markCanary } from './canary.ts'
 import { type SendResult, sendOne } from './send-one.ts'
@@ -417,7 +416,7 @@ export class Sending {
       ...this.breakers,
       endedAt: ledger.now(),
       counts,
-      ...(counts.parked > 0 && { parkedRows: await firstInDoubt({ ledger, run, kind }) }),
+      ...(counts.parked > 0 && { parkedRows: await rowsInDoubt({ ledger, run, kind }) }),
       ...(canary === true && { canary: await canaryResult({ ledger, run }) }),
     }
   }
@@ -426,27 +425,4 @@ export class Sending {
 const earliest = (...times: (number | undefined)[]): number | undefined => {
   const known = times.filter((time) => time !== undefined)
   return known.length === 0 ? undefined : Math.min(...known)
-}
-
-/** Counts for the bounds of the whole run. */
-async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }) {
-  const totals = { tried: 0, failed: 0 }
-  for (const { state, outcome, tried, refused } of await ledger.counts({ run })) {
-    totals.tried += tried + refused
-    if (hasFailed({ state, outcome })) totals.failed += tried
-  }
-  return totals
-}
-
-/** Enough for a person to work through at once; the report has all of them. */
-const maxParkedRows = 20
-
-async function firstInDoubt({ ledger, run, kind }: Pick<SendOptions, 'ledger' | 'run' | 'kind'>) {
-  const rows: number[] = []
-  for await (const row of ledger.rows({ run, state: 'parked' })) {
-    if (kind.isInDoubt?.(row) === false) continue
-    rows.push(row.row)
-    if (rows.length === maxParkedRows) break
-  }
-  return rows
 }

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { NoStateError, StateUnreadableError, toStateError } from '../../../core/state/errors.ts'
-import { readStateFile } from '../../../core/state/sqlite-file.ts'
-import { openSqliteStore } from '../../../core/state/sqlite-store.ts'
+import { readStateFile } from '../../../core/state/sqlite.ts'
+import { openSqliteStore } from '../../../core/state/sqlite.ts'
 import { openState } from '../../../core/state/open.ts'
 import { describeState } from './contract/state.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -36,7 +36,7 @@ test('a newer or an earlier schema is refused with a sentence, and an empty file
 test('waits for the disk at each commit, in a new file and in one that is opened again', async () => {
   const folder = await temporaryFolder()
   for (let opened = 0; opened < 2; opened += 1) {
-    const store = openSqliteStore({ folder, readOnly: false })
+    const store = await openSqliteStore({ folder, readOnly: false })
     const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(store.db)
     // SQLite's number of `full`.
     expect(rows).toEqual([{ synchronous: 2 }])

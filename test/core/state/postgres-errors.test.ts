@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { expect, test } from 'vitest'
 import { isStateAway } from '../../../core/state/errors.ts'
-import { toPostgresError } from '../../../core/state/postgres/postgres-errors.ts'
+import { toPostgresError } from '../../../core/state/postgres/pool.ts'
 
 const place = 'the schema connector_acc of db/state'
 const secret = 'Key (key)=(sup_1 7 42) is in the row'
