@@ -8,11 +8,12 @@ import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { reconcileChanges, type ReconcileOptions } from '../reconcile/reconcile.ts'
-import { noCounts, rowsInDoubt, summarize, totalsOf } from '../report.ts'
+import { rowsInDoubt, summarize } from '../report.ts'
 import { Breakers, type BreakerStates } from './breaker.ts'
 import { canaryResult, type CanarySize, markCanary } from './canary.ts'
-import { type SendResult, sendOne } from './send-one.ts'
+import { sendOne } from './send-one.ts'
 import type { SendRight } from './send-right.ts'
+import { SendTally, type TallyOptions } from './tally.ts'
 
 /** Why a round of sending, or a whole segment, ended. */
 export type SendEnd =
@@ -94,6 +95,7 @@ export interface SendStep {
 type Sent = Omit<SendStep, 'claims' | 'workers'>
 
 export type SendOptions = SendWork &
+  Pick<TallyOptions, 'onProgress' | 'onDoubled'> &
   Pick<SendInput, 'breakers' | 'canary' | 'rows' | 'lookupsOnly'> & {
     ledger: Ledger
     /** Limited to the run's share of the rate (`billing.limited`). */
@@ -102,26 +104,12 @@ export type SendOptions = SendWork &
     right: SendRight
     /** When aborted, starts nothing more and awaits what is in flight. */
     signal: AbortSignal
-    /** Called after each change with the current counts. */
-    onProgress?: (counts: ReportCounts) => void
-    /** Called when an answer shows that the service has done a change more than once. */
-    onDoubled?: ((doubled: Doubled) => void) | undefined
     now?: () => number
   }
 
-/** A change that the service has done more than once, with the ids it has there. */
-export interface Doubled {
-  row: number
-  ids: readonly string[]
-}
-
 /** The result of one round of sending. */
-export interface RoundResult {
+export type RoundResult = SendTally['round'] & {
   ended: SendEnd
-  begun: number
-  done: number
-  failed: number
-  unknown: number
   /** When the next staged change may be sent, or the next trial of an open breaker; ms since 1970. */
   nextDueAt: number | undefined
 }
@@ -131,8 +119,6 @@ const longestRoundMs = 5_000
 const defaultShortWaitMs = 2_000
 /** Rows per fetch: a fetch costs about as much as one claim. */
 const feedRows = 64
-const maxNotLeft = 8
-const longestPauseMs = 30_000
 
 /**
  * Sends what a run has staged, in row order, several at a time, each claimed on disk before its request leaves, and
@@ -147,24 +133,20 @@ export class Sending {
   readonly #token: FencingToken
   readonly #now: () => number
   readonly #breakers: Breakers
-  #counts: ReportCounts = noCounts
-  #totals = { tried: 0, failed: 0 }
-  #round: Omit<RoundResult, 'ended' | 'nextDueAt'> = { begun: 0, done: 0, failed: 0, unknown: 0 }
+  readonly #tally: SendTally
   /** What was begun and has not ended, by id. */
   readonly #inFlight = new Map<number, { breakerKey: string; ended: Promise<void> }>()
   /** Those of them that the service has not done yet. The answers of as many others may be recorded meanwhile. */
   readonly #unanswered = new Set<number>()
   #progressed = Promise.withResolvers<void>()
   #feed: LedgerRow[] = []
-  #pausedUntil = 0
-  #notLeft = 0
-  #error: unknown
 
   private constructor(options: SendOptions, own: { token: FencingToken; breakers: Breakers }) {
     this.#options = options
     this.#now = options.now ?? options.ledger.now
     this.#token = own.token
     this.#breakers = own.breakers
+    this.#tally = new SendTally(options)
   }
 
   /** Takes the right to send. */
@@ -192,12 +174,12 @@ export class Sending {
     const { ledger, signal, canary, lookupsOnly, shortWaitMs = defaultShortWaitMs } = this.#options
     const deadline = performance.now() + ms
     const msLeft = () => Math.max(0, deadline - performance.now())
-    await this.#readCounts()
+    await this.#tally.readCounts()
     for (;;) {
       const sent = lookupsOnly === true ? undefined : await this.send(Math.min(msLeft(), this.#roundMs))
       const looked = signal.aborted ? undefined : await this.#lookUp(msLeft())
       if (looked === undefined) return await this.#step('stopped')
-      await this.#readCounts()
+      await this.#tally.readCounts()
       const isMoreDue = sent?.ended === 'timeUp' || (sent !== undefined && looked.reconciled.staged > 0)
       const nextAt = isMoreDue ? ledger.now() : earliest(looked.nextLookupAt, sent?.nextDueAt)
       if (nextAt === undefined) {
@@ -215,17 +197,15 @@ export class Sending {
   /** Sends what is due, for `ms` or until there is a reason to end; then awaits what is in flight. */
   async send(ms: number): Promise<RoundResult> {
     const deadline = performance.now() + ms
-    const { ledger, run } = this.#options
-    this.#totals = await totalsOf({ ledger, run })
-    this.#round = { begun: 0, done: 0, failed: 0, unknown: 0 }
+    await this.#tally.beginRound()
     this.#feed = []
     const ended = await this.#sendUntil(deadline).catch((error: unknown): SendEnd => {
-      this.#error ??= error
+      this.#tally.error ??= error
       return 'stopped'
     })
     await Promise.all([...this.#inFlight.values()].map((sending) => sending.ended))
-    if (this.#error !== undefined) throw this.#error
-    return { ...this.#round, ...(await this.#nextDue(ended)) }
+    if (this.#tally.error !== undefined) throw this.#tally.error
+    return { ...this.#tally.round, ...(await this.#nextDue(ended)) }
   }
 
   get #canary() {
@@ -245,7 +225,7 @@ export class Sending {
 
   async #sendUntil(deadline: number): Promise<SendEnd> {
     for (;;) {
-      const pauseMs = Math.min(this.#pausedUntil, deadline) - performance.now()
+      const pauseMs = Math.min(this.#tally.pausedUntil, deadline) - performance.now()
       // While no request can leave.
       if (pauseMs > 0) await wait(pauseMs, undefined, { signal: this.#options.signal }).catch(() => {})
       const ended = this.#reasonToEnd(deadline) ?? (await this.#sendNext())
@@ -255,9 +235,9 @@ export class Sending {
 
   #reasonToEnd(deadline: number): SendEnd | undefined {
     const { signal, limits } = this.#options
-    if (signal.aborted || this.#error !== undefined) return 'stopped'
+    if (signal.aborted || this.#tally.error !== undefined) return 'stopped'
     if (performance.now() >= deadline) return 'timeUp'
-    if (this.#totals.failed > (limits.maxFailures ?? Infinity)) return 'maxFailures'
+    if (this.#tally.totals.failed > (limits.maxFailures ?? Infinity)) return 'maxFailures'
     return undefined
   }
 
@@ -269,7 +249,7 @@ export class Sending {
     const row = await this.#next()
     if (row === undefined)
       return this.#inFlight.size > 0 ? await this.#awaitOne() : await this.#whyNothingIsDue()
-    if (row.sends === 0 && this.#totals.tried >= maxChanges) {
+    if (row.sends === 0 && this.#tally.totals.tried >= maxChanges) {
       if (this.#inFlight.size === 0) return 'maxChanges'
       // A request in flight may fail to leave; its row is then due before this one and frees a place.
       this.#feed = []
@@ -314,18 +294,17 @@ export class Sending {
     const { ledger, kind, billing, signal: stop } = this.#options
     const { breakerKey } = row
     const isTrial = this.#breakers.isOpen(breakerKey)
-    this.#round.begun += 1
-    if (row.sends === 0) this.#totals.tried += 1
+    this.#tally.begin(row)
     const onAnswer = () => this.#answered(row)
     const sender = this.#token
     const ended = sendOne({ ledger, sender, kind, billing, row, now: this.#now, stop, onAnswer })
       .then(async (sent) => {
         // First: what an answer says must not be lost where the ledger cannot be read.
-        this.#count(row, sent)
+        this.#tally.count(row, sent)
         await this.#breakers.recordEnd({ key: breakerKey, isTrial })
       })
       .catch((error: unknown) => {
-        this.#error ??= error
+        this.#tally.error ??= error
       })
       .then(() => {
         this.#inFlight.delete(row.id)
@@ -339,25 +318,6 @@ export class Sending {
     this.#unanswered.delete(id)
     this.#progressed.resolve()
     this.#progressed = Promise.withResolvers()
-  }
-
-  #count(row: LedgerRow, { event, claimed, refused = false, error, notLeft, doubled }: SendResult) {
-    if (doubled !== undefined) this.#options.onDoubled?.({ row: row.row, ids: doubled })
-    if (event === 'success') this.#round.done += 1
-    if (event === 'failure') {
-      this.#round.failed += 1
-      this.#totals.failed += 1
-    }
-    if (event === 'fault' || event === 'pending') this.#round.unknown += 1
-    if (event === 'notSent' && row.sends === 0 && !refused) this.#totals.tried -= 1
-    if (notLeft !== undefined) this.#notLeft += 1
-    else if (claimed) this.#notLeft = 0
-    // 1, 2, 4 ... 30 s.
-    if (this.#notLeft > 0)
-      this.#pausedUntil = performance.now() + Math.min(longestPauseMs, 500 * 2 ** this.#notLeft)
-    if (error !== undefined) this.#error ??= error
-    if (this.#notLeft >= maxNotLeft) this.#error ??= notLeft
-    this.#showProgress()
   }
 
   async #nextDue(ended: SendEnd): Promise<Pick<RoundResult, 'ended' | 'nextDueAt'>> {
@@ -384,27 +344,6 @@ export class Sending {
     } finally {
       await this.#breakers.refresh()
     }
-  }
-
-  async #readCounts(): Promise<void> {
-    this.#counts = (await summarize(this.#options)).counts
-    this.#round = { begun: 0, done: 0, failed: 0, unknown: 0 }
-    this.#showProgress()
-  }
-
-  /** The counts of the ledger before this round, and what the round has done since. */
-  #showProgress(): void {
-    const counts = this.#counts
-    const { done, failed, unknown } = this.#round
-    // Changes confirmed by a lookup are not rejected yet, whatever the answer looked like.
-    const rejected = this.#options.kind.confirmedByLookup === true ? 0 : failed
-    this.#options.onProgress?.({
-      ...counts,
-      staged: Math.max(0, counts.staged - done - failed - unknown),
-      done: counts.done + done,
-      rejected: counts.rejected + rejected,
-      unknown: counts.unknown + unknown + failed - rejected,
-    })
   }
 
   async #step(ended: SendEnd, nextAt?: number): Promise<Sent> {
