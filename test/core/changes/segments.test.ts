@@ -3,11 +3,25 @@ import { expect, test } from 'vitest'
 import { sendSegment } from '../../../activities/changes/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/sending.ts'
-import type { SendInput } from '../../../core/changes/send/sending.ts'
+import { type SendInput, defaultLimits } from '../../../core/changes/send/sending.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
-import { addonRows, attempts, startEngine, startSandbox, workspace } from './engine.ts'
+import {
+  addonRows,
+  attempts,
+  copies,
+  refusedFrom,
+  retentionRows,
+  startEngine,
+  startSandbox,
+  temporaryFolder,
+  workspace,
+} from './engine.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import type { ChangeKind } from '../../../core/changes/change-kind.ts'
+import { OldLedgerError } from '../../../core/state/errors.ts'
 
 /** A segment of a run of three addons. */
 async function sendAddons({
@@ -64,4 +78,113 @@ test("another command's worker sends nothing of a run, but looks up what was sen
   await expect(sendAddons({ input: {}, mayWrite })).rejects.toThrow('this worker belongs to another command')
   const step = await sendAddons({ input: { lookupsOnly: true }, mayWrite })
   expect(step).toMatchObject({ ended: 'finished', counts: { staged: 3 } })
+})
+
+const kind = changeKinds['create-retention']
+const settleMs = 20
+
+const refused = (rows: ReturnType<typeof retentionRows>, breakerKey: string) =>
+  refusedFrom(1, rows).map((row) => ({ ...row, breakerKey }))
+
+test('a canary whose breaker is open waits for its trials, and gives up after the last, while others are staged', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs })
+  const bad = refused(retentionRows(20), 'biller_issue')
+  const good = retentionRows(25)
+    .slice(20)
+    .map((row) => ({ ...row, breakerKey: 'gateway_issue' }))
+  await engine.stage([...bad, ...good])
+  const rows = [...bad.map(({ row }) => row), 21]
+  const { breakers, ...step } = await engine.sendSegment({ rows, breakerWaitsMs: [60_000, 20, 20] })
+  expect(step).toMatchObject({ ended: 'breaker', counts: { rejected: 10, done: 1 } })
+  const waitMs = (step.nextAt ?? 0) - (step.endedAt ?? 0)
+  expect(waitMs).toBeGreaterThan(30_000)
+  expect(waitMs).toBeLessThanOrEqual(60_000)
+  const last = await engine.sendSegment({ rows, breakers, breakerWaitsMs: [20, 20, 20] })
+  expect(last).toMatchObject({ ended: 'breaker', givenUp: ['biller_issue'], counts: { rejected: 13 } })
+  expect(last).not.toHaveProperty('nextAt')
+})
+
+test('a breaker that has given up is the end, although another one is open that has nothing left to try', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs })
+  const [first, others] = [retentionRows(10), retentionRows(30).slice(10)]
+  await engine.stage([...refused(first, 'biller_issue'), ...refused(others, 'gateway_issue')])
+  const step = await engine.sendSegment({ breakerWaitsMs: [20, 20, 20] })
+  expect(step).toMatchObject({ ended: 'breaker', givenUp: ['gateway_issue'], counts: { rejected: 23 } })
+  expect(step).not.toHaveProperty('nextAt')
+})
+
+test('a change that the service turned away does not count for maxChanges, and is sent again', async () => {
+  const turnAway = { kind: 'error', status: 429, on: 'POST /retentions/', requests: [1] } as const
+  const sandbox = await startSandbox({ faults: [turnAway] })
+  const engine = await startEngine({ kind, sandbox, settleMs })
+  await engine.stage(retentionRows(4))
+  const step = await engine.sendSegment({ limits: { ...defaultLimits, concurrency: 4, maxChanges: 2 } })
+  expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
+  expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
+})
+
+test.each([
+  // Nothing in the list shows that a record of this kind would be seen, so a person decides.
+  ['before the request left', { parked: 1, done: 0 }],
+  ['after the service had done it', { parked: 0, done: 1 }],
+] as const)(
+  'a segment that only looks up finds what a killed worker was sending: killed %s',
+  async (_killed, counts) => {
+    const sandbox = await startSandbox()
+    const engine = await startEngine({ kind, sandbox, settleMs })
+    const { ledger, run } = engine
+    await engine.stage(retentionRows(2))
+    const [row] = await engine.rows()
+    const before = createSendRight({ ledger, run, lease: leaseOf(run) })
+    await ledger.claim({ sender: await before.hold(), id: row?.id ?? 0, sends: 0, at: ledger.now() })
+    const fields = JSON.parse(row?.body ?? '{}') as Record<string, unknown>
+    if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })
+
+    const step = await engine.sendSegment({ lookupsOnly: true })
+    expect(step).toMatchObject({ ended: 'finished', counts: { staged: 1, unknown: 0, ...counts } })
+    expect(copies(sandbox, 'retentions', 'number').size).toBe(counts.done)
+  },
+)
+
+const addon = changeKinds['create-addon']
+const count = 4
+
+/** A run whose ledger forgets, after a number of answers, what it knows of its first row: a failover to a replica that lags. */
+async function startFailingOver(after: number) {
+  const [sandbox, folder] = [await startSandbox(), await temporaryFolder()]
+  let answered = 0
+  const failsOver: ChangeKind = {
+    ...addon,
+    async send(request) {
+      const stored = await addon.send(request)
+      answered += 1
+      if (answered === after) putBack(folder)
+      return stored
+    },
+  }
+  const engine = await startEngine({ kind: failsOver, sandbox, folder, limits: { concurrency: 1 } })
+  await engine.stage(addonRows(count))
+  return { ...engine, sandbox }
+}
+
+function putBack(folder: string) {
+  const db = new DatabaseSync(join(folder, 'state.db'))
+  db.exec(`update changes set state = 'staged', claims = 0, sends = 0, outcome = null, answer_id = null, answer = null,
+    answered_at = null, closed_at = null, sent_at = null where row = 1`)
+  db.close()
+}
+
+test('a row that the ledger has forgotten while its run is sending is not sent again, now or by the next attempt', async () => {
+  const { sandbox, send } = await startFailingOver(count)
+  await expect(send()).rejects.toBeInstanceOf(OldLedgerError)
+  await expect(send()).rejects.toBeInstanceOf(OldLedgerError)
+  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: count }, () => 1))
+})
+
+test('a row that the ledger has forgotten since an earlier attempt is not sent again either', async () => {
+  const { sandbox, send } = await startFailingOver(2)
+  await send({ rows: [1] })
+  await send({ rows: [2] }).catch(() => undefined)
+  await expect(send()).rejects.toBeInstanceOf(OldLedgerError)
+  expect(copies(sandbox, 'addons', 'name').get('Addon 1')).toBe(1)
 })

@@ -7,8 +7,8 @@ import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { SupersededError } from '../../../core/state/errors.ts'
-import { addonRows, startEngine, startSandbox } from './engine.ts'
+import { LockLostError, SupersededError } from '../../../core/state/errors.ts'
+import { addonRows, retentionRows, startEngine, startSandbox } from './engine.ts'
 import { leaseOf, senderOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-addon']
@@ -112,4 +112,40 @@ test('a run sends nothing under a lease that another run holds, and ends its own
   await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
   await endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease })
   expect(await leases.holder(lease)).toEqual(other)
+})
+
+const retentions = changeKinds['create-retention']
+const posts = (sandbox: Awaited<ReturnType<typeof startSandbox>>) =>
+  sandbox.control.requests().filter(({ method }) => method === 'POST').length
+
+test('a sender whose folder is no longer its own sends nothing more, and the run fails with the reason', async () => {
+  const sandbox = await startSandbox()
+  let held = true
+  const engine = await startEngine({
+    kind: retentions,
+    sandbox,
+    isHeld: () => held,
+    limits: { concurrency: 1 },
+  })
+  await engine.stage(retentionRows(4))
+  await engine.send({ rows: [1] })
+  held = false
+  await expect(engine.send()).rejects.toThrow(LockLostError)
+  expect(posts(sandbox)).toBe(1)
+  expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'staged', 'staged', 'staged'])
+})
+
+test('a sender that lost its folder while it wrote the claim does not send it; the next one looks up its outcome', async () => {
+  const sandbox = await startSandbox()
+  let checks = 0
+  const engine = await startEngine({
+    kind: retentions,
+    sandbox,
+    isHeld: () => ++checks < 2,
+    limits: { concurrency: 1 },
+  })
+  await engine.stage(retentionRows(1))
+  await expect(engine.send()).rejects.toThrow('worker.lock was removed or replaced')
+  expect(posts(sandbox)).toBe(0)
+  expect(await engine.rows()).toMatchObject([{ state: 'sending', sends: 1 }])
 })
