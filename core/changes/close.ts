@@ -12,7 +12,6 @@ export function closeUntried({
   run,
   why,
   which = {},
-  now = ledger.now,
 }: {
   ledger: Ledger
   run: string
@@ -20,7 +19,6 @@ export function closeUntried({
   why: string
   /** Only those of a breaker, or only those that were never sent. */
   which?: { breakerKey?: string; unsent?: boolean }
-  now?: () => number
 }): Promise<number> {
   const outcome: Outcome = 'notTried'
   // A change that was sent without an answer and is due to be sent again was tried: it stays and counts as unknown.
@@ -30,7 +28,7 @@ export function closeUntried({
     from: 'staged',
     exceptOutcome,
     ...which,
-    patch: { state: 'dropped', outcome, error: why, closedAt: now() },
+    patch: { state: 'dropped', outcome, error: why, closedAt: ledger.now() },
   })
 }
 
@@ -44,20 +42,18 @@ export async function closeRemaining({
   run,
   why,
   breakerKey,
-  now = ledger.now,
 }: {
   ledger: Ledger
   run: string
   why: string
   /** Only changes of this breaker. */
   breakerKey?: string
-  now?: () => number
 }): Promise<void> {
   const which = breakerKey === undefined ? {} : { breakerKey }
   for await (const row of ledger.rows({ run, state: 'staged' }))
     if (mayBeTried(row) && (breakerKey === undefined || row.breakerKey === breakerKey))
-      await closeStaged({ ledger, row, why, now })
-  await closeUntried({ ledger, run, why, which, now })
+      await closeStaged({ ledger, row, why })
+  await closeUntried({ ledger, run, why, which })
   await ledger.moveAll({ run, from: 'parked', patch: { holdsKey: 0 }, ...which })
 }
 
@@ -67,13 +63,11 @@ export async function closeStaged({
   row,
   why,
   patch = {},
-  now,
 }: {
   ledger: Ledger
   row: LedgerRow
   why: string
   patch?: Pick<RowPatch, 'answer' | 'checkedAt'>
-  now: () => number
 }): Promise<void> {
   const released = { ...patch, holdsKey: 0 }
   if (mayBeTried(row)) {
@@ -82,7 +76,7 @@ export async function closeStaged({
     await transition({ ledger, row, to: 'parked', by: 'end', outcome, patch: { ...released, error } })
     return
   }
-  const untried = { ...released, error: why, closedAt: now() }
+  const untried = { ...released, error: why, closedAt: ledger.now() }
   await transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch: untried })
 }
 
@@ -97,15 +91,13 @@ export async function takeOver({
   ledger,
   rows,
   by,
-  now = ledger.now,
 }: {
   ledger: Ledger
   rows: readonly Pick<LedgerRow, 'id' | 'claims'>[]
   /** The run that sends them. */
   by: string
-  now?: () => number
 }): Promise<void> {
-  const patch = { error: `taken over by the run ${by}`, closedAt: now() }
+  const patch = { error: `taken over by the run ${by}`, closedAt: ledger.now() }
   for (let from = 0; from < rows.length; from += rowsAtOnce)
     await Promise.all(
       rows

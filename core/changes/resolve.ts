@@ -30,7 +30,6 @@ export interface Resolution {
   /** The row when the decision was first to be applied: it says nothing about what happened to it since. */
   found?: Pick<LedgerRow, 'claims' | 'closedAt'> | undefined
   signal?: AbortSignal | undefined
-  now?: () => number
 }
 
 /**
@@ -42,7 +41,7 @@ export interface Resolution {
  */
 export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
   const { ledger, billing, run, row, decision, by, why, signal } = resolution
-  const { kinds = changeKinds, now = ledger.now } = resolution
+  const { kinds = changeKinds } = resolution
   const change = await ledger.row({ run, row })
   const { found = change } = resolution
   if (change === undefined) throw notParked({ run, row, state: undefined })
@@ -79,7 +78,7 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
       resolvedBy: by,
       resolvedWhy: why,
       ...target.patch,
-      closedAt: target.to === 'staged' ? null : now(),
+      closedAt: target.to === 'staged' ? null : ledger.now(),
     },
     // An answer that arrives meanwhile wins.
     fromOutcome: change.outcome,

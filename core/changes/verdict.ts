@@ -1,6 +1,7 @@
 import type { RetentionAudit } from './audit/retention-tally.ts'
 import type { ChangeKindName } from './change-kind.ts'
 import { countLabels } from '../runs/view/counts.ts'
+import type { Outcome } from './outcomes.ts'
 import type { ReportSummary } from './report.ts'
 
 export interface ChangesVerdict {
@@ -28,7 +29,11 @@ export function verdictOf({
   /** Of a recovery: whether the snapshot's list was read completely. */
   listProven?: boolean
 }): ChangesVerdict {
-  const reasons = [...unfinished(summary), ...missing(summary), ...doubtful(summary), ...left(summary)]
+  const { counts, outcomes } = summary
+  const reasons = [
+    ...unfinished.flatMap((place) => count(counts[place], countLabels[place])),
+    ...Object.entries(doubtful).flatMap(([outcome, label]) => count(outcomes[outcome] ?? 0, label)),
+  ]
   if (kind === 'create-retention')
     return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit did not run'])])
   if (kind === 'resume-subscription')
@@ -48,35 +53,20 @@ const verdict = (by: ChangesVerdict['by'], reasons: string[]): ChangesVerdict =>
   by,
 })
 
-function unfinished({ counts }: ReportSummary): string[] {
-  return [
-    ...count(counts.unknown, countLabels.unknown),
-    ...count(counts.parked, countLabels.parked),
-    ...count(counts.staged, countLabels.staged),
-    ...count(counts.notTried, countLabels.notTried),
-  ]
-}
+const unfinished = ['unknown', 'parked', 'staged', 'notTried'] as const
 
-const missing = ({ outcomes }: ReportSummary) =>
-  count(outcomes['missing'] ?? 0, 'of these staged by the run but missing from the ledger (state.db)')
-
-function doubtful({ outcomes }: ReportSummary): string[] {
-  return [
-    ...count(outcomes['resolved'] ?? 0, 'done according to a person'),
-    ...count(outcomes['doubled'] ?? 0, 'done more than once'),
-    ...count(outcomes['storedDifferently'] ?? 0, 'stored differently than sent'),
-    ...count(outcomes['wrongMode'] ?? 0, 'done in the other mode'),
-    ...count(outcomes['doneOtherwise'] ?? 0, 'done by an earlier run with other values than this file has'),
-  ]
-}
-
-/**
- * Parked changes are in doubt, including resumes that no lookup found again; dropping them resolves nothing. What another
- * run took over, only that run's report can prove.
- */
-const left = ({ outcomes }: ReportSummary) => [
-  ...count(outcomes['dropped'] ?? 0, 'in doubt and dropped by a person'),
-  ...count(outcomes['takenOver'] ?? 0, 'taken over by another run, whose report has their results'),
-]
+/** What each outcome leaves in doubt. */
+const doubtful = {
+  missing: 'of these staged by the run but missing from the ledger (state.db)',
+  resolved: 'done according to a person',
+  doubled: 'done more than once',
+  storedDifferently: 'stored differently than sent',
+  wrongMode: 'done in the other mode',
+  doneOtherwise: 'done by an earlier run with other values than this file has',
+  // Parked changes are in doubt, also resumes that no lookup found again; dropping them resolves nothing.
+  dropped: 'in doubt and dropped by a person',
+  // Only that run's report can prove them.
+  takenOver: 'taken over by another run, whose report has their results',
+} as const satisfies Partial<Record<Outcome, string>>
 
 const count = (number: number, label: string) => (number === 0 ? [] : [`${number} ${label}`])

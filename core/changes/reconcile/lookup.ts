@@ -76,7 +76,6 @@ interface Explaining {
   ledger: Ledger
   kind: ChangeKind
   billing: Billing
-  now: () => number
   signal?: AbortSignal | undefined
 }
 
@@ -90,7 +89,6 @@ export async function explainRefusal({
   kind,
   billing,
   row,
-  now,
   signal,
 }: Explaining & { row: LedgerRow }): Promise<'done' | 'parked' | 'dropped' | undefined> {
   const found = await kind.checkBefore?.({
@@ -102,7 +100,7 @@ export async function explainRefusal({
   })
   if (found === undefined || !('instead' in found)) return undefined
   const { instead: to, outcome, message, facts } = found
-  const at = now()
+  const at = ledger.now()
   const patch = {
     error: `${message}; the service refused it: ${row.error}`,
     sends: row.sends - 1,

@@ -26,7 +26,6 @@ export interface ReconcileOptions {
   signal?: AbortSignal
   /** Called after each lookup. */
   onProgress?: () => void
-  now?: () => number
 }
 
 export interface Attempts {
@@ -55,14 +54,13 @@ const maxSends = 3
 export async function reconcileChanges(options: ReconcileOptions): Promise<ReconcileResult> {
   const reconciling: Reconciling = {
     ...options,
-    now: options.now ?? options.ledger.now,
     reconciled: { done: 0, staged: 0, rejected: 0, parked: 0, dropped: 0 },
   }
   const deadline = performance.now() + options.timeBoxMs
   const dueRows = async function* () {
     for await (const row of options.ledger.rows({ run: options.run, state: 'unknown' })) {
       if (performance.now() >= deadline || options.signal?.aborted === true) return
-      if (lookupAt(reconciling, row) <= reconciling.now()) yield row
+      if (lookupAt(reconciling, row) <= reconciling.ledger.now()) yield row
     }
   }
   const rows = dueRows()
@@ -79,7 +77,6 @@ export async function reconcileChanges(options: ReconcileOptions): Promise<Recon
 }
 
 interface Reconciling extends ReconcileOptions {
-  now: () => number
   reconciled: ReconcileResult['reconciled']
 }
 
@@ -120,7 +117,7 @@ async function closeAs(result: LookupResult, reconciling: Reconciling, row: Ledg
       answerId: result.id,
       ...(result.otherIds && { otherIds: JSON.stringify(result.otherIds) }),
       error: result.message ?? null,
-      closedAt: reconciling.now(),
+      closedAt: reconciling.ledger.now(),
       ...factsOf(result),
     }
     return await close(reconciling, row, { to: 'done', outcome: result.outcome, patch })
@@ -137,15 +134,15 @@ async function closeRefused(reconciling: Reconciling, row: LedgerRow): Promise<v
     await close(reconciling, row, {
       to: 'rejected',
       outcome: 'refused',
-      patch: { closedAt: reconciling.now() },
+      patch: { closedAt: reconciling.ledger.now() },
     })
 }
 
 /** A first lookup that finds nothing proves nothing: the request may still take effect. */
 async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  const { ledger, now } = reconciling
+  const { ledger } = reconciling
   if (row.lookups === 0) {
-    const patch = { lookups: 1, checkedAt: now() }
+    const patch = { lookups: 1, checkedAt: ledger.now() }
     await ledger.move({ id: row.id, from: ['unknown'], claims: row.claims, patch })
     return
   }
@@ -158,7 +155,7 @@ async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<vo
     return await close(reconciling, row, {
       to: 'rejected',
       outcome: 'refused',
-      patch: { closedAt: now() },
+      patch: { closedAt: ledger.now() },
     })
   if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften', row.error)
   await close(reconciling, row, { to: 'staged', outcome: 'absent' })
@@ -176,9 +173,9 @@ async function useUpAttempt(
     row.outcome === 'refusedLater'
       ? `${result.message}; the service refused it: ${row.error}`
       : result.message
-  const { attempts: allowed, now } = reconciling
+  const { attempts: allowed, ledger } = reconciling
   const attempts = attemptsUsed(row)
-  const patch = { error: message, closedAt: now(), ...factsOf(result) }
+  const patch = { error: message, closedAt: ledger.now(), ...factsOf(result) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
     const usedUp = { ...patch, error: `${message} (attempt ${attempts} of ${allowed.most})`, holdsKey: 0 }
@@ -188,7 +185,7 @@ async function useUpAttempt(
   // Without an answer its request may still be on its way, held back by a frozen process or by the network: not sooner
   // than a change that two lookups proved absent.
   const heldUntil = row.answeredAt === null ? (row.unknownSince ?? 0) + 3 * reconciling.settleMs : 0
-  const notBefore = Math.max(now() + wait, heldUntil)
+  const notBefore = Math.max(ledger.now() + wait, heldUntil)
   await close(reconciling, row, { to: 'staged', outcome, patch: { ...patch, notBefore } })
 }
 
@@ -197,7 +194,7 @@ const factsOf = ({ facts }: { facts?: unknown }) =>
   facts === undefined ? {} : { answer: JSON.stringify(facts) }
 
 const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error: string | null) =>
-  close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.now() } })
+  close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.ledger.now() } })
 
 type Closing = Pick<Parameters<typeof transition>[0], 'outcome' | 'patch'> & {
   to: keyof ReconcileResult['reconciled']
@@ -205,11 +202,11 @@ type Closing = Pick<Parameters<typeof transition>[0], 'outcome' | 'patch'> & {
 }
 
 async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Promise<void> {
-  const { ledger, now } = reconciling
+  const { ledger } = reconciling
   // Only a change that holds its key may be sent.
   const isToSend = to.to === 'staged'
   const patch = {
-    checkedAt: now(),
+    checkedAt: ledger.now(),
     lookups: row.lookups + 1,
     ...(isToSend && { holdsKey: 1 }),
     // That the service has done it says nothing about the gateway that answered instead.

@@ -70,7 +70,7 @@ export class Breakers {
     const breakers = new Breakers(options)
     const keys = new Set((await options.ledger.counts({ run: options.run })).map((count) => count.breakerKey))
     for (const key of keys)
-      await breakers.#read(key, options.states[key] ?? { clearedAt: 0, trials: 0 }, options.now())
+      await breakers.#read(key, options.states[key] ?? { clearedAt: 0, trials: 0 }, options.ledger.now())
     return breakers
   }
 
@@ -81,7 +81,7 @@ export class Breakers {
   async recordEnd({ key, isTrial }: { key: string; isTrial: boolean }): Promise<void> {
     await this.#inTurn(async () => {
       const { state } = this.#view(key)
-      const at = this.#options.now()
+      const at = this.#options.ledger.now()
       const isEarlier = state.openedAt !== undefined && !isTrial
       await this.#read(key, isEarlier ? { ...state, openedAt: at } : state, at)
     })
@@ -90,7 +90,7 @@ export class Breakers {
   /** Reads all events again, after lookups. */
   async refresh(): Promise<void> {
     await this.#inTurn(async () => {
-      for (const [key, { state }] of this.#views) await this.#read(key, state, this.#options.now())
+      for (const [key, { state }] of this.#views) await this.#read(key, state, this.#options.ledger.now())
     })
   }
 
@@ -107,7 +107,7 @@ export class Breakers {
 
   /** Keys of breakers that admit nothing now. `busy`: those with changes in flight, which may be their trial. */
   closedKeys(busy: ReadonlySet<string>): string[] {
-    const at = this.#options.now()
+    const at = this.#options.ledger.now()
     return [...this.#views.keys()].filter(
       (key) => this.isOpen(key) && (busy.has(key) || at < (this.#nextTrialAt(key) ?? Infinity)),
     )
@@ -192,5 +192,4 @@ interface BreakersOptions {
   run: string
   maxFailureShare: () => number
   waitsMs?: readonly number[] | undefined
-  now: () => number
 }

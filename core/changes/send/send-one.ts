@@ -32,7 +32,6 @@ export interface SendOneOptions {
   kind: ChangeKind
   billing: Billing
   row: LedgerRow
-  now: () => number
   /** When aborted, requests that have not left are not sent; those that have left are awaited. */
   stop: AbortSignal
   /** Called when the service has done the change, before that is recorded. */
@@ -77,7 +76,7 @@ export async function sendOne(options: SendOneOptions): Promise<SendResult> {
   }
 }
 
-async function checkBefore({ ledger, kind, billing, row, body, now, stop }: SendOneOptions & { body: Body }) {
+async function checkBefore({ ledger, kind, billing, row, body, stop }: SendOneOptions & { body: Body }) {
   if (kind.checkBefore === undefined)
     return { proceed: true, facts: undefined, freshUntil: Infinity } as const
   const result = await kind.checkBefore({
@@ -88,13 +87,17 @@ async function checkBefore({ ledger, kind, billing, row, body, now, stop }: Send
     attempts: attemptsUsed(row),
   })
   if ('proceed' in result)
-    return { proceed: true, facts: JSON.stringify(result.proceed), freshUntil: now() + freshMs } as const
+    return {
+      proceed: true,
+      facts: JSON.stringify(result.proceed),
+      freshUntil: ledger.now() + freshMs,
+    } as const
   const answer = result.facts === undefined ? {} : { answer: JSON.stringify(result.facts) }
-  const checked = { checkedAt: now(), ...answer }
-  if ('skip' in result) await closeStaged({ ledger, row, why: result.skip, patch: checked, now })
+  const checked = { checkedAt: ledger.now(), ...answer }
+  if ('skip' in result) await closeStaged({ ledger, row, why: result.skip, patch: checked })
   else {
     const { instead: to, outcome, message } = result
-    const patch = { ...checked, error: message, closedAt: now(), holdsKey: to === 'done' ? 1 : 0 }
+    const patch = { ...checked, error: message, closedAt: ledger.now(), holdsKey: to === 'done' ? 1 : 0 }
     await transition({ ledger, row, to, by: 'check', outcome, patch })
   }
   // Nothing was sent, so the breaker has learned nothing about sending.
@@ -112,7 +115,7 @@ class StaleCheckError extends Error {
 async function claimAndSend(
   options: SendOneOptions & { body: Body; facts: string | undefined; freshUntil: number },
 ): Promise<SendResult | 'lookIsOld'> {
-  const { ledger, sender, kind, billing, row, body, facts, freshUntil, now, stop } = options
+  const { ledger, sender, kind, billing, row, body, facts, freshUntil, stop } = options
   let claimed: LedgerRow | undefined
   let claimError: unknown
   let mayLeave = false
@@ -121,11 +124,11 @@ async function claimAndSend(
   stop.addEventListener('abort', leaveQueue)
   const beforeSend = async () => {
     stop.throwIfAborted()
-    if (now() > freshUntil) throw new StaleCheckError()
+    if (ledger.now() > freshUntil) throw new StaleCheckError()
     // From here on the request is not cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
     const { id, sends } = row
-    const at = now()
+    const at = ledger.now()
     const claim = { sender, id, sends, at, ...(facts !== undefined && { before: facts }) }
     claimed = await ledger.claim(claim).catch((error: unknown) => {
       claimError = error
@@ -168,12 +171,11 @@ async function closeAnswered({
   claimed,
   body,
   stored,
-  now,
   onAnswer,
 }: Claimed & { stored: Returned | undefined }): Promise<SendResult> {
   const answerId = idIn({ stored, body })
   const answer = stored === undefined ? null : JSON.stringify(stored).slice(0, maxAnswerLength)
-  const at = now()
+  const at = ledger.now()
   const testMode = stored?.['test_mode']
   if (typeof testMode === 'boolean' && testMode !== (claimed.mode === 'test')) {
     const error = wrongMode(claimed, answerId)
@@ -213,12 +215,12 @@ function wrongMode({ row, mode }: LedgerRow, answerId: string | null): ChangeErr
 }
 
 async function closeFailed(options: Claimed & { error: unknown }): Promise<SendResult> {
-  const { ledger, claimed, error, now } = options
+  const { ledger, claimed, error } = options
   if (error instanceof BillingError && error.effect === 'none')
     return await closeNotSent({ ...options, error })
   if (error instanceof BillingError && error.effect === 'refused')
     return await closeRefused({ ...options, error })
-  const at = now()
+  const at = ledger.now()
   // A complete reply that is not the service's: the service or a gateway in front of it is failing.
   const isFault = error instanceof BillingError && !(error instanceof LostReply)
   const patch = {
@@ -266,8 +268,8 @@ async function putBack({
 }
 
 async function closeRefused(options: Claimed & { error: BillingError }): Promise<SendResult> {
-  const { ledger, kind, billing, claimed, body, error, now, stop } = options
-  const at = now()
+  const { ledger, kind, billing, claimed, body, error, stop } = options
+  const at = ledger.now()
   const message = messageOf(error)
   const sentBefore = claimed.sends > 1
   if (sentBefore && kind.notFoundIsDone === true && error instanceof NotFound) {
@@ -285,7 +287,7 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
     const event = { event: 'failure', eventAt: at } as const
     const patch = { error: message, answeredAt: at, unknownSince: at, ...event }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
-    const isExplained = await explainNow({ ledger, kind, billing, id: claimed.id, now, signal: stop })
+    const isExplained = await explainNow({ ledger, kind, billing, id: claimed.id, signal: stop })
     return { event: isExplained ? 'notSent' : 'failure', claimed: true, refused: true }
   }
   const patch = { error: message, answeredAt: at, closedAt: at }

@@ -21,12 +21,10 @@ export function createSendRight({
   ledger,
   run,
   lease,
-  now = ledger.now,
 }: {
   ledger: Ledger
   run: string
   lease: SendLease
-  now?: () => number
 }): SendRight {
   let held: FencingToken | undefined
   return {
@@ -34,7 +32,7 @@ export function createSendRight({
       const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
       const interrupted = (at: number) =>
         ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
-      held = await ledger.becomeSender({ run, lease, now, interrupted, held })
+      held = await ledger.becomeSender({ run, lease, now: ledger.now, interrupted, held })
       return held
     },
   }

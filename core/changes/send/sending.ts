@@ -104,7 +104,6 @@ export type SendOptions = SendWork &
     right: SendRight
     /** When aborted, starts nothing more and awaits what is in flight. */
     signal: AbortSignal
-    now?: () => number
   }
 
 /** The result of one round of sending. */
@@ -131,7 +130,6 @@ const feedRows = 64
 export class Sending {
   readonly #options: SendOptions
   readonly #token: FencingToken
-  readonly #now: () => number
   readonly #breakers: Breakers
   readonly #tally: SendTally
   /** What was begun and has not ended, by id. */
@@ -143,7 +141,6 @@ export class Sending {
 
   private constructor(options: SendOptions, own: { token: FencingToken; breakers: Breakers }) {
     this.#options = options
-    this.#now = options.now ?? options.ledger.now
     this.#token = own.token
     this.#breakers = own.breakers
     this.#tally = new SendTally(options)
@@ -151,7 +148,7 @@ export class Sending {
 
   /** Takes the right to send. */
   static async begin(options: SendOptions): Promise<Sending> {
-    const { ledger, run, limits, now = ledger.now } = options
+    const { ledger, run, limits } = options
     const token = await options.right.hold()
     const breakers = await Breakers.load({
       ledger,
@@ -159,7 +156,6 @@ export class Sending {
       states: options.breakers,
       maxFailureShare: () => limits.maxFailureShare,
       waitsMs: options.breakerWaitsMs,
-      now,
     })
     return new Sending(options, { token, breakers })
   }
@@ -272,7 +268,7 @@ export class Sending {
     if (this.#feed.length === 0)
       this.#feed = await ledger.due({
         ...this.#only,
-        at: this.#now(),
+        at: ledger.now(),
         exceptBreakerKeys: closed,
         exceptIds: [...this.#inFlight.keys()],
         limit: feedRows,
@@ -281,7 +277,8 @@ export class Sending {
   }
 
   async #whyNothingIsDue(): Promise<SendEnd | undefined> {
-    const [left] = await this.#options.ledger.due({ ...this.#only, at: this.#now(), limit: 1 })
+    const { ledger } = this.#options
+    const [left] = await ledger.due({ ...this.#only, at: ledger.now(), limit: 1 })
     if (left === undefined) return 'finished'
     // The last change in flight may have closed a breaker since `#next` asked.
     const row = await this.#next()
@@ -297,7 +294,7 @@ export class Sending {
     this.#tally.begin(row)
     const onAnswer = () => this.#answered(row)
     const sender = this.#token
-    const ended = sendOne({ ledger, sender, kind, billing, row, now: this.#now, stop, onAnswer })
+    const ended = sendOne({ ledger, sender, kind, billing, row, stop, onAnswer })
       .then(async (sent) => {
         // First: what an answer says must not be lost where the ledger cannot be read.
         this.#tally.count(row, sent)

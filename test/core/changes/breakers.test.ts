@@ -46,10 +46,11 @@ async function startSends(faults: Fault[] = []) {
   const sandbox = await startSandbox({ faults })
   const engine = await startEngine({ kind, sandbox })
   const clock = { now: 1_000_000 }
+  const ledger = { ...engine.ledger, now: () => (clock.now += 1) }
   let breakers: BreakerStates = {}
   const send = async (options: Parameters<typeof engine.send>[0] = {}) => {
     const limits = { ...defaultLimits, concurrency: 1 }
-    const result = await engine.send({ now: () => (clock.now += 1), limits, breakers, ...options })
+    const result = await engine.send({ ledger, limits, breakers, ...options })
     ;({ breakers } = result)
     return result
   }
@@ -99,7 +100,7 @@ test('a trial whose reply was lost is waited for: no other one goes until a look
   clock.now += 600_000
   expect(await send()).toMatchObject({ ended: 'breaker', begun: 0, nextDueAt: undefined, givenUp: [] })
   const settled = await reconcileChanges({
-    ledger: engine.ledger,
+    ledger: { ...engine.ledger, now: () => clock.now },
     run: engine.run,
     kind,
     billing: engine.billing,
@@ -107,7 +108,6 @@ test('a trial whose reply was lost is waited for: no other one goes until a look
     attempts,
     concurrency: 1,
     timeBoxMs: 60_000,
-    now: () => clock.now,
   })
   expect(settled).toMatchObject({ reconciled: { done: 1 }, unknown: 0 })
   expect(await send()).toMatchObject({ ended: 'finished', done: 19 })
@@ -234,14 +234,9 @@ test('refusals open a breaker, however many faulty replies come between them', a
     const event = row % 4 === 0 ? 'failure' : 'fault'
     await engine.ledger.move({ id, from: ['staged'], patch: { state: 'unknown', event, eventAt: row } })
   }
-  const { ledger, run } = engine
-  const breakers = await Breakers.load({
-    ledger,
-    run,
-    states: {},
-    maxFailureShare: () => 0.5,
-    now: () => 100,
-  })
+  const { run } = engine
+  const ledger = { ...engine.ledger, now: () => 100 }
+  const breakers = await Breakers.load({ ledger, run, states: {}, maxFailureShare: () => 0.5 })
   expect(breakers.open).toMatchObject([{ failed: 15, of: 15 }])
 })
 

@@ -152,7 +152,7 @@ export async function startEngine({
       return await sending.segment(2_000)
     })
 
-  const settle = (options: { attempts?: Attempts; settleMs?: number; now?: () => number } = {}) =>
+  const settle = (options: { attempts?: Attempts; settleMs?: number; ledger?: Ledger } = {}) =>
     reconcileChanges({
       ledger,
       run,

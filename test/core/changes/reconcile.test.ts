@@ -206,7 +206,7 @@ test.each([
     await engine.stage([{ row: 1, body: { id, customer } }])
     await engine.send()
     const since = (await engine.rows())[0]?.unknownSince ?? NaN
-    await engine.settle({ settleMs: 1_000, now: () => since + 1_000 })
+    await engine.settle({ settleMs: 1_000, ledger: { ...engine.ledger, now: () => since + 1_000 } })
     expect((await engine.rows())[0]).toMatchObject({
       state: 'staged',
       sends: 1,

@@ -146,8 +146,9 @@ test('a decision that is repeated does not undo the correction that followed it'
   await resolveChange(first)
   await resolveChange(first)
   // Nobody corrects within the millisecond in which the row was parked.
-  const now = () => ledger.now() + 1
-  await resolveChange({ ...first, by: 'Eva', decision: { exists: 'add_77' }, found: undefined, now })
+  const later = { ...ledger, now: () => ledger.now() + 1 }
+  const correction = { by: 'Eva', decision: { exists: 'add_77' }, found: undefined }
+  await resolveChange({ ...first, ledger: later, ...correction })
   await expect(resolveChange(first)).rejects.toThrow('is done, not parked')
   expect((await engine.rows())[0]).toMatchObject({ resolvedBy: 'Eva', answerId: 'add_77' })
 })

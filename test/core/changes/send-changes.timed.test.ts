@@ -336,7 +336,7 @@ test('what is stopped before its turn came is never sent', async () => {
   const { ledger, billing } = engine
   const stop = AbortSignal.abort()
   const sender = await senderOf(ledger, engine.run)
-  const sent = await sendOne({ ledger, sender, kind: addons, billing, row, now: Date.now, stop })
+  const sent = await sendOne({ ledger, sender, kind: addons, billing, row, stop })
   expect(sent).toEqual({ event: 'notSent', claimed: false })
   expect(sandbox.control.requests()).toEqual([])
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })

@@ -79,9 +79,9 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
       return await resumeSubscription.send(request)
     },
   }
-  const { send, stage, rows } = await startEngine({ kind, sandbox })
+  const { send, stage, rows, ledger } = await startEngine({ kind, sandbox })
   await stage([{ row: 1, body: { id, customer } }])
-  await send({ now: () => Date.now() + aheadMs, ms: 10_000 })
+  await send({ ledger: { ...ledger, now: () => Date.now() + aheadMs }, ms: 10_000 })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
   return { checks, resumed: resumed.length, row: (await rows())[0] }
 }

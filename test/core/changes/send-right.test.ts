@@ -55,7 +55,7 @@ test('what another machine may still send is looked up two seconds later', async
   const [row] = await engine.rows()
   await ledger.claim({ sender: await senderOf(ledger, run), id: row!.id, sends: 0, at: 1 })
   const shared = { ...ledger, isShared: true }
-  await createSendRight({ ledger: shared, run, lease: leaseOf(run), now: () => 5 }).hold()
+  await createSendRight({ ledger: { ...shared, now: () => 5 }, run, lease: leaseOf(run) }).hold()
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', unknownSince: 5 + sendWithinMs }])
 })
 

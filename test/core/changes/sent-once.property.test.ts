@@ -152,12 +152,11 @@ class World {
     if (row === undefined) return
     const before = this.#wire.length
     const ended = sendOne({
-      ledger: this.ledger,
+      ledger: { ...this.ledger, now: () => (this.#now += 1) },
       sender: (this.#sender ??= await this.#becomeSender()),
       kind: this.kind,
       billing: this.#billing,
       row,
-      now: () => (this.#now += 1),
       stop: new AbortController().signal,
     })
     await expect.poll(() => this.#wire.length, { interval: 1 }).toBe(before + 1)
@@ -248,7 +247,7 @@ class World {
     }
     this.#now += 1_000_000
     await reconcileChanges({
-      ledger: this.ledger,
+      ledger: { ...this.ledger, now: () => this.#now },
       run,
       kind: this.kind,
       billing: this.#billing,
@@ -256,7 +255,6 @@ class World {
       attempts,
       concurrency: 2,
       timeBoxMs: 60_000,
-      now: () => this.#now,
     })
   }
 
