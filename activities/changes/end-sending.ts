@@ -1,4 +1,4 @@
-import { createSendRight } from '../../core/changes/send/send-right.ts'
+import { createSendRight } from '../../core/changes/send/sending.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
 import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'

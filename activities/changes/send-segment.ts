@@ -1,16 +1,16 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { watchLedger } from '../../core/changes/old-ledger.ts'
-import { createSendRight } from '../../core/changes/send/send-right.ts'
-import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
-import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import {
-  defaultLimits,
   type Limits,
-  Sending,
   type SendInput,
   type SendStep,
   type SendWork,
+  Sending,
+  createSendRight,
+  defaultLimits,
 } from '../../core/changes/send/sending.ts'
+import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
+import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-files.ts'

@@ -5,7 +5,7 @@ import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
-import { createSendRight } from '../changes/send/send-right.ts'
+import { createSendRight } from '../changes/send/sending.ts'
 import {
   createChangesFile,
   type OnKeyHeld,

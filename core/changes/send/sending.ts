@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { sendWithinMs } from '../../billing/claimed-request.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import type { ReportCounts } from '../../runs/view/counts.ts'
 import type { RunWorkers } from '../../runs/workers.ts'
-import type { FencingToken } from '../../state/ledger/claims.ts'
+import type { FencingToken, SendLease } from '../../state/ledger/claims.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { ChangeKind } from '../change-kind.ts'
@@ -12,7 +13,6 @@ import { rowsInDoubt, summarize } from '../report.ts'
 import { Breakers, type BreakerStates } from './breaker.ts'
 import { canaryResult, type CanarySize, markCanary } from './canary.ts'
 import { sendOne } from './send-one.ts'
-import type { SendRight } from './send-right.ts'
 import { SendTally, type TallyOptions } from './tally.ts'
 
 /** Why a round of sending, or a whole segment, ended. */
@@ -118,6 +118,42 @@ const longestRoundMs = 5_000
 const defaultShortWaitMs = 2_000
 /** Rows per fetch: a fetch costs about as much as one claim. */
 const feedRows = 64
+
+/** The right of one attempt to send a run's changes. It is taken once: lost to another attempt, it is lost for good. */
+export interface SendRight {
+  /**
+   * Takes the right at the first call; later calls make sure that the attempt still has it. What was being sent and has no
+   * outcome becomes unknown.
+   *
+   * @throws {SupersededError} if another attempt has taken it since
+   */
+  hold(): Promise<FencingToken>
+}
+
+/**
+ * The previous holder may still be running on another machine, and may send what it has claimed within `sendWithinMs`:
+ * lookups wait that much longer.
+ */
+export function createSendRight({
+  ledger,
+  run,
+  lease,
+}: {
+  ledger: Ledger
+  run: string
+  lease: SendLease
+}): SendRight {
+  let held: FencingToken | undefined
+  return {
+    hold: async () => {
+      const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
+      const interrupted = (at: number) =>
+        ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
+      held = await ledger.becomeSender({ run, lease, now: ledger.now, interrupted, held })
+      return held
+    },
+  }
+}
 
 /**
  * Sends what a run has staged, in row order, several at a time, each claimed on disk before its request leaves, and

@@ -9,8 +9,13 @@ import { type Billing, type BillingSettings, createBilling } from '../../../core
 import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { watchLedger } from '../../../core/changes/old-ledger.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
-import { defaultLimits, type Limits, Sending, type SendOptions } from '../../../core/changes/send/sending.ts'
+import {
+  type Limits,
+  type SendOptions,
+  Sending,
+  createSendRight,
+  defaultLimits,
+} from '../../../core/changes/send/sending.ts'
 import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, toNewChange } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { sendSegment } from '../../../activities/changes/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { type SendInput, defaultLimits } from '../../../core/changes/send/sending.ts'
+import { type SendInput, createSendRight, defaultLimits } from '../../../core/changes/send/sending.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import {
@@ -17,7 +17,6 @@ import {
   temporaryFolder,
   workspace,
 } from './engine.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'

@@ -1,8 +1,7 @@
 /** A process that sends and settles a run until nothing is left; a test kills it at any moment and starts it again. */
 import { createBilling } from '../../../../core/billing/client.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
-import { createSendRight } from '../../../../core/changes/send/send-right.ts'
-import { Sending } from '../../../../core/changes/send/sending.ts'
+import { Sending, createSendRight } from '../../../../core/changes/send/sending.ts'
 import { reconcileChanges } from '../../../../core/changes/reconcile/reconcile.ts'
 import { openState } from '../../../../core/state/open.ts'
 import { acquireLock } from '../../../../core/state/data-folder-lock.ts'
