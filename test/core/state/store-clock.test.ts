@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startClock } from '../../../core/state/postgres/store-clock.ts'
+import { startClock } from '../../../core/state/postgres/postgres-store.ts'
 
 /** A machine and a server whose clocks the test sets. */
 async function startClocks({ askingMs = () => 0 }: { askingMs?: (measured: number) => number } = {}) {
