@@ -11,7 +11,8 @@ import type { RowPatch } from '../../core/state/ledger/row.ts'
 import type { EndedRun } from '../../scripts/runs/done-since/ended-run.ts'
 import { openDoneSince } from '../../scripts/runs/done-since/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { addonRows, retention, stageChanges, temporaryFolder, workspace } from '../core/changes/engine.ts'
+import { addonRows, retention, stageChanges, workspace } from '../core/changes/engine.ts'
+import { temporaryFolder } from '../core/state/temporary-folder.ts'
 import { publicationOf } from '../core/exports/record-read.ts'
 
 const done = { state: 'done', outcome: 'created', answerId: '1' } as const satisfies RowPatch

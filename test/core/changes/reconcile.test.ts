@@ -19,8 +19,8 @@ import {
   startCache,
   startEngine,
   startSandbox,
-  temporaryFolder,
 } from './engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 import { senderOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-retention']

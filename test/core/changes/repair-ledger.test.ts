@@ -27,9 +27,9 @@ import {
   stageChanges,
   startEngine,
   startSandbox,
-  temporaryFolder,
   workspace,
 } from './engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const markFile = 'state.claims'
 

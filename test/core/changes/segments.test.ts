@@ -14,9 +14,9 @@ import {
   retentionRows,
   startEngine,
   startSandbox,
-  temporaryFolder,
   workspace,
 } from './engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'

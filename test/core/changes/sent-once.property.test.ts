@@ -14,7 +14,8 @@ import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { FencingToken } from '../../../core/state/ledger/claims.ts'
 import { type State, openState } from '../../../core/state/open.ts'
-import { attempts, stageChanges, temporaryFolder, workspace } from './engine.ts'
+import { attempts, stageChanges, workspace } from './engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const seed = 42
 const rowCount = 4

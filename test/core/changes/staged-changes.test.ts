@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { maxBodyBytes } from '../../../core/changes/body.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createChangesFile, stageKeptChanges, toNewChange } from '../../../core/changes/staged-changes.ts'
-import { retentionRows, startEngine, startSandbox, temporaryFolder, workspace } from './engine.ts'
+import { retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const of = { run: 'run-1', workspace, mode: 'live', kind: 'create-retention' } as const
 

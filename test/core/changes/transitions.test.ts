@@ -4,7 +4,8 @@ import { outcomes } from '../../../core/changes/outcomes.ts'
 import { resolveChange } from '../../../core/changes/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/schema.ts'
-import { clientOf, startSandbox, temporaryFolder } from './engine.ts'
+import { clientOf, startSandbox } from './engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 import { senderOf } from '../state/sender-of.ts'
 
 const causes: Exclude<Trigger, 'claim'>[] = [

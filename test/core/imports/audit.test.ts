@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { auditImport } from '../../../core/imports/close.ts'
 import { type ImportPlan, runFiles } from '../../../core/imports/input.ts'
-import { clientOf, retentionRows, startEngine, startSandbox, temporaryFolder } from '../changes/engine.ts'
+import { clientOf, retentionRows, startEngine, startSandbox } from '../changes/engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 test.for([
   ['cannot be opened', 'EISDIR', (file: string) => mkdir(file)],

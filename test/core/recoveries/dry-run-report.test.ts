@@ -8,7 +8,8 @@ import { writeRecoveryReport } from '../../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
-import { clientOf, stageChanges, startSandbox, temporaryFolder, workspace } from '../changes/engine.ts'
+import { clientOf, stageChanges, startSandbox, workspace } from '../changes/engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 test('the table of a dry run says what its preview counts, although another recovery has resumed some of them since', async () => {
   const sandbox = await startSandbox({

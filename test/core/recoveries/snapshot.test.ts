@@ -5,7 +5,8 @@ import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
 import { createStepFolder } from '../../../core/runs/step-folder.ts'
 import { openState } from '../../../core/state/open.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
-import { clientOf, startSandbox, temporaryFolder, workspace } from '../changes/engine.ts'
+import { clientOf, startSandbox, workspace } from '../changes/engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
 test('a worker that is lost with its folder after it staged subscriptions leaves the next one the same list, whatever the service lists by then', async () => {
   const sandbox = await startSandbox({

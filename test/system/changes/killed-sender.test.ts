@@ -14,9 +14,9 @@ import {
   retentionRows,
   stageChanges,
   startSandbox,
-  temporaryFolder,
   workspace,
 } from '../../core/changes/engine.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 
 const seed = 20_261_121
 const probe = fileURLToPath(new URL('probes/sender-process.ts', import.meta.url))
