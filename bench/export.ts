@@ -1,6 +1,5 @@
-// npm run bench -- [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
-// [--rate 1000] [--runs 3] [--bare no] [--parallel 4] [--fleet]
-// npm run bench:workers -- [--workers 1,2,4] [and the same options]
+// npm run bench -- export [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
+// [--rate 1000] [--runs 3] [--bare no] [--parallel 4] [--fleet] [--workers 1,2,4]
 //
 // Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole export (workflow
 // start to published manifest, on a real server) in one run, against one serving process. Every export to csv is verified.
@@ -18,7 +17,7 @@ import { startPostgres } from '../test/system/destinations/postgres-server.ts'
 import { openFiles } from '../worker/files.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import type { exportData } from '../workflows/export-run.ts'
-import { readOptions, startFleet, startService, startWorkers } from './world.ts'
+import { readOptions, show, startFleet, startService, startWorkers } from './world.ts'
 
 const values = readOptions(import.meta.filename, {
   customers: { type: 'string', default: '100000' },
@@ -121,29 +120,23 @@ async function wholeExport(to: DestinationName, fleetOf = 0): Promise<Measured> 
   return { ...measured, ...(manifest && { requests: manifest.requests }) }
 }
 
-function show(name: string, one: Measured): void {
-  const { records, seconds, requests } = one
-  const figures = [
-    name.padEnd(9),
-    `${records} records`,
-    `${seconds.toFixed(2)} s`,
-    `${Math.round(records / seconds)} records/s`,
-    `${one.cpuSeconds.toFixed(2)} CPU-s`,
-    `${[one.peakMb].flat().map(Math.round).join(', ')} MB`,
-  ]
-  if (one.publishing !== undefined) figures.push(`publishing ${one.publishing.toFixed(2)} s`)
-  if (one.events !== undefined) figures.push(`${one.events} events`)
-  if (requests !== undefined)
-    figures.push(
-      `${requests} requests, ${(requests / seconds).toFixed(0)}/s`,
-      `${((100 * requests) / records).toFixed(3)} a page`,
-    )
-  console.log(figures.join('  '))
+function showMeasured(name: string, one: Measured): void {
+  const { records, seconds, requests, publishing, events } = one
+  show(name, {
+    records,
+    s: seconds,
+    'records/s': Math.round(records / seconds),
+    'CPU-s': one.cpuSeconds,
+    MB: [one.peakMb].flat().map(Math.round).join(', '),
+    ...(publishing !== undefined && { 's publishing': publishing }),
+    ...(events !== undefined && { events }),
+    ...(requests !== undefined && { 'requests a page': ((100 * requests) / records).toFixed(3) }),
+  })
 }
 
 function showRatio(name: string, one: Measured, other: Measured): void {
-  const speed = one.records / one.seconds / (other.records / other.seconds)
-  console.log(`${name}: speed ${speed.toFixed(2)}, CPU ${(one.cpuSeconds / other.cpuSeconds).toFixed(2)}`)
+  const times = one.records / one.seconds / (other.records / other.seconds)
+  show(name, { 'times the speed': times, 'times the CPU': one.cpuSeconds / other.cpuSeconds })
 }
 
 console.log(`${values.customers} customers, latency ${values.latency} ms, concurrency ${values.concurrency}`)
@@ -153,7 +146,7 @@ else {
   let first: Measured | undefined
   for (const workers of values.workers.split(',').map(Number)) {
     const one = await wholeExport(destination, workers)
-    show(`${workers} workers`, one)
+    showMeasured(`${workers} workers`, one)
     if (first !== undefined) showRatio(`${workers} workers to the first`, one, first)
     first ??= one
   }
@@ -161,17 +154,17 @@ else {
 
 async function compare(to: DestinationName): Promise<void> {
   const bare = values.bare === 'yes' ? await bareLoop() : undefined
-  if (bare !== undefined) show('bare', bare)
+  if (bare !== undefined) showMeasured('bare', bare)
   const csv = await wholeExport('csv')
-  show('csv', csv)
+  showMeasured('csv', csv)
   if (bare !== undefined) showRatio('csv to bare', csv, bare)
   if (values.fleet) {
     const fleet = await wholeExport('csv', 1)
-    show('fleet', fleet)
+    showMeasured('fleet', fleet)
     showRatio('fleet to embedded', fleet, csv)
   }
   if (to === 'csv') return
   const other = await wholeExport(to)
-  show(to, other)
+  showMeasured(to, other)
   showRatio(`${to} to csv`, other, csv)
 }

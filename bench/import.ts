@@ -1,9 +1,8 @@
-// npm run bench:import -- [--rows 2000] [--latency 50] [--rate 50] [--concurrency 4] [--stage] [--state folder]
+// npm run bench -- import [--rows 2000] [--latency 50] [--rate 50] [--concurrency 4] [--stage] [--fleet]
 //
 // Imports retentions, from workflow start to report, on a real Temporal server, against the stand-in service in a separate
-// process, which reports what it received and when. `--stage`: checks and stages, sends nothing. `--state`: `folder`, or
-// `fleet` for a state on PostgreSQL and files in a bucket; with several, as `folder,fleet,folder,fleet`, it measures one
-// after the other and prints the ratio.
+// process, which reports what it received and when. `--stage`: checks and stages, sends nothing. `--fleet`: with the state on
+// PostgreSQL and files in a bucket.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +11,7 @@ import type { Counters } from '../sandbox/control.ts'
 import { openFiles } from '../worker/files.ts'
 import { readPlaces } from '../worker/settings/settings.ts'
 import type { importFile } from '../workflows/import-file.ts'
-import { askControl, readOptions, startFleet, startService, startWorkers } from './world.ts'
+import { askControl, readOptions, show, startFleet, startService, startWorkers } from './world.ts'
 
 const values = readOptions(import.meta.filename, {
   rows: { type: 'string', default: '2000' },
@@ -20,67 +19,54 @@ const values = readOptions(import.meta.filename, {
   rate: { type: 'string', default: '50' },
   concurrency: { type: 'string', default: '4' },
   stage: { type: 'boolean', default: false },
-  state: { type: 'string', default: 'folder' },
+  fleet: { type: 'boolean', default: false },
 })
 const rows = Number(values.rows)
+const latency = Number(values.latency)
+const dataDir = await mkdtemp(join(tmpdir(), 'bench-import-'))
+await using closing = new AsyncDisposableStack()
+closing.defer(() => rm(dataDir, { recursive: true }))
+const service = await startService(closing, { folder: dataDir, counts: { customers: 1 }, latency })
+const env = values.fleet ? await (await startFleet(closing))('import') : undefined
+const { rate, concurrency } = values
+const worker = await startWorkers(closing, { dataDir, service, rate, concurrency, ...(env && { env }) })
 
-/** Writes per second, or staged rows per second with `--stage`. */
-async function measure(state: string): Promise<number> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'bench-import-'))
-  await using closing = new AsyncDisposableStack()
-  closing.defer(() => rm(dataDir, { recursive: true }))
-  const latency = Number(values.latency)
-  const service = await startService(closing, { folder: dataDir, counts: { customers: 1 }, latency })
-  const env = state === 'fleet' ? await (await startFleet(closing))('import') : undefined
-  const { rate, concurrency } = values
-  const worker = await startWorkers(closing, { dataDir, service, rate, concurrency, ...(env && { env }) })
+const path = join(dataDir, 'inbox/rows.csv')
+await mkdir(join(dataDir, 'inbox'), { recursive: true })
+const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
+const lines = Array.from(
+  { length: rows },
+  (_, index) =>
+    `sup_${index % 300},${7 + (index % 3)},${index + 1},2026-03-01,${index + 1}.50,Honorarios,${index + 1}.50,1`,
+)
+await writeFile(path, [header, ...lines, ''].join('\n'))
+if (env !== undefined) {
+  const files = openFiles(readPlaces({ env: { ...env, CONNECTOR_DATA_DIR: dataDir }, cwd: dataDir }))
+  await files?.put('inbox/rows.csv', path)
+}
 
-  const path = join(dataDir, 'inbox/rows.csv')
-  await mkdir(join(dataDir, 'inbox'), { recursive: true })
-  const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
-  const lines = Array.from(
-    { length: rows },
-    (_, index) =>
-      `sup_${index % 300},${7 + (index % 3)},${index + 1},2026-03-01,${index + 1}.50,Honorarios,${index + 1}.50,1`,
-  )
-  await writeFile(path, [header, ...lines, ''].join('\n'))
-  if (env !== undefined) {
-    const files = openFiles(readPlaces({ env: { ...env, CONNECTOR_DATA_DIR: dataDir }, cwd: dataDir }))
-    await files?.put('inbox/rows.csv', path)
-  }
-
-  const startedAt = performance.now()
-  const handle = await worker.client.workflow.start<typeof importFile>('importFile', {
-    workflowId: 'import-bench',
-    taskQueue: 'billing-acc_bench',
-    args: [{ kind: 'retentions', file: 'inbox/rows.csv', canary: 0, ...(values.stage && { maxChanges: 0 }) }],
-  })
-  const { summary } = await handle.result()
-  const seconds = (performance.now() - startedAt) / 1000
-  const { historyLength } = await handle.describe()
-  console.log(
-    `state in ${state}: ${rows} rows, latency ${latency} ms, rate ${rate}/s, concurrency ${concurrency}`,
-  )
-  console.log(summary)
-  console.log(
-    `${seconds.toFixed(2)} s, ${historyLength} events, ${worker.cpuSeconds().toFixed(1)} CPU-s, ${worker.peakMb().join()} MB`,
-  )
-  if (values.stage) return rows / seconds
+const startedAt = performance.now()
+const handle = await worker.client.workflow.start<typeof importFile>('importFile', {
+  workflowId: 'import-bench',
+  taskQueue: 'billing-acc_bench',
+  args: [{ kind: 'retentions', file: 'inbox/rows.csv', canary: 0, ...(values.stage && { maxChanges: 0 }) }],
+})
+const { summary } = await handle.result()
+const seconds = (performance.now() - startedAt) / 1000
+const { historyLength } = await handle.describe()
+console.log(summary)
+const cost = { s: seconds, events: historyLength, 'CPU-s': worker.cpuSeconds(), MB: worker.peakMb().join() }
+if (values.stage) show('staged', { rows, 'rows/s': rows / seconds, ...cost })
+else {
   const requests = (await askControl(service, 'requests')) as RequestEntry[]
   const [counters] = (await askControl(service, 'counters')) as [Counters]
   const posts = requests.filter(({ method }) => method === 'POST')
-  const [first, last] = [posts.at(0)?.receivedAt ?? 0, posts.at(-1)?.receivedAt ?? 0]
-  const perSecond = (1000 * (posts.length - 1)) / (last - first)
-  console.log(
-    `${posts.length} writes, ${perSecond.toFixed(1)}/s, ${(perSecond / Number(rate)).toFixed(3)} of the rate, ${counters.busiestSecond} in the busiest second`,
-  )
-  return perSecond
+  const perSecond = (1000 * (posts.length - 1)) / (posts.at(-1)!.receivedAt - posts[0]!.receivedAt)
+  show('sent', {
+    rows,
+    'writes/s': perSecond,
+    'of the rate': (perSecond / Number(rate)).toFixed(3),
+    'in the busiest second': counters.busiestSecond,
+    ...cost,
+  })
 }
-
-const speeds: Record<string, number[]> = {}
-for (const state of values.state.split(',')) (speeds[state] ??= []).push(await measure(state))
-const median = (numbers: readonly number[]) =>
-  numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? Number.NaN
-const { folder, fleet } = speeds
-if (folder && fleet)
-  console.log(`fleet to folder: ${(median(fleet) / median(folder)).toFixed(3)} of the median`)

@@ -1,4 +1,4 @@
-// npm run bench:peers -- [--customers 50000] [--moving 10000]
+// npm run bench -- peers [--customers 50000] [--moving 10000]
 //
 // Exports the same customers with the connector, dlt, a source on Airbyte's CDK and a bare loop, each as a whole
 // process against the same sandbox: first a quiet list, for speed, CPU and memory; then a list in which one customer
@@ -11,7 +11,7 @@ import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { askControl, connectorCommand, readOptions, startService } from './world.ts'
+import { askControl, connectorCommand, readOptions, show, startService } from './world.ts'
 
 const run = promisify(execFile)
 const values = readOptions(import.meta.filename, {
@@ -151,15 +151,12 @@ console.log(`\nA quiet list of ${values.customers} customers, no latency:`)
     const { records, seconds, cpuSeconds, peakMb } = await exportWith(contestant, url)
     const count = records.length
     if (count !== Number(values.customers)) throw new Error(`${contestant.name} exported ${count}`)
-    console.log(
-      [
-        contestant.name.padEnd(12),
-        `${seconds.toFixed(1)} s`,
-        `${Math.round(count / seconds)} rows/s`,
-        `${((1e6 * cpuSeconds) / count).toFixed(0)} µs CPU a row`,
-        `${Math.round(peakMb)} MB`,
-      ].join('  '),
-    )
+    show(contestant.name, {
+      s: seconds,
+      'rows/s': Math.round(count / seconds),
+      'µs CPU a row': Math.round((1e6 * cpuSeconds) / count),
+      MB: Math.round(peakMb),
+    })
   }
 }
 
@@ -196,15 +193,11 @@ for (const contestant of contestants) {
   const twice = [...times.values()].filter((count) => count > 1).length
   const one = records.find((record) => record['id'] === id)
   const changed = compared.filter((name) => (one?.[name] ?? null) !== delicate[name])
-  console.log(
-    [
-      contestant.name.padEnd(12),
-      `${records.length} records`,
-      `${lost} lost`,
-      `${twice} twice`,
-      one === undefined
-        ? 'the delicate record is lost'
-        : `changed: ${changed.map((name) => `${name} (${JSON.stringify(one[name])})`).join(', ') || 'nothing'}`,
-    ].join('  '),
-  )
+  const changes = changed.map((name) => `${name} (${JSON.stringify(one?.[name])})`).join(', ')
+  show(contestant.name, {
+    records: records.length,
+    lost,
+    twice,
+    changed: one === undefined ? 'the delicate record is lost, not' : changes || 'nothing',
+  })
 }

@@ -26,12 +26,24 @@ export function readOptions<const T extends ParseArgsOptionsConfig>(file: string
     process.exit(0)
   }
   try {
-    return parseArgs({ options }).values
+    return parseArgs({ options, args: process.argv.slice(3) }).values
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : String(error)}\nSee --help.`)
     return process.exit(2)
   }
 }
+
+/** Prints a line of a table: a name and its figures, by their units. */
+export function show(name: string, figures: Readonly<Record<string, number | string>>): void {
+  const cells = Object.entries(figures).map(([unit, figure]) => {
+    const text = typeof figure === 'number' && !Number.isInteger(figure) ? figure.toFixed(2) : figure
+    return `${text} ${unit}`.padEnd(22)
+  })
+  console.log(`${name.padEnd(24)}${cells.join('')}`.trimEnd())
+}
+
+export const median = (numbers: readonly number[]): number =>
+  numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? Number.NaN
 
 /** Starts a Node process and waits for the first line of its output that contains `until`. */
 export async function startNode(options: {
@@ -58,12 +70,10 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   await ended
 }
 
-const thisCheckout = join(import.meta.dirname, '..')
+const checkout = join(import.meta.dirname, '..')
 
 /** How `npm run connector` starts Node: the variables that it sets, and its flags with the program. */
-export async function connectorCommand(
-  checkout = thisCheckout,
-): Promise<{ env: Record<string, string>; args: string[] }> {
+export async function connectorCommand(): Promise<{ env: Record<string, string>; args: string[] }> {
   const text = await readFile(join(checkout, 'package.json'), 'utf8')
   const words = (JSON.parse(text) as { scripts: { connector: string } }).scripts.connector.split(' ')
   const node = words.indexOf('node')
@@ -105,7 +115,7 @@ export async function startService(
   const faults = latency > 0 ? [{ kind: 'latency' as const, ms: latency }] : []
   const all = { token: 'bench', workspace: 'acc_bench', warm: true, faults, ...options, counts }
   await writeFile(path, JSON.stringify(all satisfies SandboxOptions))
-  const connector = join(thisCheckout, 'scripts/connector.ts')
+  const connector = join(checkout, 'scripts/connector.ts')
   const { child, line } = await startNode({
     args: ['--max-old-space-size=8000', connector, 'sandbox', '--options', path],
     until: 'http',

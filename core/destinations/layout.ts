@@ -82,3 +82,12 @@ export const instant = (text: string | null) => `${literal(text)}::timestamptz`
 
 /** The session table that holds a table's rows until they are merged. */
 export const stagedName = (table: string) => quote(`_staged_${table}`)
+
+/** The column that holds a record's id, in a table or its child. */
+export const idOf = ({ table }: Pick<WarehouseTable, 'table'>): string => quote(table.key[0]!)
+
+/** SQL for the id in a staged row `s`, with its type in the warehouse. */
+export const stagedIdOf = (
+  { valueOf }: { valueOf: (column: WarehouseColumn) => string },
+  { table, columns }: WarehouseTable,
+): string => valueOf(columns.find(({ name }) => name === table.key[0])!)

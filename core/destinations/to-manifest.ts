@@ -2,7 +2,7 @@ import { formatCount } from '../runs/view/format.ts'
 import type { Table } from '../tables/table.ts'
 import type { Publication } from './destination.ts'
 import type { Manifest, PublishedTable, ReadFacts } from './manifest.ts'
-import { sumOf } from './parts/read-parts.ts'
+import { sumOf } from './parts.ts'
 
 /** Builds the manifest from the publication, the facts that are true of this destination, and what arrived there. */
 export function toManifest(options: {

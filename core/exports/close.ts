@@ -1,6 +1,6 @@
 import { join, relative, sep } from 'node:path'
 import { missingHeader } from '../destinations/files/csv.ts'
-import { readParts } from '../destinations/parts/read-parts.ts'
+import { readParts } from '../destinations/parts.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import type { View } from '../runs/view/view.ts'

@@ -3,17 +3,24 @@ import { dirname, join, resolve } from 'node:path'
 import { temporaryName } from '../../storage/durable.ts'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import type { Publication, Warehouse } from '../destination.ts'
-import { WarehouseRefusedError } from '../errors.ts'
-import { toWarehouseTable, quote, stagedName } from '../layout.ts'
-import { checkTables } from '../parts/read-parts.ts'
+import { repeatedRow, WarehouseRefusedError } from '../errors.ts'
+import {
+  idOf,
+  instant,
+  literal,
+  quote,
+  stagedName,
+  toWarehouseTable,
+  type WarehouseTable,
+} from '../layout.ts'
+import { checkTables } from '../parts.ts'
 import { checkBeforeRead } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { type Database, toTables } from '../warehouse/tables.ts'
 import { toDuckDbError, type DuckDb, leastMemory, memoryFor, withDuckDb } from './open.ts'
-import { toMerging } from './merge.ts'
-import { toCsv, toQuery, types } from './rows.ts'
+import { readRows, toCsv, toQuery, types, withDrift } from './rows.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'signal'>
 
@@ -44,8 +51,36 @@ const toDatabase = (db: DuckDb, where: string): Database => ({
   typeOf,
   createTable: ({ name }, columns) =>
     `create table ${quote(name)} (${columns.map((column) => `${quote(column.name)} ${typeOf(column)}`).join(', ')})`,
-  rowId: 'rowid',
-  microseconds: (column) => `epoch_us(${column})`,
+  async stage({ parts, facts, signal }, tables) {
+    const rows = new Map<string, number>()
+    const drift = []
+    for (const table of tables) {
+      const written = stagedName(table.table.name)
+      const write = (query: string) => db.run(`create or replace temporary table ${written} as ${query}`)
+      const read = await readRows({ db, table, parts, write, written, where, signal })
+      rows.set(table.table.name, read.rows)
+      drift.push(read.drift)
+    }
+    return { rows, facts: withDrift(facts, drift) }
+  },
+  // Nobody else can write, because the file is locked.
+  lock: async () => void (await db.run('begin')),
+  valueOf: ({ name }) => `s.${quote(name)}`,
+  async replace({ run, facts }, tables) {
+    const [main] = tables as [WarehouseTable]
+    const staged = stagedName(main.table.name)
+    // Without a key, nothing else would refuse them.
+    const repeated = await db.all(
+      `select 1 from ${staged} group by ${idOf(main)} having count(*) > 1 limit 1`,
+    )
+    if (repeated.length > 0) throw repeatedRow(main.table.name)
+    for (const table of tables) {
+      const target = quote(table.table.name)
+      await db.run(`delete from ${target} where ${idOf(table)} in (select ${idOf(main)} from ${staged})`)
+      await db.run(`insert into ${target} by name select *, ${literal(run)} as _run_id,
+        ${instant(facts.startedAt)} as _read_at from ${stagedName(table.table.name)}`)
+    }
+  },
 })
 
 /** Destination for a DuckDB database file: `warehouse.duckdb`, or `warehouse-test.duckdb` for test data. */
@@ -92,7 +127,7 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
       const published = await withFile(
         { scope: publication, memory: memoryFor(publication.parts, leastMemory), readOnly: false },
         async (db) => {
-          const done = await publishTo(toDatabase(db, path), publication, toMerging(db, publication, path))
+          const done = await publishTo(toDatabase(db, path), publication)
           await db.run('commit')
           return done
         },

@@ -2,7 +2,7 @@ import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import { type ColumnKind, type WarehouseColumn, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { ReadFacts } from '../manifest.ts'
-import { checkRows, verifyParts } from '../parts/read-parts.ts'
+import { checkRows, verifyParts } from '../parts.ts'
 import { type DuckDb, longestRow } from './open.ts'
 
 /**

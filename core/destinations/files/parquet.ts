@@ -7,7 +7,7 @@ import { readRows, withDrift } from '../duckdb/rows.ts'
 import { toWarehouseTable, type WarehouseTable, literal } from '../layout.ts'
 import type { PublishedFile, ReadFacts } from '../manifest.ts'
 import { toPublishedTable } from '../to-manifest.ts'
-import { checkTables } from '../parts/read-parts.ts'
+import { checkTables } from '../parts.ts'
 import { stageNotes } from './csv.ts'
 import { createFileDestination, type StagedFiles } from './publish.ts'
 

@@ -20,7 +20,7 @@ import {
   readStoredManifest,
 } from '../manifest.ts'
 import { toManifest } from '../to-manifest.ts'
-import { isSameParts, rowsOf } from '../parts/read-parts.ts'
+import { isSameParts, rowsOf } from '../parts.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
 
 export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'> & {

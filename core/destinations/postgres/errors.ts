@@ -8,26 +8,89 @@ import {
   WarehouseRefusedError,
 } from '../errors.ts'
 
-/**
- * Maps an error of PostgreSQL, or of the connection, to a publication error; returns other errors unchanged.
- */
-export function toPostgresError(error: unknown, place: { where: string; isPublishing: boolean }): unknown {
-  const { where, isPublishing } = place
-  const ended = isPublishing
-    ? { nothing: 'Nothing of this export was published', again: 'publish the run again' }
-    : { nothing: 'Nothing was compared', again: 'try again' }
-  if (error instanceof DatabaseError) {
-    // These quote rows (COPY's names the line it was at), and would go wherever the error is shown as a cause.
-    error.detail = undefined
-    error.where = undefined
-    return toRefusal(error, { where, isPublishing, ...ended })
-  }
-  if (isSystemError(error) || isLostConnection(error))
-    return new WarehouseAwayError(
-      `Can't reach PostgreSQL for ${where}: ${error.message}. ${ended.nothing}; when the server is there, ${ended.again}.`,
-      { cause: error },
-    )
-  return error
+interface Failure {
+  error: DatabaseError
+  where: string
+  isPublishing: boolean
+  /** What is as it was, and what to do then. */
+  nothing: string
+  again: string
+}
+
+interface Meaning {
+  as: typeof ChangedTableError | typeof WarehouseAwayError | typeof WarehouseRefusedError
+  say: (failure: Failure) => string
+  /** Messages of this kind, of PostgreSQL or of a trigger, contain a row: they are not passed on. */
+  hasRow?: true
+}
+
+const login: Meaning = {
+  as: WarehouseRefusedError,
+  say: ({ error, where, nothing }) =>
+    `PostgreSQL refuses the login to ${where}: ${error.message}. ${nothing}; correct WAREHOUSE_URL, and restart the worker.`,
+}
+
+const locked: Meaning = {
+  as: WarehouseAwayError,
+  say: ({ error, where, nothing, again }) =>
+    `Someone else has locked the tables of ${where}: ${error.message}. ${nothing}; ${again} when they are done.`,
+}
+
+const rule: Meaning = {
+  as: ChangedTableError,
+  say: ({ error: { table, constraint, column, code }, where, nothing }) =>
+    `A rule that someone put on a table of ${where} keeps rows out` +
+    ` (${[table, constraint, column].filter(Boolean).join(', ') || `code ${code}`}). ${nothing}: remove it.`,
+  hasRow: true,
+}
+
+const changed: Meaning = {
+  as: ChangedTableError,
+  say: ({ error, where, nothing }) =>
+    `Rows can't be merged into ${where}: ${error.message}. ${nothing}; if someone changed its tables, change them back.`,
+}
+
+const unknown: Meaning = {
+  as: WarehouseAwayError,
+  say: ({ error, where, nothing, again }) =>
+    `PostgreSQL failed for ${where}: ${error.message} (${error.code}). ${nothing}; ${again}.`,
+}
+
+/** Codes, and their classes, which are the first two characters (PostgreSQL, appendix A). */
+const meanings: Readonly<Record<string, Meaning>> = {
+  '28': login,
+  '3D': login,
+  '25006': {
+    as: WarehouseRefusedError,
+    say: ({ error, where, nothing }) =>
+      `PostgreSQL is read-only for ${where}: ${error.message}. ${nothing}; name the primary server and a user that may write in WAREHOUSE_URL.`,
+  },
+  '40': locked,
+  '55': locked,
+  '23': rule,
+  '2B': rule,
+  P0: rule,
+  '54': {
+    as: WarehouseRefusedError,
+    say: ({ error, where, nothing }) =>
+      `${where} can't hold a value: ${error.message}. ${nothing}; leave the field out (--exclude), or drop an index of your own on it.`,
+  },
+  '22': {
+    as: ChangedTableError,
+    say: ({ error: { code, column }, where, nothing }) =>
+      `${where} can't take a value (code ${code}${column === undefined ? '' : `, column ${column}`}). ${nothing}.`,
+    hasRow: true,
+  },
+  '42501': {
+    as: WarehouseRefusedError,
+    say: ({ error, where, nothing, isPublishing }) =>
+      `PostgreSQL denies access to ${where}: ${error.message}. ${nothing}; the user needs the` +
+      (isPublishing
+        ? ' right to create and use tables in that schema (and to create it, if it is not there).'
+        : ' right to select from the tables of that schema, and to create temporary tables to compare them.'),
+  },
+  '42': changed,
+  '0A': changed,
 }
 
 /** The driver gives these errors no class and no code. */
@@ -41,73 +104,32 @@ const isLostConnection = (error: unknown): error is Error =>
 const systemCode = ({ code, message }: DatabaseError) =>
   code === '53100' ? 'ENOSPC' : message.endsWith('File too large') ? 'EFBIG' : 'EIO'
 
-/** Maps a code by its class, the first two characters (PostgreSQL, appendix A). */
-function toRefusal(
-  error: DatabaseError,
-  words: { where: string; nothing: string; again: string; isPublishing: boolean },
-): unknown {
-  const { where, nothing, again, isPublishing } = words
-  const { code = '', message } = error
-  // `on conflict` found two rows for one place. PostgreSQL does not say in which table.
-  if (code === '21000') return repeatedRow('a table')
-  if (/^could not (extend|write|create|open) /.test(message))
-    return new UnwritableError({
-      where,
-      cause: Object.assign(new Error(message), { code: systemCode(error) }),
-    })
-  switch (code.slice(0, 2)) {
-    case '28':
-    case '3D':
-      return new WarehouseRefusedError(
-        `PostgreSQL refuses the login to ${where}: ${message}. ${nothing}; correct WAREHOUSE_URL, and restart the worker.`,
-        { cause: error },
-      )
-    case '25':
-      if (code !== '25006') break
-      return new WarehouseRefusedError(
-        `PostgreSQL is read-only for ${where}: ${message}. ${nothing}; name the primary server and a user that may write in WAREHOUSE_URL.`,
-        { cause: error },
-      )
-    case '55':
-    case '40':
-      return new WarehouseAwayError(
-        `Someone else has locked the tables of ${where}: ${message}. ${nothing}; ${again} when they are done.`,
-        { cause: error },
-      )
-    case '23':
-    case '2B':
-    case 'P0':
-      // The messages of PostgreSQL, or of a trigger, for these contain a row.
-      return new ChangedTableError(
-        `A rule that someone put on a table of ${where} keeps rows out` +
-          ` (${[error.table, error.constraint, error.column].filter(Boolean).join(', ') || `code ${code}`}). ${nothing}: remove it.`,
-      )
-    case '54':
-      return new WarehouseRefusedError(
-        `${where} can't hold a value: ${message}. ${nothing}; leave the field out (--exclude), or drop an index of your own on it.`,
-        { cause: error },
-      )
-    case '22':
-      return new ChangedTableError(
-        `${where} can't take a value (code ${code}${error.column === undefined ? '' : `, column ${error.column}`}). ${nothing}.`,
-      )
-    case '42':
-    case '0A':
-      return code === '42501'
-        ? new WarehouseRefusedError(
-            `PostgreSQL denies access to ${where}: ${message}. ${nothing}; the user needs the` +
-              (isPublishing
-                ? ' right to create and use tables in that schema (and to create it, if it is not there).'
-                : ' right to select from the tables of that schema, and to create temporary tables to compare them.'),
-            { cause: error },
-          )
-        : new ChangedTableError(
-            `Rows can't be merged into ${where}: ${message}. ${nothing}; if someone changed its tables, change them back.`,
-            { cause: error },
-          )
+/** Maps an error of PostgreSQL, or of the connection, to a publication error; returns other errors unchanged. */
+export function toPostgresError(error: unknown, place: { where: string; isPublishing: boolean }): unknown {
+  const { where, isPublishing } = place
+  const [nothing, again] = isPublishing
+    ? ['Nothing of this export was published', 'publish the run again']
+    : ['Nothing was compared', 'try again']
+  if (error instanceof DatabaseError) {
+    const { code = '', message } = error
+    // These quote rows (COPY's names the line it was at), and would go wherever the error is shown as a cause.
+    error.detail = undefined
+    error.where = undefined
+    // `on conflict` found two rows for one place. PostgreSQL does not say in which table.
+    if (code === '21000') return repeatedRow('a table')
+    if (/^could not (extend|write|create|open) /.test(message))
+      return new UnwritableError({
+        where,
+        cause: Object.assign(new Error(message), { code: systemCode(error) }),
+      })
+    const { as, say, hasRow } = meanings[code] ?? meanings[code.slice(0, 2)] ?? unknown
+    const sentence = say({ error, where, isPublishing, nothing, again })
+    return new as(sentence, hasRow ? {} : { cause: error })
   }
-  return new WarehouseAwayError(
-    `PostgreSQL failed for ${where}: ${message} (${code}). ${nothing}; ${again}.`,
-    { cause: error },
-  )
+  if (isSystemError(error) || isLostConnection(error))
+    return new WarehouseAwayError(
+      `Can't reach PostgreSQL for ${where}: ${error.message}. ${nothing}; when the server is there, ${again}.`,
+      { cause: error },
+    )
+  return error
 }

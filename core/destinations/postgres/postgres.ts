@@ -4,15 +4,14 @@ import { Client, type ClientConfig } from 'pg'
 import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
 import { toWarehouseTable, quote, stagedName } from '../layout.ts'
-import { checkTables } from '../parts/read-parts.ts'
+import { checkTables } from '../parts.ts'
 import { checkBeforeRead, checkOwner } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
 import { ownerTable } from '../warehouse/exports.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { toPostgresError } from './errors.ts'
-import { toMerging, valueOf, copyInto, createStaged } from './merge.ts'
-import { type Session, toSession } from './session.ts'
+import { copyInto, createStaged, type Session, toSession, valueOf } from './database.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'schema' | 'signal'>
 
@@ -51,7 +50,7 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
       publication.signal?.throwIfAborted()
       checkTables(publication)
       const published = await inTransaction('publish', publication, (session) =>
-        publishTo(session, publication, toMerging(session, publication)),
+        publishTo(session, publication),
       )
       publication.onStep?.('visible')
       return { ...published, location: locate(publication) }

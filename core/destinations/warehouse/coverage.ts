@@ -77,7 +77,7 @@ async function countRows(db: Database, tables: Tables, names: readonly string[])
   const isInstant = (table: string, name: '_read_at' | '_deleted_at') =>
     tables.get(table)?.get(name) === db.typeOf({ name, kind: 'timestamp' })
   const sumOf = (name: string) =>
-    `coalesce(sum(${db.microseconds(name)}) filter (where isfinite(${name})), 0)`
+    `coalesce(sum((date_part('epoch', ${name}) * 1000000)::bigint) filter (where isfinite(${name})), 0)`
   const counts = names
     .filter((table) => isInstant(table, '_read_at') && isInstant(table, '_deleted_at'))
     .map(

@@ -1,6 +1,6 @@
 import type { Publication } from '../destination.ts'
 import type { Deletes, Manifest } from '../manifest.ts'
-import { rowsOf } from '../parts/read-parts.ts'
+import { rowsOf } from '../parts.ts'
 import { instant, quote } from '../layout.ts'
 import type { Database } from './tables.ts'
 

@@ -1,6 +1,6 @@
 import type { Publication } from '../destination.ts'
 import { manifestSchema, type Manifest } from '../manifest.ts'
-import { checkRows, readLines } from '../parts/read-parts.ts'
+import { checkRows, readLines } from '../parts.ts'
 import { instant, literal } from '../layout.ts'
 import { heldTable } from './coverage.ts'
 import { columnsTable, type Database, type Tables } from './tables.ts'

@@ -1,9 +1,9 @@
 import type { Publication, Published } from '../destination.ts'
 import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
-import { toWarehouseTable, type WarehouseTable } from '../layout.ts'
+import { idOf, instant, stagedIdOf, stagedName, toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { isSameRead, type Manifest } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
-import { isSameParts, rowsOf } from '../parts/read-parts.ts'
+import { isSameParts, rowsOf } from '../parts.ts'
 import { checkOrder, checkOwner, checkPrivacy } from './admission.ts'
 import {
   type Before,
@@ -26,30 +26,28 @@ import {
   rejectedTable,
   writeExport,
 } from './exports.ts'
-import { leaveOutRepeated, mergeRecords, type Merging, type Staged } from './merge.ts'
-import { checkTable, type Database, findTables, type Found, prepareTable } from './tables.ts'
+import { checkTable, type Database, findTables, type Found, prepareTable, type Staged } from './tables.ts'
 
 /** Publishes a read in one transaction: stages its rows, excludes other publications, and merges. */
 export async function publishTo(
   db: Database,
   publication: Publication,
-  merging: Merging,
 ): Promise<Pick<Published, 'manifest' | 'fresh' | 'coveredThrough'>> {
   const { signal, onStep } = publication
   const tables = publication.tables.map(toWarehouseTable)
   const stage = async () => {
-    const staged = await merging.stage(tables)
+    const staged = await db.stage(publication, tables)
     const warnings = await leaveOutRepeated(db, { tables, ...staged }, staged.facts.repeatedIds ?? [])
     onStep?.('staged')
     signal?.throwIfAborted()
     return { ...staged, warnings }
   }
   const staged = (await admit(db, publication, tables)).existing === undefined ? await stage() : undefined
-  await merging.lock()
+  await db.lock(publication)
   // Meanwhile, another attempt of the same run may have published or marked deletes, or a table may have changed.
   const { existing, found, published } = await admit(db, publication, tables)
   const before = await lookBack(db, found.columns, { resource: publication.resource, published })
-  const of = { db, publication, merging, tables, found, before }
+  const of = { db, publication, tables, found, before }
   const done =
     existing === undefined
       ? await merge({ ...of, staged: staged ?? (await stage()) })
@@ -67,7 +65,6 @@ export async function publishTo(
 interface Publishing {
   db: Database
   publication: Publication
-  merging: Merging
   tables: readonly WarehouseTable[]
   found: Found
   before: Before
@@ -98,10 +95,10 @@ async function admit(
 }
 
 async function merge(of: Publishing & { staged: Staged & { warnings: readonly string[] } }): Promise<Done> {
-  const { db, publication, merging, tables, found, before, staged } = of
+  const { db, publication, tables, found, before, staged } = of
   await createOwnTables(db, found.columns, publication)
   for (const table of tables) await prepareTable(db, found, table)
-  const { kept, changes } = await mergeRecords(db, merging, { publication, tables, rows: staged.rows, found })
+  const { kept, changes } = await mergeRecords(db, { publication, tables, rows: staged.rows, found })
   const published = publication.tables.map((table) => {
     const left = kept.get(table.name) ?? 0
     const rows = staged.rows.get(table.name)!
@@ -135,6 +132,88 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
   const held = toHeld(publication, manifest, before)
   await writeHeld(db, publication, held)
   return { manifest, covered: held.covered }
+}
+
+interface Merged {
+  /** How many rows of each table were left as they are, because the warehouse has newer versions of the same records. */
+  kept: ReadonlyMap<string, number>
+  /** Records that were not there before, and those with a later `updated` than the stored one. */
+  changes: { new: number; changed: number }
+}
+
+/**
+ * Merges the staged rows into the tables. No stored record was read later: see `checkOrder`. A record replaces the stored one
+ * unless that has a newer `updated`, as where a replica of the service lags behind: then it only notes that it was seen.
+ */
+async function mergeRecords(
+  db: Database,
+  of: { publication: Publication; tables: readonly WarehouseTable[]; rows: Staged['rows']; found: Found },
+): Promise<Merged> {
+  const { publication, tables, rows, found } = of
+  const [main] = tables as [WarehouseTable, ...WarehouseTable[]]
+  const kept = new Map<string, number>()
+  const changes = { new: rows.get(main.table.name)!, changed: 0 }
+  if (found.columns.has(main.table.name)) {
+    const target = db.nameOf(main.table.name)
+    const id = stagedIdOf(db, main)
+    const updated = main.columns.find(({ name }) => name === 'updated')
+    const isUpdated = (sign: string) =>
+      updated?.kind === 'timestamp' ? `${db.valueOf(updated)} ${sign} t.updated` : 'false'
+    const joined = `from ${stagedName(main.table.name)} s left join ${target} t on t.${idOf(main)} = ${id}`
+    const [counted = {}] = await db.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
+      count(*) filter (where ${isUpdated('>')}) as changed, count(*) filter (where ${isUpdated('<')}) as stale ${joined}`)
+    changes.new = Number(counted['new'])
+    changes.changed = Number(counted['changed'])
+    if (counted['stale'] !== '0') {
+      await db.run(`create temporary table _stale as
+        select s.${idOf(main)} as cell, ${id} as id ${joined} where ${isUpdated('<')}`)
+      for (const table of tables) {
+        const staged = stagedName(table.table.name)
+        const left = await db.run(`delete from ${staged} where ${idOf(table)} in (select cell from _stale)`)
+        kept.set(table.table.name, left)
+      }
+      await db.run(`update ${target} set _read_at = ${instant(publication.facts.startedAt)}, _deleted_at = null
+        where ${idOf(main)} in (select id from _stale)`)
+    }
+  }
+  await db.replace(publication, tables, found)
+  return { kept, changes }
+}
+
+/**
+ * Leaves out what no key allows: of several staged records with one id, the one that was changed last stays, without rows in
+ * child tables, because nothing tells whose they are. Tells people so.
+ * @param rows how many rows each table brings, which this lowers
+ */
+async function leaveOutRepeated(
+  db: Database,
+  { tables, rows }: { tables: readonly WarehouseTable[]; rows: Map<string, number> },
+  ids: readonly string[],
+): Promise<string[]> {
+  if (ids.length === 0) return []
+  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
+  const staged = stagedName(main.table.name)
+  const order = ['updated', 'created']
+    .filter((name) => main.columns.some((column) => column.name === name && column.kind === 'timestamp'))
+    .map((name) => `, ${name}::timestamptz desc nulls last`)
+  await db.run(`create temporary table _repeated as select distinct on (${idOf(main)}) * from ${staged}
+    where ${idOf(main)} in (select ${idOf(main)} from ${staged} group by 1 having count(*) > 1)
+    order by ${idOf(main)}${order.join('')}`)
+  for (const table of tables) {
+    const { name } = table.table
+    const left = await db.run(
+      `delete from ${stagedName(name)} where ${idOf(table)} in (select ${idOf(main)} from _repeated)`,
+    )
+    rows.set(name, rows.get(name)! - left)
+  }
+  const kept = await db.run(`insert into ${staged} select * from _repeated`)
+  rows.set(main.table.name, rows.get(main.table.name)! + kept)
+  const names = children.map(({ table }) => table.name)
+  const without = names.length === 0 ? '' : `, without rows in ${names.join(' and ')}`
+  const more = ids.length > 5 ? ` and ${ids.length - 5} more` : ''
+  return [
+    `Of the records with one id, the one that was changed last is here${without}: ${ids.slice(0, 5).join(', ')}${more}.`,
+  ]
 }
 
 /**

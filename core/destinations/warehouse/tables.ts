@@ -1,4 +1,5 @@
 import type { Table } from '../../tables/table.ts'
+import type { Publication } from '../destination.ts'
 import { ChangedTableError } from '../errors.ts'
 import {
   aboutTable,
@@ -10,6 +11,7 @@ import {
   literal,
   quote,
 } from '../layout.ts'
+import type { ReadFacts } from '../manifest.ts'
 
 /** A result row: text by column. */
 export type Row = Record<string, string | null>
@@ -19,9 +21,17 @@ export type Tables = ReadonlyMap<string, ReadonlyMap<string, string>>
 
 type TableColumn = Pick<WarehouseColumn, 'name' | 'kind' | 'note'>
 
+/** The rows of a publication in tables of the session. */
+export interface Staged {
+  /** How many rows each table brings. */
+  rows: Map<string, number>
+  /** With the values that only this warehouse cannot hold. */
+  facts: ReadFacts
+}
+
 /**
  * The database of a warehouse. PostgreSQL and DuckDB take the same SQL for all that the connector keeps beside the records,
- * and for deletes; each merges records in SQL of its own.
+ * and for deletes; each stages and replaces records in SQL of its own.
  */
 export interface Database {
   name: 'postgres' | 'duckdb'
@@ -38,10 +48,21 @@ export interface Database {
   typeOf(column: Pick<TableColumn, 'name' | 'kind'>): string
   /** SQL that creates a table. */
   createTable(table: Table, columns: readonly TableColumn[]): string
-  /** Tells the rows of a table apart while nobody changes them. */
-  rowId: string
-  /** SQL for the microseconds from 1970 to the instant in a column. */
-  microseconds(column: string): string
+  /** Copies the parts into tables of the session. */
+  stage(publication: Publication, tables: readonly WarehouseTable[]): Promise<Staged>
+  /** SQL for a column's value in a staged row `s`. */
+  valueOf(column: WarehouseColumn): string
+  /**
+   * Waits until no other session is publishing, and excludes others until the transaction ends, and anybody else who would
+   * change rows of these tables.
+   */
+  lock(publication: Publication): Promise<void>
+  /**
+   * Replaces the staged records, the main table first, each as a whole with its child rows.
+   * @param found the tables before the publication
+   * @throws {PartsDamagedError} a row is staged twice
+   */
+  replace(publication: Publication, tables: readonly WarehouseTable[], found: Found): Promise<void>
 }
 
 /** Rows with `table_name`, `column_name` and `data_type`, by table. */

@@ -777,25 +777,31 @@ export function describeWarehouse(
       })
     })
 
-    test('takes publications at once one after the other, and none after a later read', async () => {
-      await publish('before', [{ id: 'a' }], { facts: readOn(1) })
-      const runs = await Promise.allSettled(
-        [2, 3, 4].map((date) =>
-          publish(`run ${date}`, [{ id: 'a', name: `day ${date}` }, { id: `b${date}` }], {
-            facts: readOn(date),
-            mode: 'incremental',
-          }),
-        ),
-      )
-      const published = [2, 3, 4].filter((_, index) => runs[index]!.status === 'fulfilled')
-      expect(published.at(-1)).toBe(4)
-      for (const run of runs)
-        if (run.status === 'rejected') expect(run.reason).toMatchObject({ name: 'OlderReadError' })
-      expect(await customers()).toMatchObject([
-        { id: 'a', name: 'day 4' },
-        ...published.map((date) => ({ id: `b${date}` })),
-      ])
-    })
+    test.each([
+      ['new', []],
+      ['full', [{ id: 'a' }]],
+    ])(
+      'takes publications at once one after the other, and none after a later read: %s',
+      async (_, before) => {
+        if (before.length > 0) await publish('before', before, { facts: readOn(1) })
+        const runs = await Promise.allSettled(
+          [2, 3, 4].map((date) =>
+            publish(`run ${date}`, [{ id: 'a', name: `day ${date}` }, { id: `b${date}` }], {
+              facts: readOn(date),
+              mode: 'incremental',
+            }),
+          ),
+        )
+        const published = [2, 3, 4].filter((_, index) => runs[index]!.status === 'fulfilled')
+        expect(published.at(-1)).toBe(4)
+        for (const run of runs)
+          if (run.status === 'rejected') expect(run.reason).toMatchObject({ name: 'OlderReadError' })
+        expect(await customers()).toMatchObject([
+          { id: 'a', name: 'day 4' },
+          ...published.map((date) => ({ id: `b${date}` })),
+        ])
+      },
+    )
 
     test('takes the same publication at once only once', async () => {
       const publication = await toPublication('run', [{ id: 'a' }])

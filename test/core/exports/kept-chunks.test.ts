@@ -16,7 +16,7 @@ import {
   type ReadDeps,
   toReadOptions,
 } from '../../../core/exports/parts/read-plan.ts'
-import { readParts } from '../../../core/destinations/parts/read-parts.ts'
+import { readParts } from '../../../core/destinations/parts.ts'
 import { loadPlan, savePlan } from '../../../core/exports/plan.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'

@@ -1,6 +1,3 @@
-import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { readdirSync, rmSync } from 'node:fs'
 import {
   appendFile,
@@ -119,20 +116,6 @@ describe('an export in CSV files', () => {
     })
   })
 
-  test('that is large is summed on a thread of its own, to the same sums', { tags: ['long'] }, async () => {
-    const record = (at: number) =>
-      JSON.stringify({ id: `cus_${at}`, name: `${at}`.repeat(1_500_000), contacts: [{}] })
-    const batches = [[1, 2, 3], [4, 5, 6, 7, 8], [9]].map((ids) => ids.map((id) => record(id * 1_111)))
-    const publication = await workplace.toPublication('customers', batches)
-    expect(publication.parts.reduce((sum, part) => sum + part.bytes, 0)).toBeGreaterThan(33 << 20)
-    const { location, manifest } = await publish(publication)
-    for (const { path, sha256, bytes } of manifest.tables.flatMap((table) => table.files)) {
-      const contents = await readFile(join(location, path))
-      expect([contents.length, createHash('sha256').update(contents).digest('hex')]).toEqual([bytes, sha256])
-    }
-    expect(await publish(publication)).toMatchObject({ fresh: false, manifest })
-  })
-
   test('has what was rejected in a file of its own, only if anything was', async () => {
     const publication = await workplace.toPublication('customers', [
       ['{"id":"1"}', '"x"'],
@@ -249,36 +232,5 @@ describe('an export in CSV files', () => {
         /exports\/customers\/[-\dTZ]+-export-customers-2026-03-01: .*(ENOTDIR|EEXIST)/,
       ),
     })
-  })
-})
-
-describe('a full disk', () => {
-  let workplace: Workplace
-  beforeEach(async () => {
-    workplace = await createWorkplace()
-  })
-  afterEach(() => workplace.close())
-
-  // A limit on a file's size stands for the disk's: the write fails half-way in the same manner (EFBIG).
-  test('ends the publishing with a sentence, with nothing visible and nothing left', async () => {
-    const big = JSON.stringify({ id: 'cus_1', name: 'x'.repeat(3_000_000) })
-    const publication = await workplace.toPublication('customers', [[big]])
-    const given = join(workplace.folder, 'publication.json')
-    await writeFile(given, JSON.stringify(publication))
-    const script = `
-      const { createCsvDestination } = await import(${JSON.stringify(new URL('../../../core/destinations/files/csv.ts', import.meta.url).href)})
-      const { readFile } = await import('node:fs/promises')
-      const publication = JSON.parse(await readFile(${JSON.stringify(given)}, 'utf8'))
-      await createCsvDestination().publish(publication).catch((error) => console.log(error.name + ': ' + error.message))
-    `
-    const limited = `trap '' XFSZ; ulimit -f 1000; exec "$0" --input-type=module -e "$1"`
-    const child = spawn('sh', ['-c', limited, process.execPath, script], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const output: string[] = []
-    child.stdout.setEncoding('utf8').on('data', (text: string) => output.push(text))
-    await once(child, 'close')
-    expect(output.join('')).toMatch(/^UnwritableError: Can't write to .*larger than is allowed \(EFBIG\)/)
-    expect(await readdir(join(workplace.exports, 'customers'))).toEqual([])
   })
 })

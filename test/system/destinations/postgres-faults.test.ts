@@ -7,6 +7,7 @@ import { createPostgresDestination } from '../../../core/destinations/postgres/p
 import { publishInChild } from './children.ts'
 import { askPostgres, password, startPostgres, type Postgres } from './postgres-server.ts'
 import { createWorkplace, facts, noise, type Workplace } from '../../core/destinations/publication.ts'
+import { writePart } from '../../core/exports/write-part.ts'
 
 describe('PostgreSQL', () => {
   let postgres: Postgres
@@ -38,18 +39,23 @@ describe('PostgreSQL', () => {
   const runs = async () =>
     (await askPostgres(url, 'select run from billing._exports order by run'))?.map(({ run }) => run)
 
-  test.each<PublishStep>(['staged', 'counted', 'visible'])(
-    'is whole after a SIGKILL of who published when it was %s, and takes it again',
-    async (killAt) => {
-      await publish(await before())
+  test.each<{ killAt: PublishStep; has: readonly string[] }>([
+    { killAt: 'staged', has: [] },
+    { killAt: 'counted', has: [] },
+    { killAt: 'counted', has: ['before'] },
+    { killAt: 'visible', has: ['before'] },
+  ])(
+    'with the runs $has is whole after a SIGKILL of who published when it was $killAt, and takes it again',
+    async ({ killAt, has }) => {
+      if (has.length > 0) await publish(await before())
       const publication = await large(1_000_000)
       const { signal } = await publishInChild(workplace, { to: { postgres: url }, publication, killAt })
       expect(signal).toBe('SIGKILL')
       const isThere = killAt === 'visible'
-      expect(await runs()).toEqual(isThere ? ['after', 'before'] : ['before'])
-      expect(await ids()).toHaveLength(isThere ? 1_001 : 1)
+      expect((await runs()) ?? []).toEqual(isThere ? ['after', ...has] : has)
+      expect((await ids()) ?? []).toHaveLength(has.length + (isThere ? 1_000 : 0))
       expect(await publish(publication)).toMatchObject({ fresh: !isThere })
-      expect(await ids()).toHaveLength(1_001)
+      expect(await ids()).toHaveLength(has.length + 1_000)
     },
   )
 
@@ -92,6 +98,16 @@ describe('PostgreSQL', () => {
     } finally {
       await full.close()
     }
+  })
+
+  test('refuses parts that are no rows of their table, without showing a cell', async () => {
+    const publication = await before()
+    const [part] = publication.parts
+    const parts = [await writePart({ ...part!, text: 'secret,cells\n' }), ...publication.parts.slice(1)]
+    const refused: unknown = await publish({ ...publication, parts }).catch((error: unknown) => error)
+    expect(refused).toMatchObject({ name: 'PartsDamagedError' })
+    expect(inspect(refused, { depth: 10, showHidden: true })).not.toMatch(/secret|cells/)
+    expect(await askPostgres(url, `select nspname from pg_namespace where nspname = 'billing'`)).toEqual([])
   })
 
   describe('that does not let us in', () => {
@@ -226,6 +242,25 @@ describe('PostgreSQL', () => {
     expect(seen.size).toBeGreaterThan(1)
   })
 
+  const isWaiting = async () =>
+    (await askPostgres(
+      url,
+      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+        and application_name = 'billing-connector'`,
+    ))!.length > 0
+
+  test('waits for a publication that is merging', async () => {
+    const other = new Client({ connectionString: url })
+    await other.connect()
+    await other.query(`begin; select pg_advisory_xact_lock(hashtextextended('billing-connector billing', 0))`)
+    const publishing = publish(await before())
+    await waitFor(isWaiting)
+    await other.query('commit')
+    await other.end()
+    expect(await publishing).toMatchObject({ fresh: true })
+    expect(await runs()).toEqual(['before'])
+  })
+
   test('whose tables a reader has locked is waited for, and ended with a sentence at the signal', async () => {
     await publish(await before())
     const reader = new Client({ connectionString: url })
@@ -233,13 +268,7 @@ describe('PostgreSQL', () => {
     await reader.query('begin; lock table billing.customers in access exclusive mode')
     const ending = new AbortController()
     const publishing = publish({ ...(await large(1_000)), signal: ending.signal })
-    await waitFor(async () => {
-      const [row] = (await askPostgres(
-        url,
-        `select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'billing-connector'`,
-      ))!
-      return row?.['waiting'] !== '0'
-    })
+    await waitFor(isWaiting)
     ending.abort(new Error('ended by the test'))
     await expect(publishing).rejects.toThrow('ended by the test')
     await reader.query('commit')

@@ -112,6 +112,35 @@ describe('tables in PostgreSQL', () => {
     else expect([text, extra]).toEqual([null, `{"metadata":${metadata}}`])
   })
 
+  test('have the columns of the record and of the run in order, without defaults', async () => {
+    await publish('first', ['{"id":"a"}'])
+    const columns = await ask(`select attname || ' ' || format_type(atttypid, atttypmod)
+          || coalesce((select ' ' || collname from pg_collation where oid = attcollation and collname <> 'default'), '')
+          || case when attnotnull then ' not null' else '' end
+          || case when atthasdef then ' default' else '' end as column
+        from pg_attribute where attrelid = 'billing.customer_contacts'::regclass and attnum > 0 order by attnum`)
+    expect(columns?.map(({ column }) => column)).toEqual([
+      'customer_id text C not null',
+      'position integer not null',
+      'id text',
+      'name text',
+      'email text',
+      'customer text',
+      'orgunit text',
+      'phone text',
+      'invoicing boolean',
+      'collections boolean',
+      'created timestamp with time zone',
+      'created_as_sent text',
+      'updated timestamp with time zone',
+      'updated_as_sent text',
+      '_extra json',
+      '_run_id text',
+      '_read_at timestamp with time zone',
+      '_deleted_at timestamp with time zone',
+    ])
+  })
+
   test('hold integers of 64 bits, and larger ones in _extra', async () => {
     const numbers = [
       '9223372036854775807',

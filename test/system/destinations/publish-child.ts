@@ -3,11 +3,12 @@
 import { readFile } from 'node:fs/promises'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 
 export interface ChildTask {
-  to: { duckdb: string } | { parquet: true } | { postgres: string }
+  to: 'csv' | 'parquet' | { duckdb: string } | { postgres: string }
   publication: Publication
   killAt?: PublishStep
 }
@@ -25,6 +26,9 @@ try {
 }
 
 function toDestination(to: ChildTask['to']): Destination {
-  if ('duckdb' in to) return createDuckDbDestination({ folder: to.duckdb })
-  return 'postgres' in to ? createPostgresDestination({ url: to.postgres }) : createParquetDestination()
+  if (to === 'csv') return createCsvDestination()
+  if (to === 'parquet') return createParquetDestination()
+  return 'duckdb' in to
+    ? createDuckDbDestination({ folder: to.duckdb })
+    : createPostgresDestination({ url: to.postgres })
 }

@@ -1,8 +1,8 @@
 import { createHash, hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { PartsDamagedError, rowsMissing } from '../errors.ts'
-import type { PartFile, Publication } from '../destination.ts'
-import type { PartsSum } from '../manifest.ts'
+import { PartsDamagedError, rowsMissing } from './errors.ts'
+import type { PartFile, Publication } from './destination.ts'
+import type { PartsSum } from './manifest.ts'
 
 /**
  * Large enough that the calls cost nothing compared with the bytes, small enough that the worker stays

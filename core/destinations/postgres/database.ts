@@ -1,14 +1,56 @@
+import { pipeline } from 'node:stream/promises'
+import { type Client, DatabaseError } from 'pg'
+import { from } from 'pg-copy-streams'
+import type { Table } from '../../tables/table.ts'
 import type { Publication } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
-import { type WarehouseColumn, type WarehouseTable, quote, stagedName } from '../layout.ts'
-import { idOf, type Merging, stagedIdOf } from '../warehouse/merge.ts'
-import type { Found } from '../warehouse/tables.ts'
-import { type Session, typeOf, keyCollation } from './session.ts'
-import { pipeline } from 'node:stream/promises'
-import { DatabaseError } from 'pg'
-import { from } from 'pg-copy-streams'
-import { checkRows, readParts } from '../parts/read-parts.ts'
-import type { Table } from '../../tables/table.ts'
+import {
+  type ColumnKind,
+  idOf,
+  literal,
+  quote,
+  stagedIdOf,
+  stagedName,
+  type WarehouseColumn,
+  type WarehouseTable,
+} from '../layout.ts'
+import { checkRows, readParts } from '../parts.ts'
+import { type Database, type Found, type Row, type Tables, toTables } from '../warehouse/tables.ts'
+
+/** One transaction over the schema of a warehouse. Nothing of it is visible outside until it commits. */
+export interface Session extends Database {
+  client: Client
+  schema: string
+  run(sql: string, values?: readonly unknown[]): Promise<number>
+  all(sql: string, values?: readonly unknown[]): Promise<Row[]>
+}
+
+const types: Readonly<Record<ColumnKind, string>> = {
+  text: 'text',
+  integer: 'bigint',
+  position: 'integer',
+  decimal: 'numeric',
+  boolean: 'boolean',
+  date: 'date',
+  timestamp: 'timestamp with time zone',
+  json: 'jsonb',
+}
+
+type TableColumn = Pick<WarehouseColumn, 'name' | 'kind'>
+
+/**
+ * The type of a column, which never changes. Values that do not fit are in `_extra`, which is `json`: it keeps every text as
+ * it is, also what jsonb rejects.
+ */
+const typeOf = ({ name, kind }: TableColumn): string => (name === '_extra' ? 'json' : types[kind])
+
+/** A column of a key compares texts byte by byte: faster, and unaffected by upgrades of the system's locales. */
+const keyCollation = (table: Table, { name, kind }: TableColumn): string =>
+  table.key.includes(name) && kind === 'text' ? ' collate "C"' : ''
+
+// An export of a whole list replaces every row. A page with room for the new version of each of its rows keeps them all,
+// no index changes, and the next export finds the room of the old versions free again, without a vacuum.
+const tableOptions = 'with (fillfactor = 45)'
 
 /**
  * SQL for a column's value in a staged row `s`. Digits finer than a microsecond, from the 27th character on, are cut, not
@@ -22,25 +64,47 @@ export function valueOf({ cell, kind, name }: WarehouseColumn): string {
   return kind === 'text' ? text : `${text}::${typeOf({ name, kind })}`
 }
 
-/** How PostgreSQL stages, locks and merges. */
-export const toMerging = (session: Session, publication: Publication): Merging => ({
-  stage: async () => ({ rows: await stageTables(session, publication), facts: publication.facts }),
-  valueOf,
-  lock: () => lock(session, publication),
-  async replace(tables, found) {
-    const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
-    for (const { table } of tables) await dropRefusingIndexes(session, table)
-    for (const table of tables) await upsert(session, publication, table, found)
-    // What this run has not written of these records is no longer theirs.
-    for (const child of children)
-      await session.run(
-        `delete from ${session.nameOf(child.table.name)} t using ${stagedName(main.table.name)} s
-          where t.${idOf(child)} = ${stagedIdOf({ valueOf }, main)} and t."_run_id" is distinct from $1`,
-        [publication.run],
-      )
-    for (const { table } of tables) await createIndexes(session, table)
-  },
-})
+export function toSession(client: Client, { schema, where }: Pick<Session, 'schema' | 'where'>): Session {
+  const query = (text: string, values: readonly unknown[] = []) =>
+    client.query<Row>({
+      text,
+      values: [...values],
+      types: { getTypeParser: () => (value: unknown) => value },
+    })
+  const nameOf = (table: string) => `${quote(schema)}.${quote(table)}`
+  const all: Session['all'] = async (sql, values) => (await query(sql, values)).rows
+  const session: Session = {
+    name: 'postgres',
+    client,
+    schema,
+    where,
+    instead: 'name another schema',
+    nameOf,
+    run: async (sql, values) => (await query(sql, values)).rowCount ?? 0,
+    all,
+    typeOf,
+    createTable: (table, columns) =>
+      `create table ${nameOf(table.name)} (${columns
+        .map((column) => `${quote(column.name)} ${typeOf(column)}${keyCollation(table, column)}`)
+        .join(', ')}, primary key (${table.key.map(quote).join(', ')})) ${tableOptions}`,
+    stage: async (publication) => ({
+      rows: await stageTables(session, publication),
+      facts: publication.facts,
+    }),
+    valueOf,
+    lock: (publication) => lock(session, publication),
+    replace: (publication, tables, found) => replace(session, { publication, tables, found }),
+    async describe(): Promise<Tables> {
+      const rows = await all(`select c.relname as table_name, a.attname as column_name,
+          format_type(a.atttypid, a.atttypmod) as data_type
+        from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = ${literal(schema)} and c.relkind in ('r', 'p', 'v', 'm', 'f') and a.attnum > 0
+          and not a.attisdropped order by c.relname, a.attnum`)
+      return toTables(rows)
+    },
+  }
+  return session
+}
 
 async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): Promise<void> {
   const { schema } = session
@@ -55,6 +119,27 @@ async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): 
   )
   const names = there.map(({ name }) => session.nameOf(name ?? ''))
   if (names.length > 0) await session.run(`lock table ${names.join(', ')} in share row exclusive mode`)
+}
+
+async function replace(
+  session: Session,
+  {
+    publication,
+    tables,
+    found,
+  }: { publication: Publication; tables: readonly WarehouseTable[]; found: Found },
+): Promise<void> {
+  const [main, ...children] = tables as [WarehouseTable, ...WarehouseTable[]]
+  for (const { table } of tables) await dropRefusingIndexes(session, table)
+  for (const table of tables) await upsert(session, publication, table, found)
+  // What this run has not written of these records is no longer theirs.
+  for (const child of children)
+    await session.run(
+      `delete from ${session.nameOf(child.table.name)} t using ${stagedName(main.table.name)} s
+        where t.${idOf(child)} = ${stagedIdOf({ valueOf }, main)} and t."_run_id" is distinct from $1`,
+      [publication.run],
+    )
+  for (const { table } of tables) await createIndexes(session, table)
 }
 
 /** Writes staged rows over those with the same key, also in the columns that this publication lacks. */
@@ -79,7 +164,7 @@ async function upsert(
 }
 
 /** Copies the parts of each table into a session table of texts, and returns how many rows arrived. */
-export async function stageTables(
+async function stageTables(
   session: Session,
   { tables, parts, signal }: Publication,
 ): Promise<Map<string, number>> {
@@ -134,7 +219,7 @@ const indexesOf = (table: Table): { column: string; index: string }[] =>
     .map(({ name }) => ({ column: quote(name), index: quote(`${table.name}_${name}`) }))
 
 /** Drops the indexes that would refuse a staged row: a long value costs its index, never the rows. */
-export async function dropRefusingIndexes(session: Session, table: Table): Promise<void> {
+async function dropRefusingIndexes(session: Session, table: Table): Promise<void> {
   const drops = indexesOf(table).map(
     ({ column, index }) =>
       `if exists (select from ${stagedName(table.name)} where octet_length(${column}) > ${longestIndexed})
@@ -144,7 +229,7 @@ export async function dropRefusingIndexes(session: Session, table: Table): Promi
 }
 
 /** Creates an index for each column with the id of another record, unless one of its values is too long. */
-export async function createIndexes(session: Session, table: Table): Promise<void> {
+async function createIndexes(session: Session, table: Table): Promise<void> {
   for (const { column, index } of indexesOf(table))
     await session.run(`do $$ begin
       create index if not exists ${index} on ${session.nameOf(table.name)} (${column});
