@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readFile, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -69,7 +69,9 @@ test('an export is published to the bucket, with its pointers and its report, an
     verdict: 'proven',
     records: 250,
   })
-  expect(parquet!.where).toBe(csv!.where.replace('/exports/', '/exports/parquet/'))
+  expect(parquet!.where).toBe(
+    csv!.where.replace('/exports/subscriptions/', '/exports/parquet/subscriptions/'),
+  )
   for (const where of [
     csv!.where,
     `${url}/exports/subscriptions/latest-proven`,
@@ -171,7 +173,9 @@ test('a run is published where it began, whatever the settings of a later worker
 test('an export with --out is written to that folder', async () => {
   const report = await run({ resources: ['plans'], out: 'here' })
   expect(report).not.toHaveProperty('files')
-  expect(publishedOf(report, 'plans')[0]!.where).toBe(join(world.dataDir, 'here/plans', report.run))
+  const { where } = publishedOf(report, 'plans')[0]!
+  expect(dirname(where)).toBe(join(world.dataDir, 'here/plans'))
+  expect(where.endsWith(`Z-${report.run}`)).toBe(true)
   expect(await store.read(`exports/reports/${report.run}.json`)).toBeUndefined()
 })
 
