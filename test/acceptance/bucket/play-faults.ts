@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
+import { exportPath } from '../../../core/destinations/files/publish.ts'
 import { verifyStoredExport } from '../../../core/destinations/files/verify.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
@@ -181,8 +182,9 @@ async function compare(options: {
   problems: string[]
 }): Promise<void> {
   const { reader, folder, publications, problems } = options
-  for (const { run, facts: read } of publications) {
-    const verified = await verifyStoredExport(reader, `${folder}/${run}`)
+  for (const publication of publications) {
+    const { run, facts: read } = publication
+    const verified = await verifyStoredExport(reader, `${folder}/${basename(exportPath(publication))}`)
     problems.push(...verified.problems)
     const { manifest } = verified
     if (manifest?.startedAt !== read.startedAt || manifest.verdict !== read.verdict)
