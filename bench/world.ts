@@ -37,7 +37,7 @@ export function readOptions<const T extends ParseArgsOptionsConfig>(file: string
 export function show(name: string, figures: Readonly<Record<string, number | string>>): void {
   const cells = Object.entries(figures).map(([unit, figure]) => {
     const text = typeof figure === 'number' && !Number.isInteger(figure) ? figure.toFixed(2) : figure
-    return `${text} ${unit}`.padEnd(22)
+    return `${`${text} ${unit}`.padEnd(20)}  `
   })
   console.log(`${name.padEnd(24)}${cells.join('')}`.trimEnd())
 }
