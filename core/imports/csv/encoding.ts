@@ -132,7 +132,7 @@ export function createEncodingCheck(
           word ? [readingsOf(word, ['utf-8', 'windows-1252'])] : [],
         )
         throw new InvalidFile(
-          say`${name} has text in UTF-8, but row ${other.row} is not${quote(`: ${shown.join('; ')}`, '')}. Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.`,
+          say`${name} ${utf8 === undefined ? 'is not UTF-8' : `has text in UTF-8, but row ${other.row} is not`}${quote(`: ${shown.join('; ')}`, '')}. Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.`,
         )
       }
       const all = [...words.values()]

@@ -100,6 +100,13 @@ describe('an encoding that is in doubt', () => {
     )
   })
 
+  test('is settled by --encoding utf-8 only where the file is UTF-8', async () => {
+    const path = await fileOf(Buffer.from(table('Mu\xf1oz'), 'latin1'))
+    await expect(problemsOf({ kind: 'products', path, mapping: { encoding: 'utf-8' } })).rejects.toThrow(
+      'file.csv is not UTF-8: row 3 reads "Mu�oz" in utf-8, "Muñoz" in windows-1252.',
+    )
+  })
+
   test.each(encodings.filter((encoding) => !['utf-8', 'windows-1252'].includes(encoding)))(
     'is not taken for Windows-1252 where it is %s, and is read once it is named',
     async (encoding) => {
