@@ -50,7 +50,8 @@ function decodeAll(words: readonly Word[], encoding: Encoding): string[] {
 }
 
 const beyondAscii = /[\x80-\uffff]/
-const wordsBeyondAscii = /[A-Za-z\x80-\uffff]*[\x80-\uffff][A-Za-z\x80-\uffff]*/g
+// From the start of a word only: a long one would be searched from each of its letters.
+const wordsBeyondAscii = /(?<![A-Za-z\x80-\uffff])[A-Za-z\x80-\uffff]*[\x80-\uffff][A-Za-z\x80-\uffff]*/g
 
 /**
  * The bytes of letters and signs in UTF-8 that a sheet in a Latin script has, each byte as a letter of Latin-1. In
@@ -137,7 +138,12 @@ export function createEncodingCheck(
       }
       const all = [...words.values()]
       const texts = decodeAll(all, 'windows-1252')
-      const word = all[texts.findIndex((text) => isClassicMac || !usual.test(text) || doubtful.test(text))]
+      const word =
+        all[
+          texts.findIndex(
+            (text) => isClassicMac || !usual.test(text) || doubtful.test(text.replace(quoted, '')),
+          )
+        ]
       if (word === undefined) return
       const shown = quote(readingsOf(word, ['windows-1252', 'macintosh', 'cp850']), `row ${word.row}`)
       throw new InvalidFile(
@@ -150,19 +156,24 @@ export function createEncodingCheck(
 /** What sheets in Spanish and Portuguese have, foreign names included. */
 const usual = /^[\x20-\x7e\xa0áéíóúüñçãõâêôàÁÉÍÓÚÜÑÇÃÕÂÊÔÀäëïöèòùîûøßªº¿¡´·°®©™«»“”‘’–—…•€§×½²³±µ]*$/
 
+/** A word in quotation marks, whose last is no í. */
+const quoted = /^‘[^’]*’$/
+
 /** Where Mac Roman or the DOS code page has an accented letter, and writers put no such sign or letter. */
 const doubtful = new RegExp(
   [
-    '(?<!‘.*)(?:[A-Za-z][–—’¡\\xa0]+[a-z]|[a-z][–—’¡\\xa0]+$)|^[–—][a-z]',
+    '[A-Za-z][–—’¡\\xa0]+[a-z]|[a-z][–—’¡\\xa0]+$|^[–—][a-z]',
     '[A-Za-z]€[A-Za-zÀ-ÿ]|[a-z]“',
     '[A-Z]{2}[çêîòàâïµ]|[çêîòàâïµ][A-Z]|^[çîò]|^à(?!s?$)|^µ[a-z]{3}',
   ].join('|'),
 )
 
+const longestShown = 60
+
 /** `row 5 reads "Mu–oz" in windows-1252, "Muñoz" in macintosh` */
 function readingsOf(word: Word, by: readonly Encoding[]): string {
   const readAs = (encoding: Encoding) =>
-    decodeAll([word], encoding)
+    decodeAll([{ ...word, bytes: word.bytes.slice(0, longestShown) }], encoding)
       .join('')
       .replace(/\p{Cc}/gu, '\ufffd')
   const texts = Array.from(Map.groupBy(by, readAs), ([text, all]) => `"${text}" in ${all.join(' or ')}`)

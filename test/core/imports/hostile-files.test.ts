@@ -131,6 +131,15 @@ describe('no file holds the event loop', () => {
       'is not a valid email address',
     ],
     [
+      'a word of 100,000 letters in an encoding that is not clear',
+      async () => {
+        const supplier = `Mu\x96oz ${'a'.repeat(100_000)}`
+        const text = rows(1, () => retention(1, { supplier }))
+        return { kind: 'retentions', path: await fileOf(Buffer.from(text, 'latin1')) }
+      },
+      'is not clear: row 2 reads "Mu–oz" in windows-1252, "Muñoz" in macintosh',
+    ],
+    [
       'a cell of 3 MB',
       async () => ({
         kind: 'retentions',
