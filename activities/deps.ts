@@ -29,7 +29,7 @@ export interface ActivityDeps {
   requestsPerSecond: number
   /** Requests in flight (BILLING_CONCURRENCY). */
   concurrency: number
-  /** A list of twice as many records is read in ranges of at least this many (BILLING_RECORDS_PER_RANGE). */
+  /** A list of twice as many records is read in ranges of at least this many. */
   recordsPerRange: number
   /** How long a record may stay invisible after its `created`, in ms (BILLING_READ_LAG_SECONDS). */
   readLagMs: number

@@ -156,7 +156,7 @@ export async function startWorkers(
 ) {
   const { dataDir, workers = 1 } = options
   const { env } = process
-  const binary = () => findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask: () => ({ end() {} }) })
+  const binary = () => findBinary({ env, startTask: () => ({ end() {} }) })
   const server = await startDevServer({ dataDir, binary, ui: false })
   closing.defer(() => server.stop())
   const connector = await connectorCommand()

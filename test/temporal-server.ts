@@ -20,7 +20,7 @@ declare module 'vitest' {
  * still alive at the end fails it.
  */
 export default async function setup(project: TestProject) {
-  const binary = await findBinary({ cliPath: process.env['TEMPORAL_CLI_PATH'], env: process.env, startTask })
+  const binary = await findBinary({ env: process.env, startTask })
   const folder = openTestsFolder()
   const dataDir = mkdtempSync(join(folder, 'temporal-'))
   const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })

@@ -42,20 +42,12 @@ const rangesOfEach = 4
 export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
   const { settings, namespace, identity, connection } = options
   const { concurrency } = settings.billing
-  const heartbeats = settings.heartbeats ?? heartbeatsAt(options.connectionOptions.address)
+  const heartbeats = heartbeatsAt(options.connectionOptions.address)
   const rangeQueue = `${settings.taskQueue}-ranges`
   const activities = toActivities({ ...options, heartbeats, rangeQueue })
   const common = {
     connection,
     namespace,
-    ...(settings.buildId !== undefined && {
-      // Open runs move to the current version at their next step, as they do without versions.
-      workerDeploymentOptions: {
-        version: { deploymentName: settings.taskQueue, buildId: settings.buildId },
-        useWorkerVersioning: true as const,
-        defaultVersioningBehavior: 'AUTO_UPGRADE' as const,
-      },
-    }),
     identity: toWorkerIdentity(identity, settings.payloadKeys),
     dataConverter: toDataConverter(settings.payloadKeys),
     // Heartbeats tell steps about a pause or stop; by default the SDK sends them only every 4 s.

@@ -9,53 +9,26 @@ import type { FileStore } from '../core/storage/file-store.ts'
 import { bindStore, findOwner } from '../core/storage/prove-store.ts'
 import { SettingsError } from './settings/environment.ts'
 import { isConfidential } from './settings/kinds.ts'
-import type { Settings } from './settings/settings.ts'
+import type { S3, Settings } from './settings/settings.ts'
 
-/**
- * Opens a bucket with the SDK's own variables. Those of `.env` are handed over, because the SDK reads the real
- * environment only.
- */
-export function openBucket(
-  address: BucketAddress,
-  environment: Readonly<Record<string, string | undefined>>,
-): FileStore {
-  const {
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
-    AWS_SESSION_TOKEN: sessionToken,
-    AWS_ENDPOINT_URL_S3,
-    AWS_ENDPOINT_URL,
-    AWS_REGION: region,
-    AWS_PROFILE: profile,
-  } = environment
-  const credentials =
-    accessKeyId === undefined || secretAccessKey === undefined
-      ? undefined
-      : { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
-  const endpoint = AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL
-  if (endpoint !== undefined)
-    checkEndpoint(endpoint, { allowHttp: environment['BILLING_ALLOW_HTTP'] === 'true' })
-  return createBucketStore({ ...address, config: { endpoint, region, profile, credentials } })
-}
-
-/** @throws {SettingsError} */
-function checkEndpoint(endpoint: string, { allowHttp }: { allowHttp: boolean }): void {
+/** @throws {SettingsError} the endpoint is not an address, or is not encrypted */
+export function openBucket(address: BucketAddress, { allowHttp, ...config }: S3): FileStore {
+  const { endpoint } = config
   const name = 'AWS_ENDPOINT_URL_S3 (or AWS_ENDPOINT_URL)'
-  if (!/^https?:$/.test(URL.parse(endpoint)?.protocol ?? ''))
+  if (endpoint !== undefined && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? ''))
     throw new SettingsError([
       `${name} is not an http or https address; use one like https://storage.example.com.`,
     ])
-  if (!allowHttp && !isConfidential(endpoint))
+  if (endpoint !== undefined && !allowHttp && !isConfidential(endpoint))
     throw new SettingsError([
       `${name} would send exports over unencrypted http; use https, or set BILLING_ALLOW_HTTP=true if you trust the network.`,
     ])
+  return createBucketStore({ ...address, config })
 }
 
 /** The store of published files; undefined if the settings name none. */
-export const openFiles = (settings: {
-  filesUrl: BucketAddress | undefined
-  environment: Readonly<Record<string, string | undefined>>
-}): FileStore | undefined => settings.filesUrl && openBucket(settings.filesUrl, settings.environment)
+export const openFiles = ({ filesUrl, s3 }: Pick<Settings, 'filesUrl' | 's3'>): FileStore | undefined =>
+  filesUrl && openBucket(filesUrl, s3)
 
 /**
  * Binds a bucket to the state of its workers, and returns what the state knows it by.

@@ -11,7 +11,7 @@ import { createWorkers } from './create-workers.ts'
 import { keepBeating, prepareDataFolder, watchLock } from './data-folder.ts'
 import { joinState } from './files.ts'
 import { toWorkerIdentity } from './identity.ts'
-import { refuseReadableSecrets } from './settings/checks.ts'
+import { tellReadableSecrets } from './settings/checks.ts'
 import { followApiKey } from './settings/rotating.ts'
 import { toFingerprint, type Settings } from './settings/settings.ts'
 import { serveHealth } from './telemetry/health.ts'
@@ -48,8 +48,8 @@ export interface WorkerOptions {
    */
   mayWrite?: (workflowId: string) => boolean
   /**
-   * A standalone worker, not a command's: it logs and serves metrics and health as configured, and rejects
-   * secrets that other users of the machine can read. A command's worker prints only the SDK's errors.
+   * A standalone worker, not a command's: it logs and serves metrics and health as configured. A command's worker
+   * prints only the SDK's errors, as text.
    */
   standing?: boolean
 }
@@ -61,17 +61,18 @@ export interface WorkerOptions {
  * @throws {FolderLockedError} another process holds it
  * @throws {OtherBucketError | OtherStateError} see `joinState`
  * @throws {MetricsAddressError} its metrics cannot be served
- * @throws {ReadableSecretsError}
  * @throws {NoRootCertificatesError}
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { settings, temporal, mayWrite = () => true, standing = false } = options
   const { dataDir, taskQueue, metricsAddress, payloadKeys, temporalApiKeyFile } = settings
   const { connectionOptions, namespace } = temporal
-  if (standing) refuseReadableSecrets(settings)
   await prepareDataFolder(dataDir)
   await using opened = new AsyncDisposableStack()
-  const logger = standing ? createLogger(settings.log) : createLogger({ level: 'error', format: 'text' })
+  const level = standing ? settings.logLevel : 'error'
+  const logger = createLogger({ level, ...(!standing && { format: 'text' }) })
+  const readable = tellReadableSecrets(settings)
+  if (readable !== undefined) logger.warn(readable)
   const lock = acquireLock({ folder: dataDir, role: 'worker', settings: toFingerprint(settings.fixed) })
   opened.defer(() => lock.release())
   await rm(stepFolders(dataDir), { recursive: true, force: true })
@@ -84,7 +85,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const servesHealth = standing && metricsAddress !== undefined
   const sdkMetrics = await installRuntime({
     logger,
-    level: standing ? settings.log.level : 'error',
+    level,
     metrics: servesHealth,
   })
   let started: { worker: Worker; connection: NativeConnection } | undefined

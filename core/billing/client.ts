@@ -29,8 +29,6 @@ export interface BillingSettings {
   timeoutSeconds?: number
   /** Default 8 MiB, many times the size of a page of 100 records; measured after decompression. */
   maxResponseBytes?: number
-  workspaceHeader?: string
-  testModeHeader?: string
   /** A longer pause that the service asks for fails the request instead. Default: none. */
   mostPauseMs?: number | undefined
   /** Called after every try of every request. */
@@ -109,13 +107,13 @@ export interface Billing {
 }
 
 export function createBilling(settings: BillingSettings): Billing {
-  const { concurrency = 4, workspaceHeader = 'x-simple-workspace', fleet } = settings
+  const { concurrency = 4, fleet } = settings
   const transport = createTransport({
     baseUrl: settings.baseUrl,
     headers: {
-      [workspaceHeader]: settings.workspace,
+      'x-simple-workspace': settings.workspace,
       // No header means live; `false` is not sent, because a service might take any text for true.
-      ...(settings.testMode && { [settings.testModeHeader ?? 'x-service-test-mode']: 'true' }),
+      ...(settings.testMode && { 'x-service-test-mode': 'true' }),
     },
     concurrency,
     timeoutSeconds: settings.timeoutSeconds ?? 30,

@@ -54,8 +54,6 @@ export class TestModeMismatch extends Error {
   readonly retryable = false
   constructor({ resource, id, testMode }: { resource: string; id: string; testMode: boolean }) {
     const [wanted, got] = testMode ? ['test', 'live'] : ['live', 'test']
-    super(
-      `${resource} ${id} is ${got} data, but ${wanted} data was requested; check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER`,
-    )
+    super(`${resource} ${id} is ${got} data, but ${wanted} data was requested; check BILLING_TEST_MODE`)
   }
 }

@@ -8,7 +8,7 @@ import { freeBytes, leastFreeBytes } from '../../core/storage/system-errors.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { findChanged, type Settings } from '../../worker/settings/settings.ts'
-import { findExposed, type AllowedReaders } from '../../worker/settings/checks.ts'
+import { findExposed } from '../../worker/settings/checks.ts'
 import { fine, wrong, type Finding } from './finding.ts'
 
 /** Checks that the data folder is writable and private, has room, and is not in use elsewhere. */
@@ -17,15 +17,13 @@ export async function checkFolder(options: {
   taskQueue: string
   /** Whether a worker of this folder listens on the task queue. */
   served: boolean
-  /** The users besides its owner who may access it. */
-  allowed: AllowedReaders
   /** The settings that take effect only at a start. */
   fixed: Settings['fixed']
 }): Promise<Finding[]> {
-  const { place, taskQueue, served, allowed, fixed } = options
+  const { place, taskQueue, served, fixed } = options
   const dataDir = place.folder
   await prepareDataFolder(dataDir)
-  if (findExposed({ paths: [dataDir], allowed, bits: 0o777 }).length > 0)
+  if (findExposed([dataDir], 0o077).length > 0)
     return [
       wrong(
         'data folder',

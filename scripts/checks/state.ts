@@ -11,7 +11,7 @@ import { fine, runCheck, wrong, type Finding } from './finding.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need. */
 export async function checkState(
-  settings: Pick<Settings, 'state' | 'dataDir' | 'filesUrl' | 'environment'> & {
+  settings: Pick<Settings, 'state' | 'dataDir' | 'filesUrl' | 's3'> & {
     database: StateDatabase
   },
 ): Promise<Finding[]> {

@@ -78,7 +78,7 @@ function judgeWorker({ identity, settings }: { identity: Identity; settings: Set
   const both = differences.map(([theirs, ours]) => `${theirs}, not ${ours}`).join(' and ')
   return wrong(
     'temporal',
-    `The worker on ${taskQueue} acts on ${both}. Give this command and the worker the same settings, or each its own CONNECTOR_TASK_QUEUE.`,
+    `The worker on ${taskQueue} acts on ${both}. Give this command and the worker the same settings, or each its own TEMPORAL_NAMESPACE.`,
   )
 }
 

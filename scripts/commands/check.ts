@@ -94,8 +94,8 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createCommandService(settings), testMode: billing.testMode })
   const temporal = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
-    const { state: place, allowReadableSecrets: allowed, fixed } = settings
-    const folder = { place, taskQueue, served, allowed, fixed }
+    const { state: place, fixed } = settings
+    const folder = { place, taskQueue, served, fixed }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]
   })
   const state = checkDatabase(settings)

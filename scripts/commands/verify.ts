@@ -59,8 +59,8 @@ async function verifyInBucket(of: { address: string; terminal: Terminal }): Prom
       `${of.address} is not the address of an export; write s3://bucket/prefix/exports/....`,
     )
   // The whole address is given, so it may be in any bucket.
-  const { environment } = readPlaces({ env: process.env, cwd: process.cwd() })
-  const store = openBucket({ bucket: address.bucket, prefix: '' }, environment)
+  const { s3 } = readPlaces({ env: process.env, cwd: process.cwd() })
+  const store = openBucket({ bucket: address.bucket, prefix: '' }, s3)
   const folder = await followPointer(store, address.prefix)
   const { manifest, problems } = await verifyStoredExport(store, folder)
   const path = store.locate(folder)

@@ -92,7 +92,6 @@ function demoSettings(baseUrl: string): Settings {
       // In the sandbox, a lost request takes effect immediately or never.
       BILLING_SETTLE_SECONDS: '1',
       CONNECTOR_DATA_DIR: dataDir,
-      CONNECTOR_TASK_QUEUE: '',
       TEMPORAL_ADDRESS: '',
     },
     cwd: process.cwd(),

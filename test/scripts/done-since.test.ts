@@ -94,7 +94,7 @@ async function openFolder() {
     publish: (run: string, startedAt: string, more: Partial<Publication> = {}) =>
       state.publications.add(publicationOf({ resource: 'plans', run, workspace, startedAt, ...more })),
     async isDone(run: string, type: string, verdict: EndedRun['verdict'] = 'proven') {
-      const settings = { state: { folder }, dataDir: folder, filesUrl: undefined, environment: {} }
+      const settings = { state: { folder }, dataDir: folder, filesUrl: undefined }
       const notes: string[] = []
       await using since = await openDoneSince({
         settings: settings as unknown as Settings,

@@ -83,7 +83,7 @@ describe('a line of .env', () => {
     ['as PowerShell writes it', '$env:BILLING_TEST_MODE="true"', 'Line 1 of <file> is neither'],
     ['as a list item', `- ${asked}`, 'Line 1 of <file> is neither'],
     ['without an equals sign', 'BILLING_TEST_MODE true', 'Line 1 of <file> is neither'],
-    ['with two equals signs', 'CONNECTOR_TASK_QUEUE==x', 'Line 1 of <file> is neither'],
+    ['with two equals signs', 'CONNECTOR_HASH_KEY==x', 'Line 1 of <file> is neither'],
     ['with its name in quotes', '"BILLING_TEST_MODE"=true', 'Line 1 of <file> is neither'],
     ['with a comment of another language', `; ${asked}`, 'Line 1 of <file> is neither'],
     [
@@ -118,7 +118,7 @@ describe('a line of .env', () => {
     ],
     [
       'with a quote that takes the next settings',
-      `CONNECTOR_TASK_QUEUE="x\n${asked}\nA="y"`,
+      `CONNECTOR_HASH_KEY="x\n${asked}\nA="y"`,
       'line 1 of <file> begins with ", and the closing " is missing; add it.',
     ],
     [
@@ -126,7 +126,7 @@ describe('a line of .env', () => {
       'CONNECTOR_DATA_DIR=./data"',
       'ends with ", and the opening one is missing',
     ],
-    ['with text after a closing quote', `CONNECTOR_TASK_QUEUE="a"b`, 'has text after its closing "'],
+    ['with text after a closing quote', `CONNECTOR_HASH_KEY="a"b`, 'has text after its closing "'],
     [
       'with typographic quotes',
       'CONNECTOR_DATA_DIR=“./data”',
@@ -171,11 +171,6 @@ describe('a line of .env', () => {
       'that only a shell would expand',
       'CONNECTOR_DATA_DIR=~/data',
       'begins with what only a shell replaces; write the path in full.',
-    ],
-    [
-      'that names another file',
-      'CONNECTOR_ENV_FILE=other.env',
-      'CONNECTOR_ENV_FILE in <file> is not followed; set it in the environment.',
     ],
   ])('%s is refused', (_, content, message) => {
     const problems = problemsOf(content).filter((problem) => !problem.includes('is not set'))

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
-import { openBucket, openFiles } from '../../worker/files.ts'
+import { openFiles } from '../../worker/files.ts'
+import { readPlaces } from '../../worker/settings/settings.ts'
 
-const address = { bucket: 'exports', prefix: 'billing' }
+const open = (env: Record<string, string>) =>
+  openFiles(readPlaces({ env: { CONNECTOR_FILES_URL: 's3://exports/billing', ...env }, cwd: '/nowhere' }))
 
 describe('the address of a bucket', () => {
   test.each([
@@ -36,8 +38,8 @@ describe('the address of a bucket', () => {
 
 describe('the store of published files', () => {
   test('is none without the setting', () => {
-    expect(openFiles({ filesUrl: undefined, environment: {} })).toBeUndefined()
-    expect(openFiles({ filesUrl: address, environment: {} })?.locate('a')).toBe('s3://exports/billing/a')
+    expect(open({ CONNECTOR_FILES_URL: '' })).toBeUndefined()
+    expect(open({})?.locate('a')).toBe('s3://exports/billing/a')
   })
 
   test.each([
@@ -45,14 +47,14 @@ describe('the store of published files', () => {
     ['ftp://storage.example.com', 'is not an http or https address'],
     ['http://storage.example.com', 'would send exports over unencrypted http'],
   ])('is refused at the endpoint %s', (AWS_ENDPOINT_URL_S3, problem) => {
-    expect(() => openBucket(address, { AWS_ENDPOINT_URL_S3 })).toThrow(problem)
+    expect(() => open({ AWS_ENDPOINT_URL_S3 })).toThrow(problem)
   })
 
   test.each([
     { AWS_ENDPOINT_URL: 'https://storage.example.com' },
     { AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:7070' },
     { AWS_ENDPOINT_URL_S3: 'http://storage.example.com', BILLING_ALLOW_HTTP: 'true' },
-  ])('is accepted with %o', (environment) => {
-    expect(openBucket(address, environment).locate('')).toBe('s3://exports/billing')
+  ])('is accepted with %o', (environment: Record<string, string>) => {
+    expect(open(environment)?.locate('')).toBe('s3://exports/billing')
   })
 })

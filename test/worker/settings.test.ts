@@ -56,8 +56,6 @@ describe('settings', () => {
       requestsPerSecond: 10,
       concurrency: 4,
       timeoutSeconds: 30,
-      workspaceHeader: 'x-simple-workspace',
-      testModeHeader: 'x-service-test-mode',
     })
     expect(others).toEqual({
       recordsPerRange: 1_000,
@@ -69,9 +67,9 @@ describe('settings', () => {
       taskQueue: 'billing-acc_1',
       channels: [],
       payloadKeys: [],
-      log: { level: 'info' },
+      logLevel: 'info',
       secretFiles: [],
-      allowReadableSecrets: 'false',
+      s3: { allowHttp: false },
     })
   })
 
@@ -122,16 +120,6 @@ describe('settings', () => {
     )
   })
 
-  it('come from the file that CONNECTOR_ENV_FILE names, relative to the caller', () => {
-    writeFileSync(join(cwd, '.env'), 'BILLING_CONCURRENCY=7\n')
-    writeFileSync(join(cwd, 'acc_2.env'), 'BILLING_CONCURRENCY=3\n')
-    const { billing } = read({ CONNECTOR_ENV_FILE: 'acc_2.env', INIT_CWD: cwd })
-    expect(billing.concurrency).toBe(3)
-    expect(problemsOf({ ...enough, CONNECTOR_ENV_FILE: 'absent.env' })).toEqual([
-      expect.stringMatching(/absent\.env cannot be read/),
-    ])
-  })
-
   it('refuse http to another machine unless allowed, and take it to this one', () => {
     for (const address of ['http://api.example.test', 'http://127.0.0.1.example.test', 'http://10.0.0.1']) {
       expect(problemsOf({ ...enough, BILLING_BASE_URL: address })).toEqual([
@@ -154,11 +142,11 @@ describe('settings', () => {
   })
 
   it('keep paths of .env and of defaults with their file, and take those of the environment from the caller', () => {
-    writeFileSync(join(cwd, '.env'), 'CONNECTOR_OUT_DIRS=out:/srv/out\nTEMPORAL_CLI_PATH=bin/temporal\n')
-    const settings = read({ INIT_CWD: '/elsewhere', TEMPORAL_CLI_PATH: './temporal' })
+    writeFileSync(join(cwd, '.env'), 'CONNECTOR_OUT_DIRS=out:/srv/out\n')
+    const settings = read({ INIT_CWD: '/elsewhere' })
     expect(settings.dataDir).toBe(join(cwd, 'data'))
     expect(settings.outDirs).toEqual([join(cwd, 'out'), '/srv/out'])
-    expect(settings.temporalCliPath).toBe('/elsewhere/temporal')
+    expect(read({ INIT_CWD: '/elsewhere', CONNECTOR_DATA_DIR: './d' }).dataDir).toBe('/elsewhere/d')
   })
 
   it('take a host and a port to serve metrics on, and one of the words for logs', () => {
@@ -168,12 +156,10 @@ describe('settings', () => {
     const problems = problemsOf({
       ...enough,
       CONNECTOR_METRICS_ADDRESS: '9464',
-      CONNECTOR_LOG_FORMAT: 'xml',
       CONNECTOR_LOG_LEVEL: 'loud',
     })
     expect(problems).toEqual([
       expect.stringContaining('("9464") in the environment is not a host with a port; use one like'),
-      expect.stringContaining('("xml") in the environment is not one of json, text; use'),
       expect.stringContaining('("loud") in the environment is not one of debug, info, warn, error; use'),
     ])
   })
@@ -193,7 +179,6 @@ describe('settings', () => {
       testMode: true,
       taskQueue: 'billing-acc_1-test',
     })
-    expect(read({ CONNECTOR_TASK_QUEUE: 'mine', BILLING_TEST_MODE: 'true' }).taskQueue).toBe('mine')
   })
 
   it('give the token of a file, and the changed one when asked afresh', async () => {

@@ -64,36 +64,11 @@ function nearestOf(name: string, ours: readonly string[]): string | undefined {
   return nearest === undefined ? undefined : `${prefix}${nearest}`
 }
 
-/** Which other users of the machine may read secrets and the data folder: none, the group, or all. */
-export type AllowedReaders = 'false' | 'group' | 'true'
-
-const refusedBits: Record<AllowedReaders, number> = { false: 0o077, group: 0o007, true: 0 }
-
-/** The paths accessible to more users than allowed; none on Windows, where modes say nothing. */
-export function findExposed(options: {
-  paths: readonly string[]
-  allowed: AllowedReaders
-  /** The mode bits to check. */
-  bits: number
-}): string[] {
-  const { paths, allowed, bits } = options
-  if (process.platform === 'win32') return []
-  const refused = refusedBits[allowed] & bits
-  return paths.filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & refused) !== 0)
-}
-
-/** Other users of the machine can read or change a file that holds a secret; nothing was started. */
-export class ReadableSecretsError extends Error {
-  override readonly name = 'ReadableSecretsError'
-  readonly exitCode = 2
-  readonly hint: string
-  constructor(files: readonly string[]) {
-    super(`Other users of this machine can read or change what holds a secret: ${files.join(', ')}.`)
-    this.hint =
-      `Fix it with \`${shell`chmod go-rwx ${files}`}\`. Where the worker reads it as a member of its group, set ` +
-      'CONNECTOR_ALLOW_READABLE_SECRETS=group; where no one else uses the machine, true.'
-  }
-}
+/** The paths that the group or other users may access in the ways of `bits`; none on Windows, where modes say nothing. */
+export const findExposed = (paths: readonly string[], bits: number): string[] =>
+  process.platform === 'win32'
+    ? []
+    : paths.filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0)
 
 /** The files that secrets were read from: one each, or `.env`. */
 export function secretFilesOf(environment: ReadonlyMap<string, Given>): string[] {
@@ -113,14 +88,11 @@ const secrets = [
   'AWS_SESSION_TOKEN',
 ]
 
-const readOrWrite = 0o666
+const readOrWrite = 0o066
 
-/** @throws {ReadableSecretsError} */
-export function refuseReadableSecrets(settings: {
-  secretFiles: readonly string[]
-  allowReadableSecrets: AllowedReaders
-}): void {
-  const { secretFiles: paths, allowReadableSecrets: allowed } = settings
-  const exposed = findExposed({ paths, allowed, bits: readOrWrite })
-  if (exposed.length > 0) throw new ReadableSecretsError(exposed)
+/** Names the files with secrets that other users of the machine can read or change, and the fix; undefined for none. */
+export function tellReadableSecrets({ secretFiles }: { secretFiles: readonly string[] }): string | undefined {
+  const files = findExposed(secretFiles, readOrWrite)
+  if (files.length === 0) return undefined
+  return `Other users of this machine can read or change what holds a secret: ${files.join(', ')}. Fix it with \`${shell`chmod go-rwx ${files}`}\`.`
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { isSystemError } from '../../core/storage/system-errors.ts'
 
 /** Every setting that is wrong or missing, one sentence each. */
@@ -27,7 +27,7 @@ export interface Given {
 }
 
 export interface EnvironmentSource {
-  /** The real environment; overrides the file. Its CONNECTOR_ENV_FILE names a file other than `.env`. */
+  /** The real environment; overrides the file. */
   env: Environment
   /** Default: `.env` in `cwd`. A file named here must exist. */
   envFile?: string
@@ -44,10 +44,9 @@ export interface EnvironmentSource {
  */
 export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
   const caller = source.env['INIT_CWD'] || source.cwd
-  const chosen = source.env['CONNECTOR_ENV_FILE']?.trim()
-  const named = source.envFile ?? (chosen ? resolve(caller, chosen) : undefined)
-  const file = named ?? join(source.cwd, '.env')
-  const written = readEnvFile({ file, required: named !== undefined })
+  const file = source.envFile ?? join(source.cwd, '.env')
+  const content = readText(file, { required: source.envFile !== undefined })
+  const written = content === undefined ? {} : parseEnvFile(file, content)
   const fromFile = Object.entries(written).map(([name, text]) => given(name, text, file, join(file, '..')))
   const real = Object.entries(source.env).map(([name, text]) => given(name, text, 'environment', caller))
   return new Map([...fromFile, ...real].flat())
@@ -55,11 +54,6 @@ export function readEnvironment(source: EnvironmentSource): Map<string, Given> {
 
 function given(name: string, text: string | undefined, from: string, folder: string): [string, Given][] {
   return text === undefined || text.trim() === '' ? [] : [[name, { text: text.trim(), from, folder }]]
-}
-
-function readEnvFile({ file, required }: { file: string; required: boolean }): Environment {
-  const content = readText(file, { required })
-  return content === undefined ? {} : parseEnvFile(file, content)
 }
 
 function readText(file: string, { required }: { required: boolean }): string | undefined {

@@ -44,13 +44,6 @@ export const pathList = given.transform((variable) =>
     .map((part) => resolve(variable.folder, part)),
 )
 
-/** What Temporal accepts, and a command line needs not quote. */
-export const buildId = text.pipe(
-  z
-    .string()
-    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'is not a version; use up to 100 letters, digits, ".", "-" and "_"'),
-)
-
 /** Valid characters of an HTTP header value here; anything else would make the request malformed. */
 export const visibleAscii = /^[\x21-\x7e]+$/
 
@@ -58,10 +51,6 @@ export const headerValue = text.pipe(
   z
     .string()
     .regex(visibleAscii, 'contains a space, a line break or a non-ASCII character; set it exactly as issued'),
-)
-
-export const headerName = text.pipe(
-  z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a header name; use one like x-simple-workspace'),
 )
 
 export const oneOf = <const Word extends string>(words: readonly Word[]) =>

@@ -37,14 +37,19 @@ export function readSettings(source: EnvironmentSource): Settings {
  */
 export function readPlaces(source: EnvironmentSource) {
   const { values, environment } = read(
-    variables.pick({ CONNECTOR_DATA_DIR: true, CONNECTOR_FILES_URL: true, WAREHOUSE_URL: true }),
+    variables.pick({
+      CONNECTOR_DATA_DIR: true,
+      CONNECTOR_FILES_URL: true,
+      WAREHOUSE_URL: true,
+      BILLING_ALLOW_HTTP: true,
+    }),
     source,
   )
   return {
     dataDir: values.CONNECTOR_DATA_DIR,
     filesUrl: values.CONNECTOR_FILES_URL,
     warehouseUrl: values.WAREHOUSE_URL,
-    environment: toPlain(environment),
+    s3: toS3(environment, values),
   }
 }
 
@@ -64,9 +69,6 @@ function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   const problems: string[] = []
   const environment = takeSecretFiles({ environment: readEnvironment(source), problems })
   problems.push(...findSlips(environment), ...findMissingBucket(environment))
-  const chosen = environment.get('CONNECTOR_ENV_FILE')
-  if (chosen !== undefined && chosen.from !== 'environment')
-    problems.push(`CONNECTOR_ENV_FILE in ${chosen.from} is not followed; set it in the environment.`)
   const defaults = described.flatMap(([name, { default: text }]): [string, Given][] =>
     text === undefined ? [] : [[name, { text, from: 'default', folder: source.cwd }]],
   )
@@ -123,10 +125,9 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
       requestsPerSecond: values.BILLING_REQUESTS_PER_SECOND,
       concurrency: values.BILLING_CONCURRENCY,
       timeoutSeconds: values.BILLING_TIMEOUT_SECONDS,
-      workspaceHeader: values.BILLING_WORKSPACE_HEADER,
-      testModeHeader: values.BILLING_TEST_MODE_HEADER,
     },
-    recordsPerRange: values.BILLING_RECORDS_PER_RANGE,
+    /** A list of twice as many records is read in ranges of at least this many; a range costs about 1.5 requests. */
+    recordsPerRange: 1_000,
     readLagSeconds: values.BILLING_READ_LAG_SECONDS,
     settleSeconds: values.BILLING_SETTLE_SECONDS,
     dataDir: values.CONNECTOR_DATA_DIR,
@@ -136,8 +137,8 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     outDirs: values.CONNECTOR_OUT_DIRS ?? [],
     /** The bucket for published files; undefined for the data folder. */
     filesUrl: values.CONNECTOR_FILES_URL,
-    taskQueue: values.CONNECTOR_TASK_QUEUE ?? `billing-${workspace}${testMode ? '-test' : ''}`,
-    buildId: values.CONNECTOR_BUILD_ID,
+    s3: toS3(environment, values),
+    taskQueue: `billing-${workspace}${testMode ? '-test' : ''}`,
     hashKey: values.CONNECTOR_HASH_KEY,
     warehouseUrl: values.WAREHOUSE_URL,
     /** Notification channels. Secrets. */
@@ -145,16 +146,11 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     uiUrl: values.CONNECTOR_UI_URL,
     /** Encrypt Temporal's payloads: the first key encrypts, all decrypt. */
     payloadKeys: values.CONNECTOR_PAYLOAD_KEY ?? [],
-    heartbeats: values.CONNECTOR_HEARTBEATS,
     temporalApiKeyFile: fileOf('TEMPORAL_API_KEY'),
-    temporalCliPath: values.TEMPORAL_CLI_PATH,
     metricsAddress: values.CONNECTOR_METRICS_ADDRESS,
-    log: { level: values.CONNECTOR_LOG_LEVEL, format: values.CONNECTOR_LOG_FORMAT },
-    /**
-     * The files that secrets were read from, and who besides the owner may read them and the data folder.
-     */
+    logLevel: values.CONNECTOR_LOG_LEVEL,
+    /** The files that secrets were read from. */
     secretFiles: secretFilesOf(environment),
-    allowReadableSecrets: values.CONNECTOR_ALLOW_READABLE_SECRETS,
     /** What takes effect only at a start. Contains secrets. */
     fixed: toFixed(environment),
     /**
@@ -162,6 +158,26 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
      * secrets.
      */
     environment: toPlain(environment),
+  }
+}
+
+/** Where buckets are: the variables of the AWS SDK, handed over because it reads only the real environment. */
+export type S3 = ReturnType<typeof toS3>
+
+function toS3(environment: Environment, { BILLING_ALLOW_HTTP: allowHttp }: { BILLING_ALLOW_HTTP: boolean }) {
+  const textOf = (name: string) => environment.get(name)?.text
+  const accessKeyId = textOf('AWS_ACCESS_KEY_ID')
+  const secretAccessKey = textOf('AWS_SECRET_ACCESS_KEY')
+  const sessionToken = textOf('AWS_SESSION_TOKEN')
+  const hasKey = accessKeyId !== undefined && secretAccessKey !== undefined
+  return {
+    allowHttp,
+    endpoint: textOf('AWS_ENDPOINT_URL_S3') ?? textOf('AWS_ENDPOINT_URL'),
+    region: textOf('AWS_REGION'),
+    profile: textOf('AWS_PROFILE'),
+    credentials: hasKey
+      ? { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
+      : undefined,
   }
 }
 
@@ -178,16 +194,11 @@ const changing: readonly VariableName[] = [
   'BILLING_BASE_URL',
   'BILLING_TEST_MODE',
   'BILLING_WORKSPACE',
-  'CONNECTOR_ALLOW_READABLE_SECRETS',
   'CONNECTOR_DATA_DIR',
-  'CONNECTOR_ENV_FILE',
-  'CONNECTOR_LOG_FORMAT',
   'CONNECTOR_LOG_LEVEL',
   'CONNECTOR_METRICS_ADDRESS',
   'CONNECTOR_PAYLOAD_KEY',
-  'CONNECTOR_TASK_QUEUE',
   'TEMPORAL_API_KEY',
-  'TEMPORAL_CLI_PATH',
 ]
 
 function toFixed(environment: Environment): Readonly<Record<string, string>> {

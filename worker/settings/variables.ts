@@ -5,9 +5,7 @@ import { readEnvironment, type EnvironmentSource } from './environment.ts'
 import {
   address,
   bucketAddress,
-  buildId,
   flag,
-  headerName,
   headerValue,
   isConfidential,
   leveledAddresses,
@@ -78,12 +76,6 @@ export const variables = z.object({
     form: 'a whole number from 1 to 100',
     default: '4',
   }),
-  BILLING_RECORDS_PER_RANGE: number({ whole: true, from: 1, to: 1_000_000_000, unit: 'records' }).meta({
-    meaning:
-      'A list of at least twice as many records is read in ranges of no fewer than this many, all at once: by default as many as `BILLING_CONCURRENCY` (`--parallel`). A range costs about 1.5 requests.',
-    form: 'a whole number from 1',
-    default: '1000',
-  }),
   BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
     meaning:
       'How long after its `created` a record may become visible in a list. A read covers records created up to its start minus this time.',
@@ -100,16 +92,6 @@ export const variables = z.object({
     meaning: 'The timeout of one request.',
     form: 'seconds from 0.1 to 600',
     default: '30',
-  }),
-  BILLING_WORKSPACE_HEADER: headerName.meta({
-    meaning: 'The header that names the workspace.',
-    form: 'a header name',
-    default: 'x-simple-workspace',
-  }),
-  BILLING_TEST_MODE_HEADER: headerName.meta({
-    meaning: 'The header that asks for test-mode data.',
-    form: 'a header name',
-    default: 'x-service-test-mode',
   }),
   CONNECTOR_DATA_DIR: path.meta({
     meaning:
@@ -141,27 +123,11 @@ export const variables = z.object({
     otherwise: 'nothing can be hashed',
     secret: true,
   }),
-  CONNECTOR_TASK_QUEUE: text.optional().meta({
-    meaning: 'The Temporal task queue that the worker serves and the command line starts runs on.',
-    form: 'text',
-    otherwise: '`billing-<workspace>`, in test mode `billing-<workspace>-test`',
-  }),
-  CONNECTOR_ALLOW_READABLE_SECRETS: oneOf(['false', 'group', 'true']).meta({
-    meaning:
-      'Lets `worker` and `up` start even if the group of a file with a secret (`.env`, the token file, ...), or every user of the machine (`true`), can read it. `check` applies it to the data folder too.',
-    form: '`false`, `group` or `true`',
-    default: 'false',
-  }),
   CONNECTOR_METRICS_ADDRESS: listenAddress.optional().meta({
     meaning:
       'Where `worker` and `up` serve `/metrics` for Prometheus, `/healthz` and `/readyz`, without authentication.',
     form: 'a host and a port like `127.0.0.1:9464`',
     otherwise: 'not served',
-  }),
-  CONNECTOR_LOG_FORMAT: oneOf(['json', 'text']).optional().meta({
-    meaning: 'The log format of `worker` and `up`: one JSON document per line, or text for people.',
-    form: '`json` or `text`',
-    otherwise: '`text` on a terminal, otherwise `json`',
   }),
   CONNECTOR_LOG_LEVEL: oneOf(['debug', 'info', 'warn', 'error']).meta({
     meaning: 'The log level of `worker` and `up`. `debug` has a line for every request.',
@@ -193,34 +159,12 @@ export const variables = z.object({
     otherwise: 'Temporal keeps plain JSON',
     secret: true,
   }),
-  CONNECTOR_HEARTBEATS: oneOf(['local', 'remote']).optional().meta({
-    meaning:
-      'How often steps report to Temporal that they are alive: every second, or every 10 s, because Temporal Cloud bills each one. See deployment.md.',
-    form: '`local` or `remote`',
-    otherwise: '`local` if TEMPORAL_ADDRESS is this machine or a name without a dot, otherwise `remote`',
-  }),
   TEMPORAL_API_KEY: headerValue.optional().meta({
     meaning:
       'The API key for Temporal Cloud. In a file, you can replace it at any time: the worker and the commands use the new one within a second.',
     form: 'the API key',
     otherwise: 'none, or that of `TEMPORAL_PROFILE`',
     secret: true,
-  }),
-  CONNECTOR_BUILD_ID: buildId.optional().meta({
-    meaning:
-      "The worker's version in Temporal's Worker Deployment of the same name as the task queue: Temporal gives work only to its current version.",
-    form: 'letters, digits, `.`, `-` and `_`',
-    otherwise: 'workers have no versions',
-  }),
-  CONNECTOR_ENV_FILE: path.optional().meta({
-    meaning: 'The settings file to read instead of `.env`, set in the environment.',
-    form: 'a path',
-    otherwise: '`.env` in the current folder, if there is one',
-  }),
-  TEMPORAL_CLI_PATH: path.optional().meta({
-    meaning: 'The Temporal CLI binary, for the dev server of `up`, `demo` and `--local`.',
-    form: 'a path',
-    otherwise: '`temporal` on PATH, otherwise downloaded once',
   }),
 })
 

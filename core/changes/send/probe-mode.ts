@@ -34,6 +34,6 @@ export async function showTestMode({
 const notShown = (seen: string) =>
   new ChangeError(
     'ModeNotShownError',
-    `a read in test mode showed ${seen}, so nothing was written. Check BILLING_TEST_MODE_HEADER; ` +
+    `a read in test mode showed ${seen}, so nothing was written. Check BILLING_TEST_MODE; ` +
       `if there is no test data yet, first create a customer in the dashboard's test mode.`,
   )

@@ -210,7 +210,7 @@ function wrongMode({ row, mode }: LedgerRow, answerId: string | null): ChangeErr
   return new ChangeError(
     'WrongModeError',
     `row ${row} was requested in ${mode} mode, but the service did it in ${other} mode, as ${answerId}. ` +
-      `Nothing more was sent. Check BILLING_TEST_MODE and BILLING_TEST_MODE_HEADER, and undo that change by hand.`,
+      `Nothing more was sent. Check BILLING_TEST_MODE, and undo that change by hand.`,
   )
 }
 

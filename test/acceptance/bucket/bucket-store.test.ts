@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBucketStore } from '../../../core/storage/bucket-store.ts'
 import { proveStore } from '../../../core/storage/prove-store.ts'
 import { checkFiles } from '../../../scripts/checks/files.ts'
+import { readPlaces } from '../../../worker/settings/settings.ts'
 import { describeStoreDestination } from '../../core/destinations/store-destination.ts'
 import { describeFileStore } from '../../core/storage/file-store.ts'
 import { type Call, type Fault, randomFrom, startFaultProxy } from './fault-proxy.ts'
@@ -246,10 +247,8 @@ describe('a store that cannot be used is refused in one sentence', () => {
   test('but not one of which the credentials permit all but removing', async () => {
     proxy.setFaults(({ method }) => (method === 'DELETE' ? 'denied' : undefined))
     expect(await proveStore(openStore())).toEqual({ mayRemove: false })
-    const found = await checkFiles({
-      filesUrl: { bucket: 'exports', prefix: 'checked' },
-      environment: environmentOf(proxy.endpoint),
-    })
+    const env = { ...environmentOf(proxy.endpoint), CONNECTOR_FILES_URL: 's3://exports/checked' }
+    const found = await checkFiles(readPlaces({ env, cwd: '/nowhere' }))
     expect(found).toMatchObject([{ status: 'ok', message: expect.stringContaining('Grant s3:DeleteObject') }])
   })
 

@@ -15,8 +15,7 @@ test(`workers killed at random and replaced by others with empty folders lose no
   const counts = { customers: 5000 * (kills + 1), subscriptions: 1000 }
   const slow = { faults: [{ kind: 'latency', ms: 2000 }] } as const
   const world = await createWorld({ counts, ...slow })
-  const more = { BILLING_RECORDS_PER_RANGE: '1000' }
-  const members = await Promise.all([startMember(world, more), startMember(world, more)])
+  const members = await Promise.all([startMember(world), startMember(world)])
   const client = await connectTemporal()
   const input: ExportInput = { resources: ['customers', 'subscriptions'], to: ['csv', 'parquet'] }
   const run = await startRun({ client, world, input })
@@ -25,7 +24,7 @@ test(`workers killed at random and replaced by others with empty folders lose no
     await until(() => asked(world) > from + 10 + random.below(10))
     const index = random.below(members.length)
     await members[index]!.lose()
-    members[index] = await startMember(world, more)
+    members[index] = await startMember(world)
   }
   expect(await openStore(world).list('exports/reports'), 'the run went on all the while').toEqual([])
   world.sandbox.control.setFaults({ faults: [] })

@@ -113,13 +113,13 @@ const connector = fileURLToPath(new URL('../../../scripts/connector.ts', import.
 type Command = ReturnType<typeof startCommand>
 
 function startCommand({ sandbox, dataDir, words }: { sandbox: Sandbox; dataDir: string; words: string[] }) {
-  const { PATH, HOME, TEMPORAL_CLI_PATH } = process.env
+  const { PATH, HOME, XDG_CACHE_HOME } = process.env
   const child = spawn(process.execPath, [connector, ...words], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH,
       HOME,
-      TEMPORAL_CLI_PATH,
+      XDG_CACHE_HOME,
       BILLING_BASE_URL: sandbox.url,
       BILLING_TOKEN: sandbox.token,
       BILLING_WORKSPACE: sandbox.workspace,

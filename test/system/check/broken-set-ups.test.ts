@@ -128,39 +128,26 @@ test('check finds a file with a secret that other users of the machine can read'
   await chmod(token, 0o640)
   const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: token }
   expect(await check(world, env)).toEqual(
-    finding(
-      'secrets: Other users of this machine can read',
-      token,
-      `Fix it with \`chmod go-rwx ${token}\``,
-      'CONNECTOR_ALLOW_READABLE_SECRETS=group',
-    ),
+    finding('secrets: Other users of this machine can read', token, `Fix it with \`chmod go-rwx ${token}\``),
   )
-  const secrets = async (more = {}) =>
-    (await checkAll(world, { ...env, ...more })).findings.find((one) => one.check === 'secrets')
-  expect(await secrets({ CONNECTOR_ALLOW_READABLE_SECRETS: 'group' })).toMatchObject({
-    status: 'ok',
-    message: `Other users can read ${token}, as CONNECTOR_ALLOW_READABLE_SECRETS permits.`,
-  })
   await chmod(token, 0o600)
-  expect(await secrets()).toMatchObject({ status: 'ok', message: `Nobody else can read ${token}.` })
+  const { findings } = await checkAll(world, env)
+  expect(findings.find((one) => one.check === 'secrets')).toMatchObject({
+    status: 'ok',
+    message: `Nobody else can read ${token}.`,
+  })
   expect(await check(world, env)).toEqual({ code: 0, wrong: [] })
 })
 
 test('check finds a data folder that other users of the machine can use', async () => {
   const { dataDir } = world
   onTestFinished(() => chmod(dataDir, 0o700))
-  for (const [mode, allowed] of [
-    [0o755, 'false'],
-    [0o750, 'false'],
-    [0o701, 'group'],
-  ] as const) {
+  for (const mode of [0o755, 0o750, 0o701]) {
     await chmod(dataDir, mode)
-    expect(await check(world, { CONNECTOR_ALLOW_READABLE_SECRETS: allowed })).toEqual(
+    expect(await check(world)).toEqual(
       finding('data folder: Other users of this machine can use the data folder', `\`chmod 700 ${dataDir}\``),
     )
   }
-  await chmod(dataDir, 0o750)
-  expect(await check(world, { CONNECTOR_ALLOW_READABLE_SECRETS: 'group' })).toEqual({ code: 0, wrong: [] })
 })
 
 describe('check finds at the service', () => {
@@ -244,10 +231,14 @@ describe('check finds at Temporal', () => {
   })
 
   test('a worker of the same task queue that acts on the other mode', async () => {
-    const env = { BILLING_TEST_MODE: 'true', CONNECTOR_TASK_QUEUE: world.taskQueue }
-    expect(await check(world, env)).toEqual(
-      finding('temporal: ', 'acts on LIVE data, not TEST data', 'each its own CONNECTOR_TASK_QUEUE'),
-    )
+    const other = await createWorld({ counts: { plans: 5 } }, temporal)
+    await startTestWorker(other, {}, { taskQueue: `${other.taskQueue}-test` })
+    const { wrong } = await check(other, { BILLING_TEST_MODE: 'true' })
+    expect(wrong).toEqual([
+      expect.stringMatching(
+        /^temporal: .*acts on LIVE data, not TEST data.* each its own TEMPORAL_NAMESPACE/,
+      ),
+    ])
   })
 
   test.each([
@@ -290,7 +281,7 @@ describe('check finds at the data folder', () => {
 
   test('another process that holds it and does not answer here', async () => {
     const other = await createWorld({ counts: { plans: 5 } }, temporal)
-    await startTestWorker(other, { CONNECTOR_TASK_QUEUE: `other-${other.workspace}` })
+    await startTestWorker(other, {}, { taskQueue: `other-${other.workspace}` })
     const { code, wrong } = await check(other)
     expect(code).toBe(1)
     expect(wrong).toEqual([

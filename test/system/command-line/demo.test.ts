@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { endProcess } from '../../../core/state/process-identity.ts'
 import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { until } from '../export/world.ts'
@@ -25,7 +25,7 @@ async function startDemo() {
     if (server !== undefined) await endProcess({ identity: server, graceMs: 0 })
     await rm(folder, { recursive: true, force: true })
   })
-  const env = { INIT_CWD: folder, TEMPORAL_CLI_PATH: inject('temporalBinary') }
+  const env = { INIT_CWD: folder }
   return { folder, ...runProgram({ program: 'scripts/start.js', words: ['demo', '--json'], env }) }
 }
 

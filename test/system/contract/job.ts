@@ -1,5 +1,5 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { connectTemporal, openTestWorker, until, type World } from '../export/world.ts'
@@ -142,8 +142,8 @@ export function describeJob(name: string, kind: JobKind): void {
       { tags: ['long'] },
       async () => {
         const job = await kind.open()
-        const { dataDir, env } = job.world
-        const options = { dataDir, binary: () => Promise.resolve(env.TEMPORAL_CLI_PATH), ui: false }
+        const { dataDir } = job.world
+        const options = { dataDir, binary: () => Promise.resolve(inject('temporalBinary')), ui: false }
         const first = await startDevServer(options)
         const grpc = Number(first.address.split(':')[1])
         await startWorkerProcess(job.world, { TEMPORAL_ADDRESS: first.address, ...kind.env })

@@ -83,12 +83,6 @@ describe('check', () => {
   test.each([
     ['token', { BILLING_TOKEN: 'wrong' }, 'service', 'does not accept the token'],
     ['workspace', { BILLING_WORKSPACE: 'acc_other' }, 'service', 'check the workspace'],
-    [
-      'task queue',
-      { CONNECTOR_TASK_QUEUE: 'nobody' },
-      'temporal',
-      'Start one with `connector up` or `connector worker`',
-    ],
     ['Temporal', { TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'temporal', 'Start it with `connector up`'],
     ['address', { BILLING_BASE_URL: 'http://127.0.0.1:1' }, 'service', 'check the address'],
   ])('names the wrong %s', async (_, env, name, message) => {

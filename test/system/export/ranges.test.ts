@@ -19,7 +19,7 @@ import {
 } from './world.ts'
 
 /** Short lists are divided as long ones are. */
-const divided = { BILLING_RECORDS_PER_RANGE: '600' }
+const divided = { recordsPerRange: 600 }
 const input = { resources: ['customers' as const] }
 const slow = [{ kind: 'latency', ms: 300, from: 12 }] as const
 
@@ -53,7 +53,7 @@ describe('a list that is read in ranges', () => {
       const world = await createWorld({ counts: { customers: 9_000 }, tieOrder: 'stable' })
       const { control } = world.sandbox
       const client = await connectTemporal()
-      let worker = startConnector(world, ['worker'], divided)
+      let worker = startConnector(world, ['worker'])
       await says(worker, 'listening')
       const whole = await (await startRun({ client, world, input: { ...input, parallel: 1 } })).result()
       const undivided = asked(world)
@@ -66,7 +66,7 @@ describe('a list that is read in ranges', () => {
       await pagesRead(world, 8 + chance.below(8))
       killGroup(worker)
       await once(worker, 'exit')
-      worker = startConnector(world, ['worker'], divided)
+      worker = startConnector(world, ['worker'])
       await says(worker, 'listening')
       control.setFaults({ faults: [] })
       const report = await run.result()
@@ -90,7 +90,7 @@ describe('a list that is read in ranges', () => {
         drift: { customers: { perSecond: { deletes: 30, inserts: 30, updates: 30 } } },
         faults: [{ kind: 'latency', ms: 100 }],
       })
-      await startTestWorker(world, divided)
+      await startTestWorker(world, {}, divided)
       const client = await connectTemporal()
       for (let read = 0; read < reads; read += 1) {
         const since = world.sandbox.control.mark()
@@ -110,7 +110,7 @@ describe('a list that is read in ranges', () => {
         counts: { customers: 4_000 },
         faults: [{ kind: 'shortWindow', drop: 3, from: 20, to: 40, on: 'GET /customers/' }],
       })
-      await startTestWorker(world, divided)
+      await startTestWorker(world, {}, divided)
       const run = await startRun({ client: await connectTemporal(), world, input })
       const report = await run.result()
       expect(report).toMatchObject({
@@ -134,7 +134,7 @@ describe('a list that is read in ranges', () => {
     { tags: ['long'] },
     async () => {
       const world = await createWorld({ counts: { customers: 2_400 } })
-      await startTestWorker(world, divided)
+      await startTestWorker(world, {}, divided)
       const client = await connectTemporal()
       const divides = async (more: object) => {
         const run = await startRun({ client, world, input: { ...input, ...more } })

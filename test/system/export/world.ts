@@ -13,7 +13,7 @@ import { endProcess } from '../../../core/state/process-identity.ts'
 import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import { findWorker } from '../../../scripts/session/find-worker.ts'
 import { createSandbox } from '../../../sandbox/sandbox.ts'
-import { readSettings } from '../../../worker/settings/settings.ts'
+import { readSettings, type Settings } from '../../../worker/settings/settings.ts'
 import { startWorker } from '../../../worker/start-worker.ts'
 import type { exportData } from '../../../workflows/export-run.ts'
 import { runProgram } from '../command-line/run-program.ts'
@@ -80,7 +80,6 @@ export async function openWorld(options: SandboxOptions = {}, temporal = suiteSe
     BILLING_REQUESTS_PER_SECOND: '500',
     CONNECTOR_DATA_DIR: dataDir,
     TEMPORAL_ADDRESS: temporal.address,
-    TEMPORAL_CLI_PATH: temporal.binary,
     TEMPORAL_NAMESPACE: temporal.namespace ?? 'default',
   }
   return { sandbox, dataDir, env, workspace, taskQueue: `billing-${workspace}`, close }
@@ -88,15 +87,23 @@ export async function openWorld(options: SandboxOptions = {}, temporal = suiteSe
 
 export type World = Awaited<ReturnType<typeof openWorld>>
 
-/** A worker in this process, stopped with the test. */
-export async function startTestWorker(world: World, more: Record<string, string> = {}) {
-  const worker = await openTestWorker(world, more)
+/** A worker in this process, stopped with the test; `changed` are settings that no variable has. */
+export async function startTestWorker(
+  world: World,
+  more: Record<string, string> = {},
+  changed: Partial<Settings> = {},
+) {
+  const worker = await openTestWorker(world, more, changed)
   onTestFinished(() => worker.stop())
   return worker
 }
 
-export async function openTestWorker({ env }: World, more: Record<string, string> = {}) {
-  const settings = readSettings({ env: { ...env, ...more }, cwd: env.CONNECTOR_DATA_DIR })
+export async function openTestWorker(
+  { env }: World,
+  more: Record<string, string> = {},
+  changed: Partial<Settings> = {},
+) {
+  const settings = { ...readSettings({ env: { ...env, ...more }, cwd: env.CONNECTOR_DATA_DIR }), ...changed }
   const connectionOptions = { address: env.TEMPORAL_ADDRESS }
   const temporal = { connectionOptions, namespace: env.TEMPORAL_NAMESPACE }
   return startWorker({ settings, temporal })

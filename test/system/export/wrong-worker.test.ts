@@ -23,7 +23,7 @@ test.each([
     const other = await mkdtemp(join(tmpdir(), 'other-'))
     onTestFinished(() => rm(other, { recursive: true, force: true }))
     const folder = says === 'the state store' ? { CONNECTOR_DATA_DIR: other } : {}
-    await startTestWorker(world, { ...env, ...folder, CONNECTOR_TASK_QUEUE: world.taskQueue })
+    await startTestWorker(world, { ...env, ...folder }, { taskQueue: world.taskQueue })
     await expect(run.result()).rejects.toMatchObject({
       cause: {
         type: 'WrongWorker',

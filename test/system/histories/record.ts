@@ -32,7 +32,7 @@ const startTask = (title: string) => {
   return { end: () => undefined }
 }
 const { env } = process
-const binary = await findBinary({ cliPath: env['TEMPORAL_CLI_PATH'], env, startTask })
+const binary = await findBinary({ env, startTask })
 const counts = { customers: 300, subscriptions: 20, plans: 3, retentions: 0, creditnotes: 12 }
 const sandbox = await createSandbox({ seed: 7, workspace, counts })
 const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
@@ -42,7 +42,6 @@ const settings = readSettings({
     BILLING_TOKEN: sandbox.token,
     BILLING_WORKSPACE: workspace,
     BILLING_REQUESTS_PER_SECOND: '500',
-    BILLING_RECORDS_PER_RANGE: '100',
     CONNECTOR_DATA_DIR: dataDir,
     NOTIFY_URL: `all=${receiverUrl}`,
     BILLING_ALLOW_HTTP: 'true',
@@ -51,7 +50,8 @@ const settings = readSettings({
 })
 const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
 const temporal = { connectionOptions: { address: server.address }, namespace: 'default' }
-const worker = await startWorker({ settings, temporal })
+// A short list is read in ranges, too.
+const worker = await startWorker({ settings: { ...settings, recordsPerRange: 100 }, temporal })
 const connection = await Connection.connect({ address: server.address })
 try {
   const client = new Client({ connection })

@@ -78,10 +78,7 @@ async function makeStandIns(podman: Engine['podman'], missing: readonly [string,
     await buildGateway()
     await put('versitygw', versitygw())
     await put('ui-server', await goProgram({ ...temporalUi, name: 'ui-server', path: 'cmd/server' }))
-    await put(
-      'temporal',
-      await findBinary({ cliPath: process.env['TEMPORAL_CLI_PATH'], env: process.env, startTask }),
-    )
+    await put('temporal', await findBinary({ env: process.env, startTask }))
     const server = await moduleFolder(temporal)
     await put('schema', join(server, 'schema'))
     await put('entrypoint.sh', join(server, 'docker', 'scripts', 'sh', 'entrypoint.sh'))
