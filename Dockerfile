@@ -22,11 +22,12 @@ ENV NODE_ENV=production \
     CONNECTOR_METRICS_ADDRESS=127.0.0.1:9464
 WORKDIR /app
 RUN install -d -o node -g node -m 700 /data \
-    && printf '#!/bin/sh\nexec env MALLOC_MMAP_THRESHOLD_=65536 node --max-old-space-size=512 --max-semi-space-size=8 /app/dist/scripts/connector.js "$@"\n' \
-       > /usr/local/bin/billing-connector \
-    && chmod 755 /usr/local/bin/billing-connector
+    && ln -s /app/scripts/start.js /usr/local/bin/connector
 COPY --from=build /build/node_modules ./node_modules
+COPY --from=build /build/package.json ./
 COPY --from=build /build/dist ./dist
+COPY --from=build /build/scripts/start.js ./scripts/
+COPY --from=build /build/worker/cache-folder.js ./worker/
 USER node
 VOLUME /data
 EXPOSE 9464
@@ -34,5 +35,5 @@ EXPOSE 9464
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["node", "-e", "fetch('http://127.0.0.1:9464/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["billing-connector"]
+ENTRYPOINT ["connector"]
 CMD ["worker"]

@@ -72,14 +72,15 @@ export async function endProcess(child: ChildProcess): Promise<void> {
 
 const checkout = join(import.meta.dirname, '..')
 
-/** How `npm run connector` starts Node: the variables that it sets, and its flags with the program. */
+/** How `npx connector` starts Node: the variables that the first line of its program sets, and its flags. */
 export async function connectorCommand(): Promise<{ env: Record<string, string>; args: string[] }> {
-  const text = await readFile(join(checkout, 'package.json'), 'utf8')
-  const words = (JSON.parse(text) as { scripts: { connector: string } }).scripts.connector.split(' ')
+  const program = join(checkout, 'scripts', 'start.js')
+  const [line = ''] = (await readFile(program, 'utf8')).split('\n')
+  const words = line.replace('#!/usr/bin/env -S ', '').split(' ')
   const node = words.indexOf('node')
   return {
     env: Object.fromEntries(words.slice(0, node).map((word) => word.split('=') as [string, string])),
-    args: words.slice(node + 1).map((word) => (word.startsWith('--') ? word : join(checkout, word))),
+    args: [...words.slice(node + 1), program],
   }
 }
 
@@ -115,7 +116,7 @@ export async function startService(
   const faults = latency > 0 ? [{ kind: 'latency' as const, ms: latency }] : []
   const all = { token: 'bench', workspace: 'acc_bench', warm: true, faults, ...options, counts }
   await writeFile(path, JSON.stringify(all satisfies SandboxOptions))
-  const connector = join(checkout, 'scripts/connector.ts')
+  const connector = join(checkout, 'scripts/start.js')
   const { child, line } = await startNode({
     args: ['--max-old-space-size=8000', connector, 'sandbox', '--options', path],
     until: 'http',

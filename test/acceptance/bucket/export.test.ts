@@ -32,7 +32,7 @@ let env: Record<string, string>
 let store: FileStore
 
 const probe = new URL('./probes/count-sdk.ts', import.meta.url).href
-const connector = fileURLToPath(new URL('../../../scripts/connector.ts', import.meta.url))
+const connector = fileURLToPath(new URL('../../../scripts/start.js', import.meta.url))
 const url = 's3://exports/billing/acc'
 
 beforeAll(async () => {

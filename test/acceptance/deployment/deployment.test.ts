@@ -89,7 +89,7 @@ describe('docker-compose.yml', () => {
   test('calls commands with options that they have', async () => {
     for (const name of ['worker', 'sandbox']) {
       const [command = 'worker', ...options] = model.services[name]?.command ?? []
-      const help = await runProgram({ program: 'scripts/connector.ts', words: [command, '--help'] }).ended
+      const help = await runProgram({ program: 'scripts/start.js', words: [command, '--help'] }).ended
       expect(help.code).toBe(0)
       for (const option of options.filter((word) => word.startsWith('--')))
         expect(help.stdout).toContain(`${option} `)
@@ -250,7 +250,7 @@ describe('the demo of docker-compose.yml', () => {
     expect({ port, host }).toEqual({ port: '8080', host: '0.0.0.0' })
     expect(demo['BILLING_BASE_URL']).toBe(`http://sandbox:${port}`)
     const words = ['sandbox', '--host', '127.0.0.1', '--options', options.file, '--json']
-    const sandbox = runProgram({ program: 'scripts/connector.ts', words })
+    const sandbox = runProgram({ program: 'scripts/start.js', words })
     await sandbox.says('}')
     const { url } = JSON.parse(sandbox.texts.stdout) as { url: string }
     const token = (await read(demo['BILLING_TOKEN_FILE'] ?? '')).trim()
@@ -309,22 +309,17 @@ describe('the one-shot service for the namespace', () => {
 })
 
 describe('the Dockerfile', () => {
-  test('starts the package’s command with the flags that it starts itself with, and not as root', async () => {
-    const [file, connector, manifest] = [
-      await read('Dockerfile'),
-      await read('scripts', 'connector.ts'),
-      JSON.parse(await read('package.json')) as {
-        bin: Record<string, string>
-        scripts: Record<string, string>
-      },
-    ]
-    const { bin, scripts } = manifest
-    const start = connector.split('\n')[0]?.replace('#!/usr/bin/env -S ', '')
-    expect(file).toContain(`exec env ${start} /app/${bin['billing-connector']} `)
+  test('starts the package’s own program, and not as root', async () => {
+    const file = await read('Dockerfile')
+    const { bin, scripts } = JSON.parse(await read('package.json')) as {
+      bin: Record<string, string>
+      scripts: Record<string, string>
+    }
+    expect(file).toContain(`ln -s /app/${bin['connector']} /usr/local/bin/connector\n`)
     expect(scripts).toHaveProperty('prepack')
     // Without them the worker reaches no Temporal over TLS: the slim image has none.
     expect(file.slice(file.lastIndexOf('\nFROM '))).toMatch(/apt-get install .*ca-certificates/)
-    expect(file).toMatch(/\nUSER node\n[^]*\nENTRYPOINT \["billing-connector"\]\nCMD \["worker"\]\n$/)
+    expect(file).toMatch(/\nUSER node\n[^]*\nENTRYPOINT \["connector"\]\nCMD \["worker"\]\n$/)
     const told = [...file.matchAll(/\b((?:CONNECTOR|BILLING)_[A-Z_]+)=/g)].map(([, name]) => name)
     expect(told.length).toBeGreaterThan(0)
     for (const name of told) expect(known).toContain(name)
@@ -363,8 +358,8 @@ describe('the systemd unit', () => {
     const values = (key: string) =>
       [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value ?? '')
     const [path = '', command = ''] = values('ExecStart')[0]?.split(' ') ?? []
-    // A bare name: npm's global folder is /usr/local/bin or /usr/bin.
-    expect(path).toBe('billing-connector')
+    expect(path).toBe('/opt/billing-connector/bin/connector')
+    expect(await read('docs', 'deployment.md')).toContain('npm install -g --prefix /opt/billing-connector ')
     expect(await read('scripts', 'commands', 'commands.ts')).toContain(`import('./${command}.ts')`)
     for (const one of values('Environment')) expect(known).toContain(one.split('=')[0])
     expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(drainSeconds)
@@ -384,7 +379,7 @@ describe('the systemd unit, read by systemd', () => {
       onTestFinished(() => rm(folder, { recursive: true }))
       const file = join(folder, 'billing-connector.service')
       const unit = await read('docs', 'deployment', 'billing-connector.service')
-      await writeFile(file, unit.replace(/^ExecStart=billing-connector /m, `ExecStart=${process.execPath} `))
+      await writeFile(file, unit.replace(/^ExecStart=\S+ /m, `ExecStart=${process.execPath} `))
       const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', file])
       expect(stdout + stderr).toBe('')
     },

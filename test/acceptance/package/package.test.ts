@@ -29,7 +29,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 function start({ node, words, env = {} }: { node: string; words: string[]; env?: NodeJS.ProcessEnv }) {
   const PATH = [node, join(folder, 'node_modules', '.bin'), '/usr/bin', '/bin'].join(':')
   // An empty cache: nothing that the repository has made earlier may help.
-  const child = spawn('billing-connector', words, {
+  const child = spawn('connector', words, {
     cwd: folder,
     env: { PATH, XDG_CACHE_HOME: folder, ...env },
   })

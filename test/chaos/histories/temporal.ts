@@ -108,7 +108,7 @@ export async function playWithTemporal({ seed, tally, job, blows }: RealHistory)
   }
 }
 
-const connector = fileURLToPath(new URL('../../../scripts/connector.ts', import.meta.url))
+const connector = fileURLToPath(new URL('../../../scripts/start.js', import.meta.url))
 
 type Command = ReturnType<typeof startCommand>
 

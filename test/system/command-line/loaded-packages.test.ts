@@ -22,8 +22,7 @@ const loadedIn = (stderr: string) => (stderr.split('\n').at(-1) ?? '').split(' '
 /** The packages that a process loads with these files of the project. */
 async function packagesOf(files: readonly string[]): Promise<string[]> {
   const urls = files.map((file) => new URL(`../../../${file}`, import.meta.url))
-  const code = `import './scripts/compile-cache.js'
-    for (const url of ${JSON.stringify(urls)}) await import(url)`
+  const code = `for (const url of ${JSON.stringify(urls)}) await import(url)`
   const args = ['--input-type=module', '-e', code]
   const { stderr } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...hooked } })
   return loadedIn(stderr)

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { runProgram } from './run-program.ts'
 
 const start = (...words: string[]) =>
-  runProgram({ program: 'scripts/connector.ts', words: ['sandbox', ...words] })
+  runProgram({ program: 'scripts/start.js', words: ['sandbox', ...words] })
 
 it('the sandbox serves a list to clients with the settings that it prints, until Ctrl-C', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))

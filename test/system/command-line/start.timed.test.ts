@@ -178,9 +178,9 @@ describe('the command line', () => {
 
 describe('the connector', () => {
   it('answers --help and wrong usage at once', async () => {
-    const help = await runProgram({ program: 'scripts/connector.ts', words: ['--help'] }).ended
+    const help = await runProgram({ program: 'scripts/start.js', words: ['--help'] }).ended
     expect(help).toMatchObject({ code: 0, stderr: '' })
-    const wrong = await runProgram({ program: 'scripts/connector.ts', words: ['exprt'] }).ended
+    const wrong = await runProgram({ program: 'scripts/start.js', words: ['exprt'] }).ended
     expect(wrong.code).toBe(2)
     // 0.1 s on an idle machine; nothing that takes seconds (Temporal, DuckDB) may be loaded.
     expect(Math.min(help.ms, wrong.ms)).toBeLessThan(1_000)

@@ -22,7 +22,7 @@ test(
     const [first = '', second = ''] = files
     const wrong = await writeEnv(await createWorld({ counts }), { BILLING_TOKEN: '' })
     const worker = runProgram({
-      program: 'scripts/connector.ts',
+      program: 'scripts/start.js',
       words: ['worker', first, wrong, second, join(second, '..', 'absent.env'), first],
     })
     await Promise.all(worlds.map(workerListens))
@@ -68,8 +68,7 @@ test(
 
 test('a process without one workspace that works ends and says so', { tags: ['long'] }, async () => {
   const wrong = await writeEnv(await createWorld({ counts }), { BILLING_TOKEN: '' })
-  const { code, stderr } = await runProgram({ program: 'scripts/connector.ts', words: ['worker', wrong] })
-    .ended
+  const { code, stderr } = await runProgram({ program: 'scripts/start.js', words: ['worker', wrong] }).ended
   expect(code).toBe(2)
   expect(stderr).toContain('BILLING_TOKEN is not set')
   expect(stderr).toContain('error: No workspace has a worker: the lines above say why, file by file.')
