@@ -31,7 +31,7 @@ async function pageOf(path: string) {
   }))
   const commands = blocks
     .flatMap(({ language, code }) => (language === 'sh' ? code.split('\n') : []))
-    .filter((line) => line.startsWith('npm run -s connector -- import '))
+    .filter((line) => line.startsWith('npx connector import '))
     .map(toWords)
   const fileThatBegins = (header: string) => blocks.find(({ code }) => code.startsWith(header))?.code ?? ''
   return { commands, fileThatBegins }
@@ -42,7 +42,7 @@ function toWords(line: string): string[] {
   const [command = ''] = line.split(/\s+#\s/)
   const words = [...command.matchAll(/(?:"[^"]*"|[^\s"])+/g)].map(([word]) => word.replaceAll('"', ''))
   // The worker of these tests serves what the page would have done with one of its own.
-  return words.slice(5).filter((word) => word !== '--local')
+  return words.slice(2).filter((word) => word !== '--local')
 }
 
 const save = (name: string, text: string) => writeFile(join(desk, name), text)
