@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { program as name } from '../core/runs/view/shell.ts'
 import { UsageError } from './terminal/failures.ts'
 import { createTerminal, type Terminal } from './terminal/terminal.ts'
 
@@ -87,7 +88,7 @@ function find(of: { command: Command; commands: Commands; names: readonly string
 }
 
 export function createProgram(commands: Commands): Command {
-  const program = new Command('connector')
+  const program = new Command(name)
     .description('Exports, imports and recoveries for the billing service. Each run ends in a proof.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .option('--json', 'print one JSON document on stdout and nothing else')

@@ -3,7 +3,7 @@ import type { Activities } from '../activities/index.ts'
 import type { ImportInput, ImportPlan } from '../core/imports/input.ts'
 import type { ImportResult } from '../core/imports/view.ts'
 import type { RunEnd } from '../core/runs/run-files.ts'
-import { shell } from '../core/runs/view/shell.ts'
+import { connector } from '../core/runs/view/shell.ts'
 import { type ImportProgress, type StagedImport, toImportText } from './import-view.ts'
 import { openingWrite, sending, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/run-ref.ts'
@@ -69,7 +69,7 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
       message: `${why} What was sent is known, and the same import resumes from there.`,
     }),
     parkedCommand: ({ run, rows }) =>
-      shell`connector run resolve ${run} --rows ${rows.parked?.[0] ?? 0} --exists <id> | --absent | --drop --why "..."`,
+      connector`run resolve ${run} --rows ${rows.parked?.[0] ?? 0} --exists <id> | --absent | --drop --why "..."`,
   }
   return await writeRun(job)
 }

@@ -10,7 +10,7 @@ import type { Activities } from '../activities/index.ts'
 import type { RecoveryInput, RecoveryPlan } from '../core/recoveries/input.ts'
 import type { RecoveryReport } from '../core/recoveries/view.ts'
 import { canaryFailed } from '../core/runs/view/counts.ts'
-import { shell } from '../core/runs/view/shell.ts'
+import { connector } from '../core/runs/view/shell.ts'
 import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './recovery-view.ts'
 import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/run-ref.ts'
@@ -85,11 +85,11 @@ export async function recoverSubscriptions(
       type: 'RecoveryFailed',
       message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks them up first.`,
     }),
-    parkedCommand: ({ run }) => shell`connector run report ${run}`,
+    parkedCommand: ({ run }) => connector`run report ${run}`,
     attention: ({ plan: { notifyAbove = Infinity }, staged: { candidates }, result }) => {
       if (candidates <= notifyAbove) return undefined
       const summary = `${candidates} subscriptions need attention, more than ${notifyAbove}; ${result.summary}`
-      return { kind: 'attention', summary, command: 'connector recover' }
+      return { kind: 'attention', summary, command: connector`recover` }
     },
     continued,
     continueAs: (onward) => continueAsNew<typeof recoverSubscriptions>({ onward }),
@@ -99,7 +99,7 @@ export async function recoverSubscriptions(
 /** Refuses a cron: to the ledger, all executions of a cron are one run, so the second execution would do nothing. */
 function refuseCron(): void {
   if (workflowInfo().cronSchedule === undefined) return
-  const instead = 'use a schedule (connector schedule apply, or Schedules in the Temporal UI).'
+  const instead = `use a schedule (${connector`schedule apply`}, or Schedules in the Temporal UI).`
   throw ApplicationFailure.nonRetryable(
     `A recovery can't be started with a cron schedule: ${instead}`,
     'InvalidInput',

@@ -6,7 +6,7 @@ import type { Activities } from '../activities/index.ts'
 import { opening } from './run/activity-options.ts'
 import { createNotifier, scheduledBy } from './run/notify.ts'
 import { controlRun, stoppedBefore } from './run/control.ts'
-import { shell } from '../core/runs/view/shell.ts'
+import { connector } from '../core/runs/view/shell.ts'
 import { escapeMarkdown } from '../core/runs/view/markdown.ts'
 
 const { findMissed } = proxyActivities<Activities>(opening)
@@ -58,6 +58,6 @@ const toNotification = ({ schedule, at, by, reason }: MissedSlot) => ({
   // The id depends on the slot only, so that the same slot is the same event whichever check finds it.
   id: `missed/${schedule}/${at}`,
   summary: `${schedule} of ${at} was due to be proven by ${by}: ${reason}.`,
-  command: shell`connector schedule trigger ${schedule}`,
+  command: connector`schedule trigger ${schedule}`,
   report: { schedule, at, by, reason },
 })

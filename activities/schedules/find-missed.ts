@@ -9,6 +9,7 @@ import { changedAt, missingExports, type ScheduleSlot } from '../../core/schedul
 import { kindsFor, type NotificationKind } from '../../core/notifications/notification.ts'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { explainMissedSlot } from './explain-missed-slot.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 const defaultLookBackHours = 24
 
@@ -112,7 +113,7 @@ async function reasonMissed(options: {
   const { client, slot, description, published, files } = options
   const expected = toExpected(slot.input)
   if (expected === undefined)
-    return `its input is not valid for an export, so restore it with \`connector schedule apply\`; ${await explainMissedSlot({ client, slot, description })}`
+    return `its input is not valid for an export, so restore it with \`${connector`schedule apply`}\`; ${await explainMissedSlot({ client, slot, description })}`
   const missing = await missingExports({ slot, expected, published, files })
   if (missing.length === 0) return undefined
   const lists = missing.map(({ resource, destination }) => `${resource} to ${destination}`).join(', ')

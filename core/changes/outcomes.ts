@@ -1,4 +1,5 @@
 import type { ChangeState } from '../state/schema.ts'
+import { connector } from '../runs/view/shell.ts'
 
 /** The outcomes of a change, each with the sentence shown in reports and docs. */
 export const outcomes = {
@@ -21,7 +22,7 @@ export const outcomes = {
   noId: 'the answer did not include the id of the created record',
   interrupted: 'the process ended while it was being sent',
   restored: 'the ledger was restored from a backup, so it may have been sent since',
-  missing: 'the run staged it, but the ledger lacks it; `connector state repair` stages it again',
+  missing: `the run staged it, but the ledger lacks it; \`${connector`state repair`}\` stages it again`,
   refusedLater: 'it was refused when sent again; the first request may have been accepted',
 
   neverSent: 'no request left; it can be sent',

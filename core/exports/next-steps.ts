@@ -1,5 +1,5 @@
 import { inputCommand } from '../runs/input-fields.ts'
-import { shell } from '../runs/view/shell.ts'
+import { connector } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import { exportInput, fetchInput } from './input.ts'
 import type { ExportPlan } from './plan.ts'
@@ -25,7 +25,7 @@ export function exportNextSteps({
     {
       isDue: unpublished.size > 0,
       text: 'once that is fixed, publish without reading again',
-      command: shell`connector run publish ${run} --to ${[...unpublished].join(',')}`,
+      command: connector`run publish ${run} --to ${[...unpublished].join(',')}`,
     },
     {
       isDue: unread.length > 0,
@@ -45,7 +45,7 @@ export function exportNextSteps({
     {
       isDue: published.some(({ heldBack }) => heldBack > 0),
       text: 'if the service is right that these records are gone, mark them as deleted',
-      command: shell`connector run publish ${run} --max-deletes all`,
+      command: connector`run publish ${run} --max-deletes all`,
     },
   ]
   return steps.flatMap(({ isDue, ...step }) => (isDue ? [step] : []))

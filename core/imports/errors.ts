@@ -1,3 +1,4 @@
+import { connector } from '../runs/view/shell.ts'
 /** A message with the values of a file, and the same without them. */
 interface Message {
   message: string
@@ -56,7 +57,7 @@ export class ReservedWorker extends Error {
   override readonly name = 'ReservedWorker'
   constructor({ run }: { run: string }) {
     super(
-      `The run ${run} is waiting: this worker belongs to another command. To resume it, run its own command again, or \`connector up\`.`,
+      `The run ${run} is waiting: this worker belongs to another command. To resume it, run its own command again, or \`${connector`up`}\`.`,
     )
   }
 }

@@ -4,7 +4,7 @@ import type { EndedNote } from '../runs/run-files.ts'
 import { inputCommand } from '../runs/input-fields.ts'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { shell } from '../runs/view/shell.ts'
+import { connector } from '../runs/view/shell.ts'
 import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
 import { type ImportInput, importInput, type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'
@@ -153,7 +153,7 @@ export function importNextSteps({
   const { run } = plan
   const path = (name: string) => join(dataDir, plan.folder, name)
   if (plan.dryRun) return [{ text: 'to import it', command: sameCommand(source) }]
-  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector run watch ${run}` }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: connector`run watch ${run}` }]
   if (ended.how === 'refused')
     return [{ text: 'fix the file, then import it again', command: sameCommand(source) }]
   const { staged, notTried, unknown, rejected, parked } = counts
@@ -180,12 +180,12 @@ export function importNextSteps({
   if (parked > 0)
     add(
       `${parked} parked ${rows(parked)}: look in the service as ${path(runFiles.parked)} says, then (or --absent, --drop)`,
-      `${shell`connector run resolve ${run} --rows ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
+      `${connector`run resolve ${run} --rows ${parkedRow ?? '<row>'}`} --exists <id> --why "..."`,
     )
   if (lost > 0)
     add(
       `The ledger is older than this run. To look up ${lost} unknown ${rows(lost)}: stop the worker, repair the ledger as here, start the worker, and run the import again`,
-      'connector state repair',
+      connector`state repair`,
     )
   if (left > 0 && !isCanary)
     if (ended.how === 'finished')

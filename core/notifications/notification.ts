@@ -1,5 +1,5 @@
 import { toPrintable } from '../runs/view/printable.ts'
-import { shell } from '../runs/view/shell.ts'
+import { connector } from '../runs/view/shell.ts'
 
 /** What a channel accepts; each level includes the previous ones. */
 export const notificationLevels = ['problems', 'decisions', 'all'] as const
@@ -97,7 +97,7 @@ export function linkTo({ run, ui }: { run: Notification['run']; ui: Ui }): strin
  */
 export function toBody({ notification, sender, ui }: { notification: Notification; sender: Sender; ui: Ui }) {
   const { id, kind, at, run, summary, report = null } = notification
-  const command = notification.command ?? shell`connector run report ${run.workflowId}`
+  const command = notification.command ?? connector`run report ${run.workflowId}`
   const url = linkTo({ run, ui })
   const headline = headlines[kind](run.workflowId)
   const lines = [

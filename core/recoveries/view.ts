@@ -2,7 +2,7 @@ import { type ChangesReport, type FullChangesReport, toChangesView } from '../ch
 import { inputCommand } from '../runs/input-fields.ts'
 import { countLabels, outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
-import { shell } from '../runs/view/shell.ts'
+import { connector } from '../runs/view/shell.ts'
 import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
 import { recoveryFiles, recoveryInput } from './input.ts'
 import type { SnapshotNote } from './open.ts'
@@ -141,7 +141,7 @@ export function recoveryNextSteps(
   const { run, verdict, ended, counts, continueWith, snapshot, failedCanaries } = report
   if (verdict === 'dryRun')
     return [{ text: 'to resume them', command: recoverCommand({ ...asked, dryRun: false }) }]
-  if (ended === undefined) return [{ text: 'to follow the run', command: shell`connector run watch ${run}` }]
+  if (ended === undefined) return [{ text: 'to follow the run', command: connector`run watch ${run}` }]
   // The same command would resume the same ones first, and they would fail again.
   const causes = failedCanaries.map(({ reason, notTried }) => ({
     text: `find out in the service why all that went first for ${reason} failed, then recover the other ${notTried}`,

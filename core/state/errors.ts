@@ -1,3 +1,4 @@
+import { connector } from '../runs/view/shell.ts'
 interface Options {
   cause?: unknown
   /** Whether trying again may help. */
@@ -88,7 +89,7 @@ export class OldLedgerError extends StateError {
     super(
       'OldLedgerError',
       `The ledger is older than what was sent: it lacks ${lacks}, so it was restored from a backup, or its server failed ` +
-        'over. Nothing is sent. Stop all workers, run `connector state repair`, and start them again.',
+        `over. Nothing is sent. Stop all workers, run \`${connector`state repair`}\`, and start them again.`,
       { retryable: true },
     )
   }

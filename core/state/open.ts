@@ -8,6 +8,7 @@ import { createNotes, type Notes } from './notes.ts'
 import type { RateShares } from './rate-shares.ts'
 import type { Store } from './store.ts'
 import { createPublications, type Publications } from './publications.ts'
+import { connector } from '../runs/view/shell.ts'
 
 /** Everything the connector remembers between runs: in `state.db` of the data folder, or on PostgreSQL. */
 export interface State {
@@ -109,7 +110,7 @@ async function readStoreId({ store, moved }: { store: Store; moved: MovedNote | 
     throw new StateError(
       'NotMovedHereError',
       `The state of this data folder was moved to ${moved.to}, and ${place} has another one or none. Correct ` +
-        'CONNECTOR_STATE_URL and BILLING_WORKSPACE; if the move was interrupted, repeat `connector state move`.',
+        `CONNECTOR_STATE_URL and BILLING_WORKSPACE; if the move was interrupted, repeat \`${connector`state move`}\`.`,
     )
   return id
 }

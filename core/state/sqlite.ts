@@ -11,6 +11,7 @@ import { isSystemError } from '../storage/system-errors.ts'
 import { NoStateError, StateError, StateUnreadableError, toStateError } from './errors.ts'
 import { type StateTables, createStatements, isCurrent, schemaVersion } from './schema.ts'
 import type { IsIn, Store } from './store.ts'
+import { connector } from '../runs/view/shell.ts'
 
 /** How long a writer waits for a reader's checkpoint or a backup before it fails. */
 const busyTimeoutMs = 10_000
@@ -186,7 +187,7 @@ export function refuseMoved({
     throw new StateError(
       'StateNotMovedError',
       `The data folder ${folder} has a state of its own (state.db), which knows what was sent. Move it to PostgreSQL with ` +
-        '`connector state move`, or unset CONNECTOR_STATE_URL.',
+        `\`${connector`state move`}\`, or unset CONNECTOR_STATE_URL.`,
     )
   return note
 }

@@ -10,6 +10,7 @@ import { RefusedError } from '../terminal/failures.ts'
 import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { fine, notRunning, runCheck, wrong, type Finding } from './finding.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 interface Options {
   settings: Settings
@@ -30,7 +31,7 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
       return [
         notRunning(
           'temporal',
-          'No Temporal server is running. Start one with `connector up`, or give commands --local.',
+          `No Temporal server is running. Start one with \`${connector`up`}\`, or give commands --local.`,
         ),
       ]
     const worker = runCheck('temporal', async () => {

@@ -4,7 +4,6 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, choice } from './options.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
-const names = ['connector', 'billing-connector']
 
 export function configure(command: Command, terminal: Terminal, all: Commands): void {
   const argument = new Argument('<shell>', 'your shell').choices(shells).argParser(choice('shell', shells))
@@ -77,7 +76,7 @@ ${values.join('\n')}
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-complete -o default -F _connector ${names.join(' ')}`
+complete -o default -F _connector connector`
 }
 
 function toFish(words: readonly Words[]): string {
@@ -92,5 +91,5 @@ function toFish(words: readonly Words[]): string {
       }),
     ]
   })
-  return names.flatMap((name) => lines.map((line) => `complete -c ${name} ${line}`)).join('\n')
+  return lines.map((line) => `complete -c connector ${line}`).join('\n')
 }

@@ -7,6 +7,7 @@ import { parseDuration } from '../../core/runs/duration.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
+import { connector, program } from '../../core/runs/view/shell.ts'
 
 /** Adds the options of an input's fields. The action gets their values under the names of the fields. */
 export function addInputOptions(command: Command, schema: z.ZodObject): Command {
@@ -149,7 +150,7 @@ export const addServerOptions = (command: Command): Command =>
 export function toServer({ local = false, detach = false }: ServerOptions): Required<ServerOptions> {
   if (local && detach)
     throw new UsageError(
-      '--local and --detach cannot be combined: --local stops with this command. Start `connector up` and drop --local.',
+      `--local and --detach cannot be combined: --local stops with this command. Start \`${connector`up`}\` and drop --local.`,
     )
   return { local, detach }
 }
@@ -187,7 +188,7 @@ export function addExamples(
 ): Command {
   const lines = Object.entries(examples).flatMap(([example, meaning]) => [
     `  # ${meaning}`,
-    `  connector ${example}`,
+    `  ${program} ${example}`,
   ])
   return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}\n\nExit codes: ${exits[kind]}`)
 }

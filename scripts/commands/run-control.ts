@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { importLimits } from '../../core/imports/input.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import { resolveInRun, updateRun } from '../runs/update-run.ts'
 import { openClient } from '../session/session.ts'
 import { processSettings } from '../session/settings.ts'
@@ -35,7 +35,7 @@ function configureSignal(of: {
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error
       throw new RefusedError(`There is no active run ${run}.`, {
-        hint: '`connector run list` lists the runs.',
+        hint: `\`${connector`run list`}\` lists the runs.`,
       })
     }
     terminal.result({ document: { run, signal }, text: `${run} ${answer}` })
@@ -45,7 +45,7 @@ function configureSignal(of: {
 export function configurePause(command: Command, terminal: Terminal): void {
   configureSignal({ command, terminal, signal: 'pause', answer: 'pauses after the page or row in progress.' })
   addExamples(command, 'inspect', {
-    'run pause export-all-1f0c2b7a90': 'resume it with `connector run unpause`',
+    'run pause export-all-1f0c2b7a90': `resume it with \`${connector`run unpause`}\``,
   })
 }
 
@@ -105,7 +105,7 @@ export function configureResolve(command: Command, terminal: Terminal): void {
         throw new UsageError(`${exists} is not a valid id; ${idRule}.`)
       const input = { rows, ...outcome, ...decisionOf(options) }
       const answer = await resolveInRun({ settings: processSettings(), terminal, run, input })
-      const text = `${answer}. Follow the run with: ${shell`connector run watch ${run}`}`
+      const text = `${answer}. Follow the run with: ${connector`run watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
     })
   addExamples(command, 'run', {

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ExportReport, reportFile } from '../../core/exports/report.ts'
 import { pageName } from '../../core/runs/view/view.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { fetchRun } from '../runs/fetch-run.ts'
 import { importFolder, recoveryFolder } from '../runs/run-folders.ts'
@@ -42,7 +42,7 @@ export function configureReport(command: Command, terminal: Terminal): void {
       const text = await readFile(path, 'utf8').catch((cause: unknown) => {
         throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
           cause,
-          hint: 'A run in progress has none yet: see `connector run show`.',
+          hint: `A run in progress has none yet: see \`${connector`run show`}\`.`,
         })
       })
       await reportExport({ report: JSON.parse(text) as ExportReport, terminal })
@@ -76,7 +76,7 @@ export function configureOpen(command: Command, terminal: Terminal): void {
       const page = pages.find(existsSync)
       if (page === undefined)
         throw new RefusedError(`There is no report page of a run ${run} in ${dataDir}.`, {
-          hint: `A run in progress has none yet: see \`${shell`connector run show ${run}`}\`.`,
+          hint: `A run in progress has none yet: see \`${connector`run show ${run}`}\`.`,
         })
       const opened = await openPage(page)
       terminal.result({ document: { run, page, opened }, text: opened ? `Opened ${page}` : page })

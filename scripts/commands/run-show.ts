@@ -20,7 +20,7 @@ import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples } from './options.ts'
 import { tellIfSlow } from '../terminal/tell-if-slow.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 /**
  * The deadline in ms: a live worker answers in milliseconds, or in a second or two if it must replay a long
@@ -151,7 +151,7 @@ const toTexts = (all: readonly HeldUp[]): string[] => [
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {
   if (name !== id && name !== newest)
     throw new RefusedError(`The newest run of ${id} is ${newest}; Temporal no longer knows ${name}.`, {
-      hint: `\`${shell`connector run report ${name}`}\` shows how it ended.`,
+      hint: `\`${connector`run report ${name}`}\` shows how it ended.`,
     })
   return newest
 }

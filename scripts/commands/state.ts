@@ -24,6 +24,7 @@ import {
   decisionOf,
   type DecisionOptions,
 } from './options.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 export function configureShow(command: Command, terminal: Terminal): void {
   command.action(async () => show(terminal))
@@ -168,7 +169,7 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
     const where = to === undefined ? '' : ` to ${to}`
     if (watermarks.length === 0)
       throw new RefusedError(`There is no watermark of ${resource}${where}.`, {
-        hint: '`connector state show` lists them.',
+        hint: `\`${connector`state show`}\` lists them.`,
       })
     const entry = { at: new Date().toISOString(), by, why, watermarks }
     await appendFile(join(folder, 'exports', 'watermark-resets.jsonl'), `${JSON.stringify(entry)}\n`)

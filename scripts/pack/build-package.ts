@@ -14,6 +14,7 @@ await rm(dist, { recursive: true, force: true })
 await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', join(root, 'scripts', 'pack')])
 await rm(join(dist, 'worker', 'bundle-workflows.js'), { force: true })
 await nameJavaScript()
+await nameProgram(join(dist, 'core', 'runs', 'view', 'shell.js'))
 // Runs last, because it replaces the folder of workflows while their files could still be read.
 await Promise.all([bundleWorkflows(), describePackage()])
 
@@ -33,12 +34,22 @@ async function nameJavaScript(): Promise<void> {
   }
 }
 
+/** Makes hints name the program as it is typed where the package is installed. */
+async function nameProgram(path: string): Promise<void> {
+  const text = await readFile(path, 'utf8')
+  const renamed = text.replace(/(?<=\bprogram = )(['"])npx connector\1/, "'connector'")
+  if (renamed === text) throw new Error(`${path} does not name the program.`)
+  await writeFile(path, renamed)
+}
+
 /** Bundles the workflows here, with the exact SDK version that the package requires. */
 async function bundleWorkflows(): Promise<void> {
   const folder = join(dist, 'workflows')
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder)
-  await run(process.execPath, [join(root, 'worker', 'bundle-workflows.ts'), join(folder, 'bundle.js')])
+  const bundle = join(folder, 'bundle.js')
+  await run(process.execPath, [join(root, 'worker', 'bundle-workflows.ts'), bundle])
+  await nameProgram(bundle)
 }
 
 /** Writes dist/package.json: the code reads its version, and Node whether `.js` files are modules. */

@@ -4,11 +4,12 @@ import type { importFile } from '../../workflows/import-file.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { isRunType } from './run-types.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 /** An export, a fetch, or a run that publishes one again: all end in the report of an export. */
 export type ExportHandle = WorkflowHandle<typeof exportData>
 
-const hint = '`connector run list` lists the runs.'
+const hint = `\`${connector`run list`}\` lists the runs.`
 
 /** The workflow id of a run: `<id>.2` is the second run of `<id>`. */
 export async function workflowIdOf({ client, run }: { client: Client; run: string }): Promise<string> {

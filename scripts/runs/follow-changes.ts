@@ -1,5 +1,5 @@
 import { WorkflowFailedError } from '@temporalio/client'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import type { ImportProgress } from '../../workflows/import-view.ts'
 import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
@@ -58,7 +58,7 @@ async function followChanges({
     // A run that was refused has sent nothing, and says so itself.
     if (error instanceof WorkflowFailedError && toFailure(error).exitCode === exitCodes.failed)
       terminal.note(
-        `What was sent, if anything, is in the report: ${shell`connector run report ${handle.workflowId}`}`,
+        `What was sent, if anything, is in the report: ${connector`run report ${handle.workflowId}`}`,
       )
     throw error
   }

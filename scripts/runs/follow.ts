@@ -1,6 +1,6 @@
 import { type Client, ServiceError } from '@temporalio/client'
 import type { ExportReport } from '../../core/exports/report.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ExportHandle } from './find-run.ts'
 import { observeExport, type Observe, showRun } from './show-run.ts'
@@ -11,7 +11,7 @@ export class TemporalLostError extends Error {
   readonly hint: string
   constructor({ run, cause }: { run: string; cause: unknown }) {
     super('Temporal does not answer any more.', { cause })
-    this.hint = `The run continues when Temporal and the worker are back. Follow it with: ${shell`connector run watch ${run}`}`
+    this.hint = `The run continues when Temporal and the worker are back. Follow it with: ${connector`run watch ${run}`}`
   }
 }
 

@@ -1,5 +1,5 @@
 import { formatLocalTime } from '../../core/runs/view/format.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 
 const questions: Readonly<Record<NonNullable<WriteProgress['waitingFor']>['question'], string>> = {
@@ -16,5 +16,5 @@ export function toQuestion({
   until,
 }: NonNullable<WriteProgress['waitingFor']> & { run: string }): string {
   const confirmed = count === undefined ? '' : ` --count ${count}`
-  return `${questions[question]}. The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${shell`connector run approve ${run}`}${confirmed} --why "..."; to end it: ${shell`connector run stop ${run}`}`
+  return `${questions[question]}. The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${connector`run approve ${run}`}${confirmed} --why "..."; to end it: ${connector`run stop ${run}`}`
 }

@@ -1,5 +1,5 @@
 import { type Workflow, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { LocalSessionOptions } from '../session/local-session.ts'
 import { inSession, openSession, type Session } from '../session/session.ts'
@@ -59,7 +59,7 @@ export async function runToEnd<W extends Workflow>(options: RunToEnd<W>): Promis
     if (detach)
       return terminal.result({
         document: { run: handle.workflowId },
-        text: `Follow it with: ${shell`connector run watch ${handle.workflowId}`}`,
+        text: `Follow it with: ${connector`run watch ${handle.workflowId}`}`,
       })
     using _interrupt = stopOnInterrupt({ ...options, session, handle })
     await options.follow({ session, handle, terminal, settings, local: options.local })
@@ -86,7 +86,7 @@ export function stopOnInterrupt(options: {
     terminal.note(
       next === 'waits'
         ? `The run ${run} waits. Run the same command again to resume it.`
-        : `The run ${run} continues. Follow it with: ${shell`connector run watch ${run}`}`,
+        : `The run ${run} continues. Follow it with: ${connector`run watch ${run}`}`,
     )
     process.exit(exitCodes.failed)
   }

@@ -9,6 +9,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import type { ExportHandle } from './find-run.ts'
 import { heartbeatOf, heartbeatsOf } from './heartbeat.ts'
 import { heldUp, waitingTasks } from './held-up.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 const observeEveryMs = 1_000
 /** In ms. A live worker picks up a run in milliseconds; a killed one is noticed after a few seconds. */
@@ -73,7 +74,7 @@ export async function showRun(options: {
     waited = keys
     const retryMs = Math.max(0, ...waiting.map((task) => task.retryMs))
     if (performance.now() - pickedUpAt > pickedUpWithinMs + retryMs)
-      noteOnce('No worker picks up the run, so it waits: is `connector worker` running?')
+      noteOnce(`No worker picks up the run, so it waits: is \`${connector`worker`}\` running?`)
     if (seen?.question !== undefined && asked !== seen.question.until) {
       asked = seen.question.until
       endBars()

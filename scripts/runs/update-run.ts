@@ -16,6 +16,7 @@ import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 /** In ms. A live worker answers in a second or two; one that must replay a long history, in ten. */
 const answerWithinMs = 30_000
@@ -79,7 +80,7 @@ async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>):
   if (plan !== undefined) return plan
   if (await isRecovery({ settings, run })) throw hasEnded({ run })
   throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
-    hint: '`connector run list` lists the runs.',
+    hint: `\`${connector`run list`}\` lists the runs.`,
   })
 }
 
@@ -147,14 +148,14 @@ class NoSuchRunError extends RefusedError {}
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
   if (error instanceof WorkflowNotFoundError)
     return new NoSuchRunError(`There is no active run ${run}.`, {
-      hint: '`connector run list` lists the runs.',
+      hint: `\`${connector`run list`}\` lists the runs.`,
     })
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return new RefusedError(
       `No worker answered for ${run}; the update may still take effect when one starts.`,
       {
         cause: error,
-        hint: 'Start one with `connector worker` or `connector up`, and check the report.',
+        hint: `Start one with \`${connector`worker`}\` or \`${connector`up`}\`, and check the report.`,
       },
     )
   if (error instanceof WorkflowUpdateFailedError && error.cause !== undefined)

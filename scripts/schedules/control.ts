@@ -7,7 +7,7 @@ import { RefusedError } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import { findSchedule } from './find-schedules.ts'
 import { formatLocalTime } from '../../core/runs/view/format.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 type Found = NonNullable<Awaited<ReturnType<typeof findSchedule>>>
 
@@ -25,7 +25,7 @@ function configureControl<Options>({ command, terminal, act }: Control<Options>)
     const found = await findSchedule({ client, taskQueue: settings.taskQueue, name })
     if (found === undefined)
       throw new RefusedError(`There is no schedule ${name}.`, {
-        hint: '`connector schedule list` lists them.',
+        hint: `\`${connector`schedule list`}\` lists them.`,
       })
     const { text, ...more } = await act(found, { ...options, name })
     terminal.result({ document: { schedule: name, message: text, ...more }, text })
@@ -77,7 +77,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
         throw new RefusedError(
           `The run ${running.workflow.workflowId} of ${name} is still active, so no other was started.`,
           {
-            hint: `Follow it with: ${shell`connector run watch ${running.workflow.workflowId}`}`,
+            hint: `Follow it with: ${connector`run watch ${running.workflow.workflowId}`}`,
           },
         )
       const before = description.info.numActionsTaken
@@ -86,7 +86,7 @@ export function configureTrigger(command: Command, terminal: Terminal): void {
         const { info } = await handle.describe()
         const run = info.recentActions.at(-1)?.action.workflow.workflowId
         if (info.numActionsTaken > before && run !== undefined)
-          return { text: `Started ${run}. Follow it with: ${shell`connector run watch ${run}`}`, run }
+          return { text: `Started ${run}. Follow it with: ${connector`run watch ${run}`}`, run }
       }
       throw new Error(
         `Temporal accepted the trigger of ${name} but started no run. Check the schedule in the Temporal UI.`,

@@ -13,6 +13,7 @@ import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Definition } from './definition.ts'
 import { describe, findSchedule, ownSchedules } from './find-schedules.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 interface LastRun {
   run: string
@@ -43,7 +44,7 @@ export function configure(command: Command, terminal: Terminal): void {
       [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
     ])
     const head = ['schedule', 'what', 'next', 'last', 'ended', '']
-    const none = 'No schedules. Create them with `connector schedule apply`.'
+    const none = `No schedules. Create them with \`${connector`schedule apply`}\`.`
     terminal.result({
       document: { schedules },
       text: rows.length === 0 ? none : formatTable({ head, rows }),

@@ -6,6 +6,7 @@ import { type ListedWorker, parseWorkerIdentity } from '../../worker/identity.ts
 import { RefusedError } from '../terminal/failures.ts'
 import { addressOf, type TemporalPlace } from './temporal-place.ts'
 import { toTemporalRefusal } from './temporal-refusal.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 /** How long a worker may take from its start to its first poll, in ms: Temporal lists it from then on. */
 const firstPollMs = 2_000
@@ -29,7 +30,7 @@ export async function awaitWorker(
   }
   if (refusal !== undefined) throw refusal
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
-    hint: `Start one with \`connector up\`${options.hasLocal ? ', `connector worker`, or add --local' : ' or `connector worker`'}.`,
+    hint: `Start one with \`${connector`up`}\`${options.hasLocal ? ',' : ' or'} \`${connector`worker`}\`${options.hasLocal ? ', or add --local' : ''}.`,
   })
 }
 

@@ -10,6 +10,7 @@ import { type DevServer, startDevServer, type StartDevServer } from '../dev-serv
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Session, SessionOptions } from './session.ts'
 import { connect } from './temporal-place.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 /** In ms. A worker that has lost its server cannot announce that it stops; requests in flight may still be answered. */
 export const lostServerGraceMs = 2_000
@@ -101,6 +102,6 @@ async function noteUnfinishedWrites(options: LocalSessionOptions & { client: Cli
   for await (const { workflowId } of client.workflow.list({ query }))
     if (!mayWrite(workflowId))
       terminal.note(
-        `The unfinished run ${workflowId} does not resume here. Repeat its own command, or start \`connector up\`, to resume it.`,
+        `The unfinished run ${workflowId} does not resume here. Repeat its own command, or start \`${connector`up`}\`, to resume it.`,
       )
 }

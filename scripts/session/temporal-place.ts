@@ -16,6 +16,7 @@ import { localChannel } from '../dev-server/readiness.ts'
 import { findServer } from '../dev-server/server-record.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { toTemporalRefusal } from './temporal-refusal.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 
 /** The Temporal server that a command uses. */
 export interface TemporalPlace {
@@ -119,7 +120,7 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
     if (refusal !== undefined) throw refusal
     throw new NoServerError(`Temporal does not answer at ${address}.`, {
       cause,
-      hint: `Start it with \`connector up\`${hasLocal ? ', set TEMPORAL_ADDRESS, or add --local' : ' or set TEMPORAL_ADDRESS'}.`,
+      hint: `Start it with \`${connector`up`}\`${hasLocal ? ', set TEMPORAL_ADDRESS, or add --local' : ' or set TEMPORAL_ADDRESS'}.`,
     })
   }
 }

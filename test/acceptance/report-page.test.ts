@@ -57,7 +57,7 @@ const example: View = {
     skipped: 0,
     notTried: 0,
   }),
-  next: [{ text: '6 rows to fix', command: 'connector import retentions rejected.csv' }],
+  next: [{ text: '6 rows to fix', command: 'npx connector import retentions rejected.csv' }],
   tables: [
     {
       title: 'Control totals of the file',

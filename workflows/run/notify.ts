@@ -14,7 +14,7 @@ import {
 import type { Activities } from '../../activities/index.ts'
 import type { Notification, NotificationKind } from '../../core/notifications/notification.ts'
 import { deliverNotification } from '../deliver-notification.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import { escapeMarkdown } from '../../core/runs/view/markdown.ts'
 import { pausing } from './activity-options.ts'
 import { rethrowBug, rootFailure } from './unwrap-failure.ts'
@@ -107,7 +107,7 @@ async function pauseAfterFailures(failed: {
   try {
     const paused = await pauseIfFailing.executeWithOptions({ summary }, [{ ...by, why, firstExecutionRunId }])
     if (paused === undefined) return
-    const command = shell`connector schedule unpause ${by.schedule} --why "..."`
+    const command = connector`schedule unpause ${by.schedule} --why "..."`
     await notifier.notify({ kind: 'paused', summary: `${by.schedule}: ${paused}`, command })
   } catch (error) {
     rethrowBug(error)

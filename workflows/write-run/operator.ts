@@ -1,6 +1,6 @@
 import { allHandlersFinished, condition, defineQuery, setHandler } from '@temporalio/workflow'
 import { formatTime } from '../../core/runs/view/format.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import type { RunNotification } from '../run/notify.ts'
 import { isEnding, type ReportQuestion } from './messages.ts'
 import type { OperatorState, Parties } from './operator-state.ts'
@@ -76,7 +76,7 @@ function toAppeal(
   return {
     kind: 'approval',
     summary: `The run waits for approval until ${formatTime(until)}, ${questions[question]}.${done}`,
-    command: `${shell`connector run approve ${run}`}${confirmed} --why "..."`,
+    command: `${connector`run approve ${run}`}${confirmed} --why "..."`,
   }
 }
 

@@ -7,7 +7,7 @@ import {
 } from '@temporalio/workflow'
 import type { SendEnd, SendInput, SendStep } from '../../core/changes/send/sending.ts'
 import type { RunEnd } from '../../core/runs/run-files.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'
 import { toThroughput } from '../run/throughput.ts'
 import type { SendState, Working } from './job.ts'
@@ -183,7 +183,7 @@ async function notifyOfBreakers(
   if (!opens) return
   const { done, rejected, parked } = counts
   const summary = `${done} done, ${rejected} rejected, ${parked} parked. Single trials follow at growing intervals.`
-  const command = shell`connector run show ${workflowInfo().workflowId}`
+  const command = connector`run show ${workflowInfo().workflowId}`
   await notifier.notify({ kind: 'breaker', key: new Date().toISOString(), summary, command })
 }
 

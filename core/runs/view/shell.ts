@@ -4,8 +4,11 @@ const plain = /^[\w.:/@%+,=-]+$/
 const quote = (argument: string): string =>
   plain.test(argument) ? argument : `'${argument.replaceAll("'", String.raw`'\''`)}'`
 
+/** How the program is typed in a clone. build-package.ts writes `connector` here, as it is in the package and the image. */
+export const program = 'npx connector'
+
 /**
- * A command to type: shell`connector run watch ${run}`. Each value becomes one shell word (a list: one word
+ * A command line to type: shell`chmod 700 ${folder}`. Each value becomes one shell word (a list: one word
  * each), whatever the name of a run, schedule or file contains: `$(...)`, quotes and spaces have no effect.
  */
 export const shell = (
@@ -22,6 +25,8 @@ export const shell = (
     ),
   )
 
-/** `connector import retentions 'my file.csv' --on-invalid skip`, to type. */
-export const connectorCommand = (words: readonly string[]): string =>
-  ['connector', ...words].map(quote).join(' ')
+/** A command of the connector to type: connector`run watch ${run}`. */
+export const connector: typeof shell = (parts, ...values) => `${program} ${shell(parts, ...values)}`
+
+/** `npx connector import retentions 'my file.csv' --on-invalid skip`, to type. */
+export const connectorCommand = (words: readonly string[]): string => connector`${words}`

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { StateError } from '../errors.ts'
 import type { SharedStore } from '../open.ts'
+import { connector } from '../../runs/view/shell.ts'
 
 /** A bucket, as a state on PostgreSQL knows it. */
 export interface FilesId {
@@ -137,6 +138,6 @@ export async function refuseOtherFiles(options: {
   throw new StateError(
     'OtherBucketError',
     `The files of the state in ${store.place} are in ${bound}, not in ${files.filesPlace}. Correct CONNECTOR_FILES_URL; ` +
-      'if that bucket is lost, `connector state repair --files-lost` binds this one.',
+      `if that bucket is lost, \`${connector`state repair --files-lost`}\` binds this one.`,
   )
 }

@@ -110,7 +110,7 @@ test.each(['create-addon', 'create-retention'] as const)(
     run.putMark()
     await expect(run.open()).rejects.toThrow(
       'it lacks 3 of 3 claims, so it was restored from a backup, or its server failed over. Nothing is sent. Stop all ' +
-        'workers, run `connector state repair`, and start them again.',
+        'workers, run `npx connector state repair`, and start them again.',
     )
     expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 60 }])
     const after = await run.open()

@@ -34,14 +34,14 @@ test('a capped read leads to one without the cap', () => {
   expect(steps).toEqual([
     {
       text: 'a read of customers that is not cut short by --max-pages 3 can be proven',
-      command: 'connector export customers --to csv,duckdb --filter status=active',
+      command: 'npx connector export customers --to csv,duckdb --filter status=active',
     },
   ])
 })
 
 test('an unproven read leads to another one, a failed destination to publish, held-back deletes to --max-deletes', () => {
   expect(commands(published({ verdict: 'unproven' }))).toEqual([
-    'connector export customers --to csv,duckdb --filter status=active',
+    'npx connector export customers --to csv,duckdb --filter status=active',
   ])
   expect(
     commands(published({}), {
@@ -50,8 +50,10 @@ test('an unproven read leads to another one, a failed destination to publish, he
       verdict: 'failed',
       reasons: ['locked'],
     }),
-  ).toEqual(['connector run publish export-1 --to duckdb'])
-  expect(commands(published({ heldBack: 12 }))).toEqual(['connector run publish export-1 --max-deletes all'])
+  ).toEqual(['npx connector run publish export-1 --to duckdb'])
+  expect(commands(published({ heldBack: 12 }))).toEqual([
+    'npx connector run publish export-1 --max-deletes all',
+  ])
 })
 
 test('a stopped or failed read leads to the same command, and a proven export to none', () => {
@@ -60,6 +62,6 @@ test('a stopped or failed read leads to the same command, and a proven export to
       { resource: 'customers', destination: null, verdict: 'stopped', reasons: [] },
       { resource: 'plans', destination: null, verdict: 'failed', reasons: ['x'] },
     ),
-  ).toEqual(['connector export customers plans --to csv,duckdb --filter status=active --max-pages 3'])
+  ).toEqual(['npx connector export customers plans --to csv,duckdb --filter status=active --max-pages 3'])
   expect(commands(published({}))).toEqual([])
 })

@@ -37,14 +37,14 @@ test('rejected rows lead to their sheet and to the command that imports it', () 
   expect(steps({ rejected: 13 })).toEqual([
     {
       text: `13 rows to fix: open ${folder}/rejected.csv, then`,
-      command: `connector import retentions ${folder}/rejected.csv ${mapping}`,
+      command: `npx connector import retentions ${folder}/rejected.csv ${mapping}`,
     },
   ])
 })
 
 test('parked rows lead to resolve, with the run and the first row', () => {
   expect(steps({ parked: 2 })).toMatchObject([
-    { command: `connector run resolve import-retentions-1 --rows 17 --exists <id> --why "..."` },
+    { command: `npx connector run resolve import-retentions-1 --rows 17 --exists <id> --why "..."` },
   ])
 })
 
@@ -52,17 +52,17 @@ test('remaining rows lead to the same import: as it is after a stop, with --done
   expect(steps({ staged: 5 }, 'stopped')).toEqual([
     {
       text: 'to resume with the remaining 5',
-      command: `connector import retentions ${file} ${mapping} --on-invalid skip`,
+      command: `npx connector import retentions ${file} ${mapping} --on-invalid skip`,
     },
   ])
   expect(steps({ notTried: 5 })).toMatchObject([
-    { command: `connector import retentions ${file} ${mapping} --on-invalid skip --done skip` },
+    { command: `npx connector import retentions ${file} ${mapping} --on-invalid skip --done skip` },
   ])
 })
 
 test('rows that a finished import has as unknown lead to a repair, and never to a second import', () => {
   expect(steps({ unknown: 5 })).toEqual([
-    { text: expect.stringContaining('5 unknown rows') as string, command: 'connector state repair' },
+    { text: expect.stringContaining('5 unknown rows') as string, command: 'npx connector state repair' },
   ])
   expect(steps({ unknown: 5, notTried: 2 }).map(({ text }) => text)).toEqual([
     expect.stringContaining('5 unknown rows'),
@@ -80,7 +80,9 @@ test('an import that is done has no next step, and one that is active can be fol
     counts: none,
     parkedRow: undefined,
   })
-  expect(active).toEqual([{ text: 'to follow the run', command: 'connector run watch import-retentions-1' }])
+  expect(active).toEqual([
+    { text: 'to follow the run', command: 'npx connector run watch import-retentions-1' },
+  ])
 })
 
 test('a person reads the name of their own file, with the options that they typed, and never the run’s copy of it', () => {
@@ -105,14 +107,14 @@ test('a person reads the name of their own file, with the options that they type
     }).map(({ command }) => command)
   const how = (name: EndedNote['how']): EndedNote => ({ how: name, at: '' })
   const reading = `--mapping /home/ana/mapping.json --map RUT=supplier --map 'Folio N°=number'`
-  const own = `connector import retentions '/home/ana/Marzo 2026.xlsx' ${reading} --sheet Marzo --header-row 3`
+  const own = `npx connector import retentions '/home/ana/Marzo 2026.xlsx' ${reading} --sheet Marzo --header-row 3`
   expect(of({}, how('refused'))).toEqual([`${own} --on-invalid skip`])
   expect(of({}, how('dryRun'), { dryRun: true })).toEqual([`${own} --on-invalid skip`])
   expect(of({ staged: 2 }, how('stopped'))).toEqual([`${own} --on-invalid skip`])
   expect(of({ notTried: 2 }, how('finished'))).toEqual([`${own} --on-invalid skip --done skip`])
   // The sheet of rejected rows begins with its header.
   expect(of({ rejected: 2 }, how('finished'))).toEqual([
-    `connector import retentions ${folder}/rejected.csv ${reading}`,
+    `npx connector import retentions ${folder}/rejected.csv ${reading}`,
   ])
 })
 
@@ -128,7 +130,7 @@ test('after a failed canary, the next step is to correct the file, and never to 
   expect(next).toEqual([
     {
       text: 'the rows that went first all failed (supplier: Not found.): correct the file, then import it again',
-      command: `connector import retentions ${file} ${mapping} --on-invalid skip`,
+      command: `npx connector import retentions ${file} ${mapping} --on-invalid skip`,
     },
   ])
 })

@@ -20,7 +20,7 @@ test('a recovery that left some over leads to the command that continues it', ()
   expect(steps).toEqual([
     {
       text: '7 were not tried; to continue',
-      command: 'connector recover --reason gateway_issue --older-than 2h --max-changes 100',
+      command: 'npx connector recover --reason gateway_issue --older-than 2h --max-changes 100',
     },
   ])
 })
@@ -31,19 +31,19 @@ test('an unproven recovery suggests another one only if that can help', () => {
     recoveryNextSteps(report({ verdict: 'unproven', counts, ...fields }), {})
   expect(steps({})).toEqual([])
   expect(steps({ counts: { ...counts, unknown: 2 } })).toEqual([
-    { text: 'another recovery looks up the 2 unknown first', command: 'connector recover' },
+    { text: 'another recovery looks up the 2 unknown first', command: 'npx connector recover' },
   ])
-  const again = [{ text: 'to try again', command: 'connector recover' }]
+  const again = [{ text: 'to try again', command: 'npx connector recover' }]
   expect(steps({ snapshot: { proven: false } as RecoveryReport['snapshot'] })).toEqual(again)
   expect(steps({ ended: { how: 'failed', at: '' } })).toEqual(again)
 })
 
 test('a dry run leads to the recovery itself, an active run to watch, a proven one to nothing', () => {
   expect(recoveryNextSteps(report({ verdict: 'dryRun' }), { dryRun: true })).toEqual([
-    { text: 'to resume them', command: 'connector recover' },
+    { text: 'to resume them', command: 'npx connector recover' },
   ])
   expect(recoveryNextSteps({ ...report({}), ended: undefined as never }, {})).toMatchObject([
-    { command: 'connector run watch recover-1' },
+    { command: 'npx connector run watch recover-1' },
   ])
   expect(recoveryNextSteps(report({}), asked)).toEqual([])
 })
@@ -59,6 +59,6 @@ test('after a failed canary no step is the command that would resume the same on
   expect(steps({})).toEqual([cause])
   expect(steps({ continueWith: { reasons: ['biller_issue'] } })).toEqual([
     cause,
-    { text: '7 were not tried; to continue', command: 'connector recover --reason biller_issue' },
+    { text: '7 were not tried; to continue', command: 'npx connector recover --reason biller_issue' },
   ])
 })

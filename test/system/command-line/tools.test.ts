@@ -45,7 +45,7 @@ describe('connector completion', () => {
 
   test('has every command for fish and zsh, too', async () => {
     const fish = (await callCommand(nowhere, ['completion', 'fish'])).stdout
-    expect(fish).toContain("complete -c billing-connector -n '__fish_use_subcommand' -a recover")
+    expect(fish).toContain("complete -c connector -n '__fish_use_subcommand' -a recover")
     expect(fish).toContain("-n '__fish_seen_subcommand_from export' -l mode -x -a 'full incremental'")
     const zsh = (await callCommand(nowhere, ['completion', 'zsh'])).stdout
     expect(zsh).toMatch(/^autoload -U \+X bashcompinit && bashcompinit\n/)

@@ -72,7 +72,8 @@ describe('check', () => {
       expect(findings).toContainEqual({
         check: 'temporal',
         status: 'notRunning',
-        message: 'No Temporal server is running. Start one with `connector up`, or give commands --local.',
+        message:
+          'No Temporal server is running. Start one with `npx connector up`, or give commands --local.',
       })
       const shown = async (...words: string[]) => (await callCommand(idle, ['check', ...words])).stdout
       expect(await shown()).not.toContain('BILLING_BASE_URL')
@@ -83,7 +84,7 @@ describe('check', () => {
   test.each([
     ['token', { BILLING_TOKEN: 'wrong' }, 'service', 'does not accept the token'],
     ['workspace', { BILLING_WORKSPACE: 'acc_other' }, 'service', 'check the workspace'],
-    ['Temporal', { TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'temporal', 'Start it with `connector up`'],
+    ['Temporal', { TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'temporal', 'Start it with `npx connector up`'],
     ['address', { BILLING_BASE_URL: 'http://127.0.0.1:1' }, 'service', 'check the address'],
   ])('names the wrong %s', async (_, env, name, message) => {
     const { code, wrong, ms } = await check(world, env)

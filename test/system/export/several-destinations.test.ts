@@ -54,7 +54,7 @@ describe('a destination that fails', () => {
     ])
     expect(summary).toMatch(/^1 of 2 proven complete, 12 records; plans to postgres failed: /)
     const told = await callCommand(world, ['run', 'report', run])
-    expect(told.stdout).toContain(`connector run publish ${run} --to postgres`)
+    expect(told.stdout).toContain(`npx connector run publish ${run} --to postgres`)
     const again = await callCommand(world, ['run', 'publish', run, '--to', 'postgres,duckdb', '--json'])
     expect(again.code).toBe(1)
     expect(JSON.parse(again.stdout)).toMatchObject({
@@ -110,7 +110,7 @@ test('publish takes --schema, and with --detach returns the run', async () => {
   expect(await askPostgres(url, 'select count(*) as n from elsewhere.plans')).toEqual([{ n: '4' }])
   expect(await askPostgres(url, 'select 1 from billing.plans')).toBeUndefined()
   const both = await callCommand(world, ['run', 'publish', run, '--local', '--detach'])
-  expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('connector up')])
+  expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('npx connector up')])
 })
 
 describe('an incremental export reads the whole list', () => {

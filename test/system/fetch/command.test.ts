@@ -51,7 +51,7 @@ describe('a fetch from the command line with bad input', () => {
     [
       'what is started and left by the same command',
       ['creditnotes', '501', '--local', '--detach'],
-      'connector up',
+      'npx connector up',
     ],
   ])('is refused at once where there is %s', async (_, words, says) => {
     const { code, stdout, stderr } = await fetch(...words)

@@ -34,7 +34,7 @@ test(
     const person = ['--why', 'looked', '--by', 'Ana']
     const alone = await command('run', 'resolve', run, '--rows', String(parked[0]), '--absent', ...person)
       .ended
-    expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('connector up') })
+    expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('npx connector up') })
     const up = command('up')
     await up.says('Ctrl-C stops')
     const resolve = async (row: number, ...how: string[]) => {

@@ -40,7 +40,7 @@ describe('people are notified', () => {
       mode: 'live',
       run: { workflowId: run.workflowId, type: 'exportData' },
       summary: report.summary,
-      command: `connector run report ${run.workflowId}`,
+      command: `npx connector run report ${run.workflowId}`,
     })
     expect(body.report).toEqual(JSON.parse(JSON.stringify(report)))
     expect(body.event.id).toBe(id)
@@ -49,7 +49,7 @@ describe('people are notified', () => {
     expect(body.text.split('\n')).toEqual([
       `*LIVE ${world.workspace}: ${run.workflowId} ended unproven*`,
       expect.stringContaining('plans unproven'),
-      `\`connector run report ${run.workflowId}\``,
+      `\`npx connector run report ${run.workflowId}\``,
       `<${body.run.url}>`,
     ])
   })
@@ -142,7 +142,7 @@ describe('people are notified', () => {
     expect(receiver.kinds()).toEqual(['parked'])
     const row = result.rows.parked?.[0]
     expect(receiver.received[0]?.body.command).toContain(
-      `connector run resolve ${run.workflowId} --rows ${row} `,
+      `npx connector run resolve ${run.workflowId} --rows ${row} `,
     )
     // No row of the file has left the data folder.
     expect(JSON.stringify(receiver.received)).not.toContain('Addon 2')
@@ -169,7 +169,7 @@ describe('people are notified', () => {
       event: { kind: 'doubled', level: 'problems' },
       run: { workflowId: run.workflowId, type: 'importFile' },
       summary: `Row 2: the service has done it more than once: as other and as ${id}. Check both in the service and delete one.`,
-      command: `connector run report ${run.workflowId}`,
+      command: `npx connector run report ${run.workflowId}`,
     })
     expect(state.prepare('select state, outcome from changes').get()).toEqual({
       state: 'done',
@@ -194,13 +194,13 @@ describe('people are notified', () => {
     await until(() => receiver.received.length > 0)
     const [approval] = receiver.received
     expect(approval?.body.event).toMatchObject({ kind: 'approval', level: 'decisions' })
-    expect(approval?.body.command).toBe(`connector run approve ${run.workflowId} --why "..."`)
+    expect(approval?.body.command).toBe(`npx connector run approve ${run.workflowId} --why "..."`)
     await run.executeUpdate('approve', { args: [{ by: 'me', why: 'test' }] })
     // The breaker, and when its trials have failed too, the question whether to go on.
     await until(() => receiver.received.length === 3)
     expect(receiver.kinds().toSorted()).toEqual(['approval', 'approval', 'breaker'])
     const breaker = receiver.received.find(({ body }) => body.event.kind === 'breaker')
-    expect(breaker?.body.command).toBe(`connector run show ${run.workflowId}`)
+    expect(breaker?.body.command).toBe(`npx connector run show ${run.workflowId}`)
     expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(3)
     await run.signal('stop')
     await run.result()
@@ -228,7 +228,7 @@ describe('people are notified', () => {
       {
         event: { kind: 'attention', level: 'decisions' },
         summary: `3 subscriptions need attention, more than 2; ${result.summary}`,
-        command: 'connector recover',
+        command: 'npx connector recover',
       },
     ])
   })
@@ -267,7 +267,7 @@ describe('people are notified', () => {
     expect((await run.result()).verdict).toBe('unproven')
     await until(() => receiver.received.length > 0)
     expect(receiver.received[0]?.body.run.workflowId).toBe(name)
-    expect(receiver.received[0]?.body.command).toBe(`connector run report '${name}'`)
+    expect(receiver.received[0]?.body.command).toBe(`npx connector run report '${name}'`)
   })
 
   test('each as much as they asked for', async () => {
@@ -506,9 +506,9 @@ test('a command to type is one that a shell takes, whatever id somebody typed', 
     return toBody({ notification, sender, ui: { url: undefined, namespace: 'default' } }).command
   }
   const nightly = 'export-nightly-2026-11-22T05:30:00Z'
-  expect(commandOf(nightly)).toBe(`connector run report ${nightly}`)
+  expect(commandOf(nightly)).toBe(`npx connector run report ${nightly}`)
   for (const id of ["it's mine", 'a; touch b', '$(touch b)', 'a `touch b`', '$& $1']) {
     const typed = `printf '%s|' ${commandOf(id)}`
-    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`connector|run|report|${id}|`)
+    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`npx|connector|run|report|${id}|`)
   }
 })

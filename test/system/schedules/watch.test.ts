@@ -95,7 +95,7 @@ describe('the watch', () => {
       const { body } = receiver.received[0]!
       expect(body).toMatchObject({
         event: { kind: 'missed', level: 'problems' },
-        command: `connector schedule trigger ${scheduleId}`,
+        command: `npx connector schedule trigger ${scheduleId}`,
       })
 
       // `check --fresh` reads the same log.
@@ -169,7 +169,7 @@ describe('the watch', () => {
       const { missed } = await look()
       expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
       expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.reason).toBe(
-        `its input is not valid for an export, so restore it with \`connector schedule apply\`; the schedule is paused: ${paused}`,
+        `its input is not valid for an export, so restore it with \`npx connector schedule apply\`; the schedule is paused: ${paused}`,
       )
     },
   )

@@ -109,7 +109,7 @@ test('a folder whose state has moved does not start without it, and says where i
 
 test('a folder with a state of its own does not start on PostgreSQL before it is moved', async () => {
   const { folder } = await embedded()
-  await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('connector state move')
+  await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('npx connector state move')
 })
 
 test('a move that PostgreSQL interrupts changes nothing, and one that ended before its last step is completed', async () => {

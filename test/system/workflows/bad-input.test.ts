@@ -89,7 +89,12 @@ const imports: Case[] = [
   ['an unknown field', [{ ...good, canaries: 3 }], 'canaries', 'Its fields are'],
   ['a text for a number', [{ ...good, canary: '3' }], 'canary', 'expected number'],
   ['a file that is not there', [{ ...good, file: 'inbox/none.csv' }], 'inbox/none.csv', 'data folder'],
-  ['a file outside', [{ ...good, file: '../../etc/passwd' }], 'outside the data folder', 'connector import'],
+  [
+    'a file outside',
+    [{ ...good, file: '../../etc/passwd' }],
+    'outside the data folder',
+    'npx connector import',
+  ],
   ['an absolute path outside', [{ ...good, file: '/etc/passwd' }], 'outside the data folder'],
   ['a link that leads outside', [{ ...good, file: 'inbox/link.csv' }], 'outside the data folder'],
   [

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shell } from '../../../../core/runs/view/shell.ts'
+import { connector, shell } from '../../../../core/runs/view/shell.ts'
+import { commands } from '../../../../scripts/commands/commands.ts'
 
 test('a command with names of any sort is the same words to a shell', () => {
   const nasty = fc.constantFrom(
@@ -35,22 +36,25 @@ test('a command with names of any sort is the same words to a shell', () => {
 })
 
 test('a plain name is typed as it is', () => {
-  expect(shell`connector run approve ${'import-1/x'} --count ${3}`).toBe(
-    'connector run approve import-1/x --count 3',
+  expect(connector`run approve ${'import-1/x'} --count ${3}`).toBe(
+    'npx connector run approve import-1/x --count 3',
   )
 })
 
 test('no command is suggested in another way', () => {
   const rooms = ['scripts', 'core', 'workflows', 'worker', 'activities']
-  const files = rooms.flatMap((room) =>
-    readdirSync(room, { recursive: true, encoding: 'utf8' }).map((name) => join(room, name)),
-  )
-  const raw = files
-    .filter((file) => file.endsWith('.ts'))
-    .filter((file) =>
-      /(?<!shell`)(connector [a-z]+( [a-z]+)?|chmod \S+|rm -r|--map) "?\$\{(?!command\})/.test(
-        readFileSync(file, 'utf8'),
-      ),
+  const lines = rooms
+    .flatMap((room) =>
+      readdirSync(room, { recursive: true, encoding: 'utf8' }).map((name) => join(room, name)),
     )
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('variables.ts'))
+    .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+    .filter((line) => !/^\s*(\/\/|\/?\*)/.test(line))
+  const names = Object.keys(commands).join('|')
+  const raw = lines.filter(
+    (line) =>
+      new RegExp(`\\bconnector (${names})\\b`).test(line) ||
+      /(?<!shell`)(chmod \S+|rm -r|--map) "?\$\{(?!command\})/.test(line),
+  )
   expect(raw).toEqual([])
 })

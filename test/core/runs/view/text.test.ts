@@ -11,7 +11,7 @@ const view: View = {
   run: 'import-1',
   summary: '187 of 200 done',
   problems: [{ text: sentence`Look at ${code('parked.csv')}.`, details: ['row 17'] }],
-  next: [{ text: '13 rows to fix', command: 'connector import retentions rejected.csv' }],
+  next: [{ text: '13 rows to fix', command: 'npx connector import retentions rejected.csv' }],
   counts: toCounts({ done: 187, rejected: 13, staged: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 }),
   unit: 'rows',
   tables: [
@@ -33,14 +33,14 @@ test('the terminal shows a view from its summary to its folder', () => {
     'file  46435500.10',
     'Look at parked.csv.',
     '  row 17',
-    'Next: 13 rows to fix: connector import retentions rejected.csv',
+    'Next: 13 rows to fix: npx connector import retentions rejected.csv',
     'Report: /data/imports/import-1/report.html',
     'Folder: /data/imports/import-1',
   ])
 })
 
 test('a command that had a server of its own suggests commands that have one, too', () => {
-  expect(toText(view, { local: true })).toContain('connector import retentions rejected.csv --local\n')
+  expect(toText(view, { local: true })).toContain('npx connector import retentions rejected.csv --local\n')
 })
 
 test('a table aligns numbers right and keeps control characters out of the terminal', () => {
