@@ -12,6 +12,7 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import yauzl from 'yauzl'
+import { isSystemError } from '../../core/storage/system-errors.ts'
 import { childEnvironment, networkVariables } from '../../worker/child-environment.ts'
 
 /** The version that is downloaded. */
@@ -197,11 +198,15 @@ function run(of: { folder: string; program: string; words: readonly string[] }):
   })
 }
 
+/** The size of what is in a folder, while files and folders come and go. */
 function bytesIn(folder: string): number {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, { parentPath, name }) => sum + sizeOf(join(parentPath, name)), 0)
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0)
+      .reduce((sum, bytes) => sum + bytes, 0)
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return 0
+    throw error
+  }
 }
-
-/** Files come and go meanwhile. */
-const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0

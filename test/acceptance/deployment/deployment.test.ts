@@ -7,10 +7,9 @@ import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vites
 import { parse } from 'yaml'
 import { searchAttributes } from '../../../scripts/dev-server/readiness.ts'
 import { temporalPlace } from '../../../scripts/session/temporal-place.ts'
-import { parseBucketAddress } from '../../../core/storage/bucket-store.ts'
-import { openBucket } from '../../../worker/files.ts'
+import { openFiles } from '../../../worker/files.ts'
 import { described, foreignVariables, inFiles } from '../../../worker/settings/variables.ts'
-import { readSettings } from '../../../worker/settings/settings.ts'
+import { readPlaces, readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, startCommand } from '../../system/export/world.ts'
 import { runProgram } from '../../system/command-line/run-program.ts'
 import { load, loadWith, root, variablesRead, type Model } from './compose.ts'
@@ -155,8 +154,10 @@ describe('docker-compose.yml', () => {
     })
     expect(secrets['state_url']?.file).toBe(join(root, 'secrets', 'state-url'))
     // The store is reached over http, which a worker refuses unless it is allowed.
-    const address = parseBucketAddress(String(worker?.environment?.['CONNECTOR_FILES_URL']))!
-    expect(() => openBucket(address, worker?.environment as Record<string, string>)).not.toThrow()
+    // Its secrets are files of the container.
+    const env = Object.entries(worker?.environment ?? {}).filter(([name]) => !name.endsWith('_FILE'))
+    const places = readPlaces({ env: Object.fromEntries(env) as Record<string, string>, cwd: '/nowhere' })
+    expect(() => openFiles(places)).not.toThrow()
     // What an installation without the profile has.
     expect(model.services['worker']?.environment).toMatchObject({ CONNECTOR_STATE_URL_FILE: '' })
     expect(services['bucket']?.image).toBe('versity/versitygw:v1.8.0')
