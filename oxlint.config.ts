@@ -57,7 +57,7 @@ export const rooms: Record<string, { values?: readonly string[]; types?: readonl
   'core/runs': { values: ['core/storage'], types: ['core/state'] },
   'core/runs/view': {},
   'core/billing': {},
-  'core/state': { values: ['core/storage'] },
+  'core/state': { values: ['core/storage', 'core/runs/view'] },
   'core/storage': {},
 
   sandbox: {},
