@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const folder = join(import.meta.dirname, '../../../bench')
 const call = (name: string, ...words: string[]) =>
-  spawnSync(process.execPath, [join(folder, `${name}.ts`), ...words], { encoding: 'utf8' })
+  spawnSync(process.execPath, [join(folder, 'bench.ts'), name, ...words], { encoding: 'utf8' })
 
 test.each(['export', 'import', 'peers', 'start'])(
   'the benchmark %s names each of its options, and says which it does not have',

@@ -146,7 +146,10 @@ test(
       'Nothing to remove.\n',
     )
     const database = new DatabaseSync(join(world.dataDir, 'state.db'))
-    database.exec(`update publications set started_at = started_at - 40 * 86400000`)
+    database.exec(
+      `update publications set body = json_set(body, '$.startedAt',
+         strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(body, '$.startedAt'), '-40 days'))`,
+    )
     database.close()
     const dry = await callCommand(world, ['prune', '--older-than', '30d', '--dry-run', '--json'])
     const { old } = JSON.parse(dry.stdout) as { old: { run: string; folder: string }[] }
