@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { resolveInside } from '../storage/inside.ts'
 import { InvalidInput } from './errors.ts'
+import { connector } from './view/shell.ts'
 
 /**
  * Resolves a path inside the data folder: a run may read nothing else on the worker's machine.
@@ -20,7 +21,7 @@ export async function insideFolder({
   const real = await resolveInside({ root: dataDir, path: resolve(dataDir, path) })
   if (real === undefined)
     throw new InvalidInput(
-      `${path} lies outside the data folder. Put it there, or name it to \`connector ${command}\`, which does so.`,
+      `${path} lies outside the data folder. Put it there, or name it to \`${connector`${command}`}\`, which does so.`,
     )
   await access(real).catch((cause: NodeJS.ErrnoException) => {
     const isMissing = cause.code === 'ENOENT' || cause.code === 'ENOTDIR'

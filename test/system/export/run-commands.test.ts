@@ -143,7 +143,7 @@ describe('Ctrl-C', () => {
     await interruptTwice(command)
     const { code, stderr } = await command.ended
     expect(code).toBe(1)
-    expect(stderr).toContain('continues. Follow it with: connector run watch export-customers-')
+    expect(stderr).toContain('continues. Follow it with: npx connector run watch export-customers-')
   })
 
   test(

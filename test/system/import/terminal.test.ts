@@ -111,7 +111,7 @@ describe('connector import', () => {
     expect(stdout).toMatch(/^ *\d+ +rejected +supplier: Not found\.$/m)
     const next = stdout.match(/^Next: .*$/gm)
     expect(next).toEqual([
-      `Next: the rows that went first all failed (supplier: Not found.): correct the file, then import it again: connector import retentions '${file}' --set discount=0`,
+      `Next: the rows that went first all failed (supplier: Not found.): correct the file, then import it again: npx connector import retentions '${file}' --set discount=0`,
     ])
     const run = /^(import-\S+): /m.exec(stdout)?.[1] ?? ''
     const folder = join(world.dataDir, 'imports', run)

@@ -121,7 +121,7 @@ describe('connector recover', () => {
     const status = (await command('run', 'show', run)).stdout
     expect(status).toMatch(/gateway_issue +4/)
     expect(status).toContain(
-      `To approve: connector run approve ${run} --why "..."; to end it: connector run stop ${run}`,
+      `To approve: npx connector run approve ${run} --why "..."; to end it: npx connector run stop ${run}`,
     )
     const { stdout } = await command('run', 'report', run)
     expect(stdout).toContain('0 of 4 recovered; not ended: 4 not sent yet')
