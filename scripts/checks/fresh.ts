@@ -2,7 +2,7 @@ import { findProven, isOfList } from '../../core/exports/proven.ts'
 import type { Publication, PublishedState } from '../../core/state/publications.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
-import { fine, runCheck, wrong, type Finding } from './finding.ts'
+import { type Finding, fine, runCheck, wrong } from './places.ts'
 
 /** An export dated further into the future than this, in ms, was dated by a wrong clock. */
 const mostAheadMs = 300_000

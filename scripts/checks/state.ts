@@ -3,11 +3,12 @@ import { NoStateError } from '../../core/state/errors.ts'
 import { findWorkers, refuseOtherFiles, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
 import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-store.ts'
-import { openState, type SharedStore } from '../../core/state/open.ts'
+import type { SharedStore } from '../../core/state/open.ts'
 import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { describeWorkers } from '../runs/run-workers.ts'
-import { fine, runCheck, wrong, type Finding } from './finding.ts'
+import { describeWorkers } from '../runs/held-up.ts'
+import { openToRead } from '../runs/run-files.ts'
+import { type Finding, fine, runCheck, wrong } from './places.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need. */
 export async function checkState(
@@ -18,8 +19,8 @@ export async function checkState(
   const { state: place, database } = settings
   return await runCheck('state', async () => {
     try {
-      await using opened = await openReading(place)
-      const store = opened.shared
+      await using opened = await openToRead(place)
+      const store = opened.shared as SharedStore
       const bucket = openFiles(settings)
       if (bucket !== undefined) await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
@@ -42,11 +43,6 @@ export async function checkState(
 
 const describeUse = (workers: readonly SeenWorker[]): string =>
   workers.length === 0 ? 'no worker uses it' : `it is used by ${describeWorkers(workers)}`
-
-async function openReading(place: Settings['state']) {
-  const state = await openState({ ...place, readOnly: true })
-  return { shared: state.shared as SharedStore, [Symbol.asyncDispose]: () => state.close() }
-}
 
 async function findMissingRights({ db, place }: SharedStore, { schema }: StateDatabase): Promise<string[]> {
   const table = `${quoted(schema)}.changes`

@@ -1,16 +1,14 @@
+import { connector } from '../../core/runs/view/shell.ts'
 import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { findSearchAttributes, searchAttributeNames } from '../../worker/temporal-queries.ts'
-import { runTypeQuery } from '../runs/run-types.ts'
-import { awaitWorker } from '../session/find-worker.ts'
-import { connectFor, refuseOtherFolder } from '../session/session.ts'
-import { NoServerError, type TemporalPlace, temporalPlace } from '../session/temporal-place.ts'
+import { runTypeQuery } from '../runs/find-run.ts'
+import { awaitWorker, NoServerError, type TemporalPlace, temporalPlace } from '../session/temporal.ts'
+import { connectFor, openClient, refuseOtherFolder, type SessionOptions } from '../session/session.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { tellIfSlow } from '../terminal/tell-if-slow.ts'
-import type { Terminal } from '../terminal/terminal.ts'
-import { fine, notRunning, runCheck, wrong, type Finding } from './finding.ts'
-import { connector } from '../../core/runs/view/shell.ts'
+import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
+import { type Finding, fine, notRunning, runCheck, wrong } from './places.ts'
 
 interface Options {
   settings: Settings
@@ -161,3 +159,35 @@ interface Execution {
   workflowId?: string | null
   runId?: string | null
 }
+
+/** Checks whether each open run of the task queue can resume with this version of the workflow code. */
+export async function checkReplay(options: SessionOptions): Promise<Finding[]> {
+  const { taskQueue, payloadKeys } = options.settings
+  // Loaded late: only this check needs the worker's code.
+  const { replayHistories } = await import('../../worker/workflow-bundle.ts')
+  await using client = await openClient(options)
+  const findings: Finding[] = []
+  const results = replayHistories({ runs: openRuns({ client, taskQueue }), payloadKeys })
+  for await (const { workflowId, error } of results) findings.push(toFinding(workflowId, error))
+  return findings.length === 0 ? [fine('replay', `No run is open on ${taskQueue}.`)] : findings
+}
+
+async function* openRuns(of: { client: Client; taskQueue: string }) {
+  const { client, taskQueue } = of
+  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`
+  for await (const { workflowId, runId } of client.workflow.list({ query }))
+    yield { workflowId, history: await client.workflow.getHandle(workflowId, runId).fetchHistory() }
+}
+
+function toFinding(run: string, error: Error | undefined): Finding {
+  if (error === undefined) return fine('replay', `The run ${run} can resume with this version.`)
+  return wrong(
+    'replay',
+    `The run ${run} cannot resume with this version. Let it end, or stop it, before you upgrade. ` +
+      `Its history departs from the code: ${detailOf(error)}`,
+  )
+}
+
+/** Extracts the first difference from the SDK's message. */
+const detailOf = ({ message }: Error) =>
+  (/Nondeterminism error: (.*?)", source:/s.exec(message)?.[1] ?? message).slice(0, 300)

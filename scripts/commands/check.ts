@@ -5,18 +5,22 @@ import { createCommandService } from '../../worker/service.ts'
 import { listSettings } from '../../worker/settings/variables.ts'
 import { SettingsError } from '../../worker/settings/environment.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { runCheck, wrong, type Finding } from '../checks/finding.ts'
-import { checkFiles } from '../checks/files.ts'
-import { checkFolder } from '../checks/folder.ts'
-import { checkSecrets } from '../checks/secrets.ts'
-import { checkService } from '../checks/service.ts'
-import { checkTemporal } from '../checks/temporal.ts'
-import { checkWarehouse } from '../checks/warehouse.ts'
-import { processSettings } from '../session/settings.ts'
+import {
+  checkFiles,
+  checkFolder,
+  checkSecrets,
+  checkWarehouse,
+  type Finding,
+  runCheck,
+  wrong,
+} from '../checks/places.ts'
+import { checkFresh } from '../checks/fresh.ts'
+import { checkIdle, checkService } from '../checks/service.ts'
+import { checkReplay, checkTemporal } from '../checks/temporal.ts'
+import { addExamples, processSettings, toDestinations, toDuration } from './options.ts'
 import { exitCodes, UsageError } from '../terminal/failures.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, toDestinations, toDuration } from './options.ts'
 
 interface Options {
   fresh?: number
@@ -42,9 +46,9 @@ export function configure(command: Command, terminal: Terminal): void {
       const modes = [replay, idle, fresh !== undefined].filter(Boolean)
       if (modes.length > 1) throw new UsageError('--replay, --idle and --fresh cannot be combined.')
       const findings = replay
-        ? await replayOpenRuns(terminal)
+        ? await checkReplay({ settings: processSettings(), terminal })
         : idle
-          ? await findIdle()
+          ? await checkIdle(processSettings())
           : fresh === undefined
             ? await checkAll(terminal)
             : await findFresh({ withinMs: fresh, to })
@@ -63,23 +67,10 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-/** Loaded late: only this check needs the worker's code. */
-async function replayOpenRuns(terminal: Terminal): Promise<Finding[]> {
-  const { checkReplay } = await import('../checks/replay.ts')
-  return await checkReplay({ settings: processSettings(), terminal })
-}
-
-/** Loaded late, like what checks how recent the exports are: a check of everything does neither. */
-async function findIdle(): Promise<Finding[]> {
-  const { checkIdle } = await import('../checks/idle.ts')
-  return await checkIdle(processSettings())
-}
-
 async function findFresh(options: {
   withinMs: number
   to: DestinationName[] | undefined
 }): Promise<Finding[]> {
-  const { checkFresh } = await import('../checks/fresh.ts')
   const settings = processSettings()
   const { dataDir, billing } = settings
   const files = openFiles(settings)

@@ -3,7 +3,6 @@ import type { Commands } from '../command-line.ts'
 const reading = () => import('./export.ts')
 const control = () => import('./run-control.ts')
 const showing = () => import('./run-show.ts')
-const reports = () => import('./run-report.ts')
 const state = () => import('./state.ts')
 const schedules = () => import('../schedules/control.ts')
 const verifying = () => import('./verify.ts')
@@ -12,7 +11,7 @@ const verifying = () => import('./verify.ts')
 export const commands = {
   demo: {
     summary: 'run all three jobs against a sandbox',
-    load: async () => (await import('../demo/run-demo.ts')).configure,
+    load: async () => (await import('../demo/demo.ts')).configure,
   },
   check: {
     summary: 'check whether everything is in place',
@@ -21,15 +20,15 @@ export const commands = {
   export: { summary: 'export lists of the service', load: async () => (await reading()).configureExport },
   fetch: {
     summary: 'export credit notes or cancellations by id',
-    load: async () => (await import('./fetch.ts')).configure,
+    load: async () => (await reading()).configureFetch,
   },
   import: {
     summary: 'import a CSV file or a workbook, each row exactly once',
-    load: async () => (await import('./import.ts')).configure,
+    load: async () => (await import('./import.ts')).configureImport,
   },
   recover: {
     summary: 'resume subscriptions that need attention, within bounds',
-    load: async () => (await import('./recover.ts')).configure,
+    load: async () => (await import('./recover.ts')).configureRecover,
   },
   run: {
     summary: 'list, follow and control runs',
@@ -37,8 +36,10 @@ export const commands = {
       list: { summary: 'list the latest runs', load: async () => (await import('./run-list.ts')).configure },
       show: { summary: 'show the state of a run', load: async () => (await showing()).configureShow },
       watch: { summary: 'follow a run to its end', load: async () => (await showing()).configureWatch },
-      report: { summary: 'show the report of a run', load: async () => (await reports()).configureReport },
-      open: { summary: 'open the report page of a run', load: async () => (await reports()).configureOpen },
+      report: {
+        summary: 'show the report of a run',
+        load: async () => (await showing()).configureReport,
+      },
       pause: { summary: 'pause a run', load: async () => (await control()).configurePause },
       unpause: { summary: 'resume a paused run', load: async () => (await control()).configureUnpause },
       stop: {
@@ -72,7 +73,7 @@ export const commands = {
       },
       list: {
         summary: 'list the schedules with their next run and the verdict of the last',
-        load: async () => (await import('../schedules/list.ts')).configure,
+        load: async () => (await schedules()).configureList,
       },
       pause: {
         summary: 'start no runs until it is unpaused; a run in progress continues',

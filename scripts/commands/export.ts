@@ -1,14 +1,21 @@
 import type { Command } from 'commander'
+import { copyFile, mkdir, rename, stat } from 'node:fs/promises'
+import { basename, join, sep } from 'node:path'
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { checkFilters, type ListResource, statusesOf } from '../../core/billing/resources/filters.ts'
-import { listNames, listResources } from '../../core/billing/resources/lists.ts'
-
+import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/storage/inside.ts'
-import { type ExportInput, exportInput, publishAgainInput } from '../../core/exports/input.ts'
+import {
+  type ExportInput,
+  exportInput,
+  type FetchInput,
+  fetchInput,
+  publishAgainInput,
+} from '../../core/exports/input.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { newestExport } from '../runs/newest-run.ts'
-import { processSettings } from '../session/settings.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { newestRun, type RunPlaces, sharedFiles } from '../runs/run-files.ts'
 import {
   addExamples,
   addInputArgument,
@@ -17,9 +24,16 @@ import {
   callersPath,
   choice,
   inputOf,
-  toServer,
+  processSettings,
   type ServerOptions,
+  toServer,
 } from './options.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { FileRefusal } from '../../core/imports/errors.ts'
+import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
+import { RefusedError, UsageError } from '../terminal/failures.ts'
+import { copyName } from '../../core/imports/source-file.ts'
+import { prepareDataFolder } from '../../worker/data-folder.ts'
 
 export function configureExport(command: Command, terminal: Terminal): void {
   addInputArgument(command, exportInput, '[resources...]')
@@ -37,7 +51,7 @@ export function configureExport(command: Command, terminal: Terminal): void {
       checkListFilters({ resource: listResources[name], filters: input.filters ?? {} })
     await checkReading({ ...input, resources: Object.values(listResources), settings, ...server })
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runExport } = await import('../runs/run-export.ts')
+    const { runExport } = await import('../runs/jobs.ts')
     await runExport({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {
@@ -54,10 +68,10 @@ export function configurePublish(command: Command, terminal: Terminal): void {
   addServerOptions(command).action(async (name: string, typed: ServerOptions) => {
     const server = toServer(typed)
     const settings = processSettings()
-    const run = await newestExport({ places: settings, run: name, terminal })
+    const run = await newestRun({ places: settings, run: name, terminal })
     const input = { ...inputOf(publishAgainInput, typed), run }
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runPublish } = await import('../runs/run-export.ts')
+    const { runPublish } = await import('../runs/jobs.ts')
     await runPublish({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {
@@ -87,7 +101,7 @@ function checkListFilters(options: {
  * Reports, before any server is started, columns and folders that would fail the run immediately. Another worker has its
  * own key and folders, and checks both itself.
  */
-export async function checkReading(of: {
+async function checkReading(of: {
   resources: Parameters<typeof checkPrivacy>[0]
   exclude?: string[] | undefined
   hash?: string[] | undefined
@@ -98,4 +112,93 @@ export async function checkReading(of: {
   const { resources, exclude = [], hash = [], out, settings, local } = of
   checkPrivacy(resources, { exclude, hash, hashKey: local ? (settings.hashKey ?? '') : 'of the worker' })
   if (local && out !== undefined) await allowedRoot({ ...settings, out })
+}
+
+type Documents = FetchInput['documents']
+
+export function configureFetch(command: Command, terminal: Terminal): void {
+  addInputArgument(command, fetchInput, '<documents>')
+  command.argument('<ids or file...>', 'ids, or a CSV file with a column of them')
+  addInputOptions(command, fetchInput)
+  addServerOptions(command).action(async (documents: Documents, names: string[], typed: ServerOptions) => {
+    const server = toServer(typed)
+    const { out, idColumn, ...options } = inputOf(fetchInput, typed)
+    const fields = { ...options, ...(out !== undefined && { out: callersPath(out) }) }
+    const settings = processSettings()
+    await checkReading({ ...fields, resources: [documentResources[documents]], settings, ...server })
+    const file = await findFile({ names, column: idColumn })
+    if (file === undefined) checkIds(names)
+    else await checkFile(file)
+    // Copies the file to the data folder, where the worker finds it, only after all checks.
+    const ids =
+      file === undefined
+        ? { ids: names }
+        : {
+            file: await uploadIds({ settings, path: file.path }),
+            ...(idColumn !== undefined && { idColumn }),
+          }
+    const input: FetchInput = { ...fields, documents, ...ids }
+    // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
+    const { runFetch } = await import('../runs/jobs.ts')
+    await runFetch({ settings, terminal, input, ...server })
+  })
+  addExamples(command, 'run', {
+    'fetch creditnotes 501 502': 'two documents to CSV',
+    'fetch cancellations ids.csv --id-column cancellation_id --to duckdb': 'the ids of a file, to DuckDB',
+  })
+}
+
+interface IdFile {
+  path: string
+  column: string | undefined
+}
+
+/** The file of ids, if the only argument is a file or cannot be anything else. */
+async function findFile(of: { names: string[]; column: string | undefined }): Promise<IdFile | undefined> {
+  const { names, column } = of
+  const [name = ''] = names
+  const path = callersPath(name)
+  const found = await stat(path).catch(() => undefined)
+  const isMeant = found?.isFile() === true || /[./\\]/.test(name) || column !== undefined
+  if (!isMeant) return undefined
+  if (found === undefined)
+    throw new RefusedError(`There is no file ${name}.`, { hint: 'Name a CSV file that exists, or ids.' })
+  if (!found.isFile()) throw new RefusedError(`${name} is not a file.`, { hint: 'Name a CSV file, or ids.' })
+  if (names.length > 1) throw new UsageError(`Name one file or ids, not both: ${basename(name)} is a file.`)
+  return { path, column }
+}
+
+function checkIds(names: readonly string[]): void {
+  const wrong = names.filter((name) => !isId(name))
+  if (wrong.length > 0) throw new UsageError(`${wrong.join(', ')}: not valid; ${idRule}.`)
+}
+
+/** Reads the file once in the same way as the run, so that an invalid cell is reported before anything is started. */
+async function checkFile({ path, column }: IdFile): Promise<void> {
+  try {
+    const { ids } = await openIdColumn({ path, column })
+    // Only the errors that it throws matter.
+    for await (const _ of ids());
+  } catch (error) {
+    throw error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
+  }
+}
+
+/**
+ * Copies a file of ids into the data folder, or the store of several workers, where they find it and nobody changes it,
+ * and returns its path relative to that folder. The file is named after its checksum, so that the same file gives the same input, and
+ * the same command resumes its unfinished run. The copy is kept: the inputs of runs are never deleted.
+ */
+async function uploadIds({ settings, path }: { settings: RunPlaces; path: string }): Promise<string> {
+  const { dataDir } = settings
+  await prepareDataFolder(dataDir)
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
+  const inside = join('fetches', `${hash.digest('hex').slice(0, 16)}-${copyName(path)}`)
+  await mkdir(join(dataDir, 'fetches'), { recursive: true })
+  const to = join(dataDir, inside)
+  await copyFile(path, `${to}.${process.pid}`)
+  await rename(`${to}.${process.pid}`, to)
+  await sharedFiles(settings)?.put(inside.split(sep).join('/'), to)
+  return inside
 }

@@ -1,13 +1,10 @@
 import type { Command } from 'commander'
 import { InvalidMapping } from '../../core/imports/errors.ts'
 import { type ImportInput, importInput } from '../../core/imports/input.ts'
-import { readMapping, readingFields, readingOf, toMapping } from '../../core/imports/mapping/mapping.ts'
+import { readingFields, readingOf, readMapping, toMapping } from '../../core/imports/mapping/mapping.ts'
 import { template } from '../../core/imports/mapping/columns.ts'
 import { typedOptions } from '../../core/runs/input-fields.ts'
-import type { ImportOrder } from '../runs/upload-import.ts'
-import { processSettings } from '../session/settings.ts'
-import { RefusedError, UsageError } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import type { ImportOrder } from '../runs/import.ts'
 import {
   addExamples,
   addInputArgument,
@@ -15,9 +12,12 @@ import {
   addServerOptions,
   callersPath,
   inputOf,
-  toServer,
+  processSettings,
   type ServerOptions,
+  toServer,
 } from './options.ts'
+import { RefusedError, UsageError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 type Options = ServerOptions &
   Omit<ImportInput, 'kind' | 'file'> & {
@@ -31,7 +31,7 @@ type Options = ServerOptions &
 /** Repeatable. A value may contain a comma. */
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, text]
 
-export function configure(command: Command, terminal: Terminal): void {
+export function configureImport(command: Command, terminal: Terminal): void {
   addInputArgument(command, importInput, '<kind>')
   command.argument('[file]', 'CSV file or .xlsx workbook')
   addInputOptions(command, importInput)
@@ -48,7 +48,7 @@ export function configure(command: Command, terminal: Terminal): void {
     const { yes = false } = options
     const order = { ...(await toOrder({ kind, file, options })), yes, ...server }
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runImport } = await import('../runs/run-import.ts')
+    const { runImport } = await import('../runs/import.ts')
     await runImport({ settings, terminal, order })
   })
   addExamples(command, 'run', {

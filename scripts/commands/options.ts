@@ -1,13 +1,15 @@
+import { connector, program } from '../../core/runs/view/shell.ts'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import type { z } from 'zod'
 import { choicesOf, defaultOf, fieldsOf, type Form, type InputField } from '../../core/runs/input-fields.ts'
 import { parseDuration } from '../../core/runs/duration.ts'
-import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
+import { type DestinationName, destinationNames } from '../../core/destinations/names.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
-import { connector, program } from '../../core/runs/view/shell.ts'
+import { callersFolder } from '../terminal/terminal.ts'
+import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 
 /** Adds the options of an input's fields. The action gets their values under the names of the fields. */
 export function addInputOptions(command: Command, schema: z.ZodObject): Command {
@@ -116,7 +118,7 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
   }
 }
 
-export const toList = (text: string): string[] => text.split(',').map((part) => part.trim())
+const toList = (text: string): string[] => text.split(',').map((part) => part.trim())
 
 /** Parses a duration to milliseconds, as inputs write it: `90s`, `15m`, `2h`, `3d`. */
 export function toDuration(text: string): number {
@@ -129,9 +131,6 @@ export function toDuration(text: string): number {
 export const toDestinations = (text: string): DestinationName[] => [
   ...new Set(toList(text).map(choice('destination', destinationNames))),
 ]
-
-/** The folder where the user ran the command: npm starts commands in the package's folder. */
-export const callersFolder = (): string => process.env['INIT_CWD'] ?? process.cwd()
 
 /** Resolves a path relative to that folder. */
 export const callersPath = (path: string): string => resolve(callersFolder(), path)
@@ -192,3 +191,6 @@ export function addExamples(
   ])
   return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}\n\nExit codes: ${exits[kind]}`)
 }
+
+/** The settings of this process: the environment and `.env`, checked. */
+export const processSettings = (): Settings => readSettings({ env: process.env, cwd: process.cwd() })

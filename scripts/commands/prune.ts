@@ -3,8 +3,7 @@ import { findOldExports, removeOldExport } from '../../core/exports/prune.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openFiles, openPublished } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
-import { RefusedError } from '../terminal/failures.ts'
-import { isYes, type Terminal } from '../terminal/terminal.ts'
+import { confirm, type Terminal } from '../terminal/terminal.ts'
 import { addExamples, toDuration } from './options.ts'
 
 interface Options {
@@ -28,7 +27,15 @@ export function configure(command: Command, terminal: Terminal): void {
       const before = Date.now() - olderThan
       const old = await findOldExports({ ...where, before })
       if (!dryRun && old.length > 0) {
-        if (!yes) await confirm({ terminal, text: toTable(old) })
+        await confirm({
+          terminal,
+          yes,
+          text: toTable(old),
+          question: 'Remove these?',
+          what: 'Removing',
+          declined: 'Nothing was removed.',
+          hint: 'Add --yes, or --dry-run.',
+        })
         for (const one of old) await removeOldExport({ ...where, old: one })
       }
       const megabytes = (old.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)
@@ -41,15 +48,6 @@ export function configure(command: Command, terminal: Terminal): void {
     'prune --older-than 30d --dry-run': 'list what is older and what nothing needs',
     'prune --older-than 30d --yes': 'remove them, in cron',
   })
-}
-
-async function confirm({ terminal, text }: { terminal: Terminal; text: string }): Promise<void> {
-  terminal.note(text)
-  if (!terminal.isInteractive)
-    throw new RefusedError('Removing needs a confirmation, and this is not a terminal.', {
-      hint: 'Nothing was removed. Add --yes, or --dry-run.',
-    })
-  if (!isYes(await terminal.ask('Remove these? [y/N] '))) throw new RefusedError('Nothing was removed.')
 }
 
 const toTable = (all: Awaited<ReturnType<typeof findOldExports>>): string =>

@@ -1,26 +1,26 @@
 import type { Command } from 'commander'
 import { type RecoveryInput, recoveryInput } from '../../core/recoveries/input.ts'
-import { processSettings } from '../session/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
   addExamples,
   addInputOptions,
   addServerOptions,
   inputOf,
-  toServer,
+  processSettings,
   type ServerOptions,
+  toServer,
 } from './options.ts'
 
 type Options = ServerOptions & RecoveryInput & { yes?: boolean }
 
-export function configure(command: Command, terminal: Terminal): void {
+export function configureRecover(command: Command, terminal: Terminal): void {
   addInputOptions(command, recoveryInput).option('--yes', 'do not ask on a terminal')
   addServerOptions(command).action(async ({ yes = false, ...options }: Options) => {
     const server = toServer(options)
     const settings = processSettings()
     const input = inputOf(recoveryInput, options)
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runRecovery } = await import('../runs/run-recovery.ts')
+    const { runRecovery } = await import('../runs/jobs.ts')
     await runRecovery({ settings, terminal, order: { input, yes, ...server } })
   })
   addExamples(command, 'run', {

@@ -6,9 +6,6 @@ import { importLimits } from '../../core/imports/input.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { resolveInRun, updateRun } from '../runs/update-run.ts'
 import { openClient } from '../session/session.ts'
-import { processSettings } from '../session/settings.ts'
-import { RefusedError, UsageError } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
 import {
   addDecision,
   addExamples,
@@ -16,7 +13,10 @@ import {
   decisionOf,
   type DecisionOptions,
   inputOf,
+  processSettings,
 } from './options.ts'
+import { RefusedError, UsageError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
 
 const addRun = (command: Command): Command => command.argument('<run>', 'workflow id of the run')
 

@@ -2,14 +2,13 @@ import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@tempora
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { parseDuration } from '../../core/runs/duration.ts'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
-import type { openDoneSince } from '../runs/done-since/open.ts'
-import { isRunType, runTypeQuery, runTypes } from '../runs/run-types.ts'
+import { createJudge } from '../runs/done-since.ts'
+import { isRunType, runTypeQuery, runTypes } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
-import { processSettings } from '../session/settings.ts'
+import { addExamples, choice, processSettings } from './options.ts'
 import { blankingCodec } from '../../worker/codec/payload-codec.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, choice } from './options.ts'
 
 const mostRuns = 50
 // The number of a gRPC status code (https://grpc.io/docs/guides/status-codes).
@@ -37,12 +36,13 @@ export function configure(command: Command, terminal: Terminal): void {
       const { connection, options: own } = client
       const dataConverter = { payloadCodecs: [blankingCodec] }
       const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })
-      await using judge = createJudge({ settings, terminal })
+      await using judge = createJudge({ client: { workflow }, settings, terminal })
       const runs = []
       const query = toQuery(options, settings.taskQueue)
       for await (const listed of refuseUnknown(workflow.list({ query }))) {
         const run = toRun(listed)
-        const needsPerson = run.needsPerson && !(await judge.isDoneSince(run))
+        const needsPerson =
+          run.needsPerson && !(run.closeTime !== undefined && (await judge.isDoneSince(run)))
         if (options.needsPerson && !needsPerson) continue
         runs.push({ ...run, needsPerson })
         if (runs.length === mostRuns) break
@@ -68,21 +68,9 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-/** Loads what it needs when the first run needs a person. */
-function createJudge(options: Parameters<typeof openDoneSince>[0]) {
-  let opened: ReturnType<typeof openDoneSince> | undefined
-  return {
-    async isDoneSince(run: ReturnType<typeof toRun>): Promise<boolean> {
-      if (run.closeTime === undefined) return false
-      opened ??= import('../runs/done-since/open.ts').then((one) => one.openDoneSince(options))
-      return await (await opened).isDoneSince(run)
-    },
-    [Symbol.asyncDispose]: async () => (await opened)?.[Symbol.asyncDispose](),
-  }
-}
-
 function toRun({
   workflowId,
+  runId,
   type,
   status,
   startTime,
@@ -93,8 +81,10 @@ function toRun({
     typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]),
   )
   const verdict = found.get('Verdict')
+  const schedule = found.get('TemporalScheduledById')
   return {
     run: workflowId,
+    runId,
     kind: isRunType(type) ? runTypes[type] : type,
     type,
     status: status.name.toLowerCase(),
@@ -103,6 +93,7 @@ function toRun({
     needsPerson: found.get('NeedsPerson') === true,
     startTime,
     closeTime,
+    schedule: typeof schedule === 'string' ? schedule : undefined,
   }
 }
 

@@ -1,26 +1,21 @@
-import { ServiceError, type Client } from '@temporalio/client'
+import { type Client, ServiceError } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
-import { followExport } from '../runs/follow.ts'
-import { reportExport } from '../runs/report-export.ts'
-import { onInterrupt } from '../terminal/interrupt.ts'
-import { findRun, type FoundChanges, workflowIdOf } from '../runs/find-run.ts'
-import { type HeldUp, heldUpByRun } from '../runs/held-up.ts'
-import { describeRunWorkers, findRunWorkers } from '../runs/run-workers.ts'
+import { followRun } from '../runs/follow.ts'
+import { onInterrupt, tellIfSlow, type Terminal } from '../terminal/terminal.ts'
+import { findRun, workflowIdOf } from '../runs/find-run.ts'
+import { describeRunWorkers, findRunWorkers, type HeldUp, heldUpByRun, toQuestion } from '../runs/held-up.ts'
 import { openClient } from '../session/session.ts'
-import { processSettings } from '../session/settings.ts'
+import { addExamples, processSettings } from './options.ts'
 import { describeBreaker } from '../../core/runs/view/breaker.ts'
 import { countLabels, places } from '../../core/runs/view/counts.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
-import { toQuestion } from '../runs/question.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples } from './options.ts'
-import { tellIfSlow } from '../terminal/tell-if-slow.ts'
 import { connector } from '../../core/runs/view/shell.ts'
+import { reportRun } from '../runs/report.ts'
+import { newestRun } from '../runs/run-files.ts'
 
 /**
  * The deadline in ms: a live worker answers in milliseconds, or in a second or two if it must replay a long
@@ -28,47 +23,69 @@ import { connector } from '../../core/runs/view/shell.ts'
  */
 const answerWithinMs = 5_000
 
+type Progress = ExportProgress | WriteProgress
+
 export function configureShow(command: Command, terminal: Terminal): void {
   command.argument('<run>', 'workflow id or name of the run').action(async (name: string) => {
     const settings = processSettings()
     await using client = await openClient({ settings, terminal })
     const id = await workflowIdOf({ client, run: name })
-    const found = await findRun({ client, run: id })
-    if (found.type !== 'export') return await showChanges({ ...found, name, client, settings, terminal })
-    const { handle, description } = found
+    const { kind, handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
     const { heldUp, ...workers } = await findRunWorkers({ description, settings })
-    const progress = await ask({ client, terminal, query: () => handle.query<ExportProgress>('status') })
+    const progress = await ask({ client, terminal, query: () => handle.query<Progress>('status') })
     const run = runOf({ name, id, newest: progress?.run })
+    const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress?.troubles)])
     if (progress === undefined) {
       const message = 'No worker answers, so its progress is unknown.'
-      const heldUpBy = toTexts(heldUp)
       const text = [`${run} is ${status}. ${message}`, ...heldUpBy, ...describeRunWorkers(workers)].join('\n')
       terminal.result({ document: { run, status, message, heldUpBy, ...workers }, text })
       return
     }
-    const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress.troubles)])
-    const rows = progress.resources.map(({ resource, state, records, reason }) => [
+    const isRead = 'resources' in progress
+    const { lines, table, question } = isRead
+      ? { lines: [], table: toListTable(progress), question: undefined }
+      : describeChanges({ progress, run, isImport: kind === 'import' })
+    const first = [`${run} is ${status}, ${progress.phase}`, ...heldUpBy, ...lines]
+    const last = [table, question ?? '', ...describeRunWorkers(workers), progress.summary ?? '']
+    terminal.result({
+      document: { run, status, ...progress, ...(question && { question }), heldUpBy, ...workers },
+      text: [...first, ...last].filter((line) => line !== '').join('\n'),
+    })
+  })
+  addExamples(command, 'inspect', { 'run show export-all-1f0c2b7a90': 'phase and counts of a run' })
+}
+
+const toListTable = ({ resources }: ExportProgress): string =>
+  formatTable({
+    head: ['resource', 'state', 'records', ''],
+    rows: resources.map(({ resource, state, records, reason }) => [
       resource,
       state,
       records === undefined ? '' : String(records),
       reason ?? '',
-    ])
-    const table = formatTable({ head: ['resource', 'state', 'records', ''], rows })
-    terminal.result({
-      document: { run, status, ...progress, heldUpBy, ...workers },
-      text: [
-        `${run} is ${status}, ${progress.phase}`,
-        ...heldUpBy,
-        table,
-        ...describeRunWorkers(workers),
-        progress.summary,
-      ]
-        .filter(Boolean)
-        .join('\n'),
-    })
+    ]),
   })
-  addExamples(command, 'inspect', { 'run show export-all-1f0c2b7a90': 'phase and counts of a run' })
+
+function describeChanges(of: { progress: WriteProgress; run: string; isImport: boolean }) {
+  const { progress, run, isImport } = of
+  const { counts, staged, waitingFor, openBreakers = [] } = progress
+  const rows = places.flatMap((place) => {
+    const count = counts?.[place] ?? 0
+    return count === 0 ? [] : [[countLabels[place], count]]
+  })
+  const failed = isImport ? 'rows failed' : 'resumes fell back'
+  return {
+    lines: openBreakers.map(
+      (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
+    ),
+    // Before the first segment, what is staged says what the run would do.
+    table:
+      rows.length > 0
+        ? formatTable({ head: ['outcome', isImport ? 'rows' : 'subscriptions'], rows })
+        : toTablesText(staged?.tables ?? []),
+    question: waitingFor && toQuestion({ ...waitingFor, run }),
+  }
 }
 
 export function configureWatch(command: Command, terminal: Terminal): void {
@@ -81,65 +98,13 @@ export function configureWatch(command: Command, terminal: Terminal): void {
       process.exit(exitCodes.failed)
     }
     using _interrupt = onInterrupt({ first: detach, second: detach })
-    const found = await findRun({ client, run })
-    if (found.type !== 'export') {
-      const session = { client, lost: new AbortController().signal }
-      const { followImport, followRecovery } = await import('../runs/follow-changes.ts')
-      if (found.type === 'import') await followImport({ session, ...found, terminal, settings })
-      else await followRecovery({ session, ...found, terminal, settings })
-      return
-    }
-    const report = await followExport({ client, handle: found.handle, terminal })
-    await reportExport({ report, terminal })
+    const { kind, handle } = await findRun({ client, run })
+    const session = { client, lost: new AbortController().signal }
+    await followRun({ kind, session, handle, terminal, settings })
   })
   addExamples(command, 'run', {
     'run watch export-all-1f0c2b7a90': 'Ctrl-C stops watching; the run continues',
   })
-}
-
-async function showChanges({
-  client,
-  settings,
-  type,
-  handle,
-  description,
-  terminal,
-  name,
-}: FoundChanges & {
-  client: Client
-  settings: Settings
-  terminal: Terminal
-  name: string
-}) {
-  const status = description.status.name.toLowerCase()
-  const { heldUp, ...workers } = await findRunWorkers({ description, settings })
-  const query = () => handle.query<WriteProgress & { run?: string; summary?: string }>('status')
-  const progress = await ask({ client, terminal, query })
-  const run = runOf({ name, id: handle.workflowId, newest: progress?.run })
-  const { phase, counts, summary = '' } = progress ?? {}
-  const state = phase ?? 'no worker answers'
-  const rows = places.flatMap((place) => {
-    const count = counts?.[place] ?? 0
-    return count === 0 ? [] : [[countLabels[place], count]]
-  })
-  const unit = type === 'import' ? 'rows' : 'subscriptions'
-  // Before the first segment, what is staged says what the run would do.
-  const table =
-    rows.length > 0
-      ? formatTable({ head: ['outcome', unit], rows })
-      : toTablesText(progress?.staged?.tables ?? [])
-  const question = progress?.waitingFor && toQuestion({ ...progress.waitingFor, run })
-  const failed = type === 'import' ? 'rows failed' : 'resumes fell back'
-  const breakers = (progress?.openBreakers ?? []).map(
-    (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
-  )
-  const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress?.troubles)])
-  const first = [`${run} is ${status}, ${state}`, ...heldUpBy, ...breakers]
-  const text = [...first, table, question ?? '', ...describeRunWorkers(workers), summary]
-    .filter((line) => line !== '')
-    .join('\n')
-  const document = { run, status, state, ...progress, ...(question && { question }), heldUpBy, ...workers }
-  terminal.result({ document, text })
 }
 
 /** Each once: several steps mostly have the same trouble. */
@@ -166,4 +131,19 @@ async function ask<T>(of: { client: Client; terminal: Terminal; query: () => Pro
 
 function unlessSilent(error: unknown): undefined {
   if (!(error instanceof ServiceError)) throw error
+}
+
+/** Shows a report from the data folder. Needs no Temporal, so it works long after a run has ended. */
+export function configureReport(command: Command, terminal: Terminal): void {
+  command
+    .argument('<run>', 'name of the run, or a workflow id for its newest run')
+    .action(async (name: string) => {
+      const settings = processSettings()
+      const run = await newestRun({ places: settings, run: name, terminal })
+      await reportRun({ run, terminal, settings })
+    })
+  addExamples(command, 'run', {
+    'run report export-all-1f0c2b7a90': 'works without Temporal, also for old runs',
+    'run report export-all-1f0c2b7a90 --json': 'the same for programs',
+  })
 }

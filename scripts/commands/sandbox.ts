@@ -4,8 +4,7 @@ import { z } from 'zod'
 import type { SandboxOptions } from '../../sandbox/options.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { UsageError } from '../terminal/failures.ts'
-import { onInterrupt } from '../terminal/interrupt.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
 import { addExamples, addInputOptions, callersPath } from './options.ts'
 
 const sandboxInput = z.object({

@@ -13,7 +13,7 @@ import type { Publication } from '../../core/state/publications.ts'
 import { stateFileOf } from '../../core/state/sqlite.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { fetchRun, sharedFiles } from '../runs/fetch-run.ts'
+import { fetchRun, openToRead, sharedFiles } from '../runs/run-files.ts'
 import { repairState } from '../runs/repair-state.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -112,12 +112,8 @@ async function show(terminal: Terminal): Promise<void> {
 async function readPublications(): Promise<readonly Publication[]> {
   const place = statePlace()
   try {
-    const state = await openState({ ...place, readOnly: true })
-    try {
-      return await state.publications.all()
-    } finally {
-      await state.close()
-    }
+    await using state = await openToRead(place)
+    return await state.publications.all()
   } catch (error) {
     const isMissing = error instanceof StateUnreadableError && !existsSync(stateFileOf(place.folder))
     if (isMissing || error instanceof NoStateError) return []

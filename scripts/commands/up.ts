@@ -6,11 +6,9 @@ import { startWorker } from '../../worker/start-worker.ts'
 import { freePorts, isFree } from '../dev-server/free-ports.ts'
 import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
 import { localPlace, lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
-import { processSettings } from '../session/settings.ts'
-import { onInterrupt } from '../terminal/interrupt.ts'
+import { addExamples, addInputOptions, processSettings } from './options.ts'
+import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { addExamples, addInputOptions } from './options.ts'
-import type { Terminal } from '../terminal/terminal.ts'
 
 /** The UI port of Temporal's own dev server, so that bookmarks and links survive a restart. */
 const usualUiPort = 8233

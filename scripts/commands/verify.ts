@@ -21,8 +21,7 @@ export function configureVerify(command: Command, terminal: Terminal): void {
     .action(async (folder: string) => {
       if (folder.startsWith('s3:')) return verifyInBucket({ address: folder, terminal })
       const path = callersPath(folder)
-      const { manifest, problems } = await verifyExport(path)
-      tell({ terminal, manifest, problems, path, document: {}, where: 'matches its manifest' })
+      tell({ ...(await verifyExport(path)), terminal, path })
     })
   addExamples(command, 'run', {
     'verify data/exports/customers/latest': 'the checksums of the newest export',
@@ -43,7 +42,11 @@ export function configureCompare(command: Command, terminal: Terminal): void {
         throw new UsageError(`Name the warehouse: --to ${warehouseNames.join(' or ')}.`)
       if (folder.startsWith('s3:'))
         throw new UsageError('compare needs the files in a folder; copy the export into one first.')
-      await verifyTables({ path: callersPath(folder), terminal, warehouse, schema })
+      const path = callersPath(folder)
+      const destination = await openWarehouse(warehouse, schema)
+      const verified = await verifyWarehouse({ destination, folder: path, schema })
+      const document = { warehouse, tables: verified.tables }
+      tell({ ...verified, terminal, path, document, where: toWords(verified) })
     },
   )
   addExamples(command, 'run', {
@@ -62,27 +65,7 @@ async function verifyInBucket(of: { address: string; terminal: Terminal }): Prom
   const { s3 } = readPlaces({ env: process.env, cwd: process.cwd() })
   const store = openBucket({ bucket: address.bucket, prefix: '' }, s3)
   const folder = await followPointer(store, address.prefix)
-  const { manifest, problems } = await verifyStoredExport(store, folder)
-  const path = store.locate(folder)
-  tell({ terminal, manifest, problems, path, document: {}, where: 'matches its manifest' })
-}
-
-async function verifyTables(options: {
-  path: string
-  terminal: Terminal
-  warehouse: WarehouseName
-  schema: string | undefined
-}): Promise<void> {
-  const { path, terminal, warehouse, schema } = options
-  const destination = await openWarehouse(warehouse, schema)
-  const verified = await verifyWarehouse({
-    destination,
-    folder: path,
-    schema,
-  })
-  const { manifest, problems, tables } = verified
-  const document = { warehouse, tables }
-  tell({ terminal, manifest, problems, path, document, where: toWords(verified) })
+  tell({ ...(await verifyStoredExport(store, folder)), terminal, path: store.locate(folder) })
 }
 
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
@@ -110,11 +93,11 @@ function tell(options: {
   path: string
   manifest: Manifest | undefined
   problems: readonly string[]
-  document: object
+  document?: object
   /** Describes the export; shown if there are no problems. */
-  where: string
+  where?: string
 }): void {
-  const { terminal, path, manifest, problems, document, where } = options
+  const { terminal, path, manifest, problems, document, where = 'matches its manifest' } = options
   const whole = `${path} ${where}: ${manifest?.records} records of ${manifest?.resource}, ${manifest?.verdict}.`
   terminal.result({
     document: { folder: path, verdict: manifest?.verdict, ...document, problems },

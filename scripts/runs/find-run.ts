@@ -1,13 +1,30 @@
-import { type Client, WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client'
-import type { exportData } from '../../workflows/export-run.ts'
-import type { importFile } from '../../workflows/import-file.ts'
-import type { recoverSubscriptions } from '../../workflows/recover-subscriptions.ts'
-import { RefusedError } from '../terminal/failures.ts'
-import { isRunType } from './run-types.ts'
 import { connector } from '../../core/runs/view/shell.ts'
+import {
+  type Client,
+  WorkflowFailedError,
+  type WorkflowHandle,
+  WorkflowNotFoundError,
+} from '@temporalio/client'
+import { RefusedError } from '../terminal/failures.ts'
 
-/** An export, a fetch, or a run that publishes one again: all end in the report of an export. */
-export type ExportHandle = WorkflowHandle<typeof exportData>
+/** The workflow types of the runs that people start, and what the commands call them. */
+export const runTypes = {
+  exportData: 'export',
+  fetchDocuments: 'fetch',
+  publishRun: 'publish',
+  importFile: 'import',
+  recoverSubscriptions: 'recovery',
+} as const
+
+type RunType = keyof typeof runTypes
+export type RunKind = (typeof runTypes)[RunType]
+
+export const isRunType = (type: string): type is RunType => Object.hasOwn(runTypes, type)
+
+/** For a query of Temporal's list of runs. */
+export const runTypeQuery = `WorkflowType IN (${Object.keys(runTypes)
+  .map((type) => `'${type}'`)
+  .join(', ')})`
 
 const hint = `\`${connector`run list`}\` lists the runs.`
 
@@ -29,7 +46,7 @@ async function isWorkflow(client: Client, workflowId: string): Promise<boolean> 
 }
 
 /**
- * Finds the run with this id and its description in Temporal.
+ * Finds the run with this id, its kind and its description in Temporal.
  *
  * @throws {RefusedError} there is no such run, or it is of another type
  */
@@ -41,17 +58,24 @@ export async function findRun({ client, run }: { client: Client; run: string }) 
       : error
   })
   const { type } = description
-  if (type === 'importFile')
-    return { type: 'import' as const, handle: handle as WorkflowHandle<typeof importFile>, description }
-  if (type === 'recoverSubscriptions')
-    return {
-      type: 'recovery' as const,
-      handle: handle as WorkflowHandle<typeof recoverSubscriptions>,
-      description,
-    }
-  if (isRunType(type)) return { type: 'export' as const, handle: handle as ExportHandle, description }
+  if (isRunType(type)) return { kind: runTypes[type], handle, description }
   throw new RefusedError(`${run} is a ${type}, which has no progress to show.`, { hint })
 }
 
-/** A run that writes to the service. */
-export type FoundChanges = Extract<Awaited<ReturnType<typeof findRun>>, { type: 'import' | 'recovery' }>
+/** Marks a run that `resolve` has started: it sends only what is resolved. */
+export const onlyResolvedMemo = 'onlyResolved'
+
+/** Whether the run under this handle only resolves rows. */
+export async function isResolving(handle: Pick<WorkflowHandle, 'describe'>): Promise<boolean> {
+  const { memo } = await handle.describe()
+  return memo?.[onlyResolvedMemo] === true
+}
+
+/** Waits until a run has ended, even by a failure. */
+export async function awaitAnyEnd(handle: Pick<WorkflowHandle, 'result'>): Promise<void> {
+  try {
+    await handle.result()
+  } catch (error) {
+    if (!(error instanceof WorkflowFailedError)) throw error
+  }
+}

@@ -1,3 +1,4 @@
+import { connector } from '../../core/runs/view/shell.ts'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeBreaker } from '../../core/runs/view/breaker.ts'
@@ -6,10 +7,7 @@ import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import type { ExportHandle } from './find-run.ts'
-import { heartbeatOf, heartbeatsOf } from './heartbeat.ts'
-import { heldUp, waitingTasks } from './held-up.ts'
-import { connector } from '../../core/runs/view/shell.ts'
+import { heartbeatOf, heartbeatsOf, heldUp, waitingTasks } from './held-up.ts'
 
 const observeEveryMs = 1_000
 /** In ms. A live worker picks up a run in milliseconds; a killed one is noticed after a few seconds. */
@@ -31,7 +29,7 @@ interface Seen {
   /** Lines that are each shown once. */
   notes?: string[]
   /** An open question; its deadline distinguishes it from the previous one. */
-  question?: { until: string; ask: () => Promise<void> }
+  question?: { until: string; ask: (signal: AbortSignal) => Promise<void> }
 }
 
 /** Reads the current progress of a run. */
@@ -78,7 +76,7 @@ export async function showRun(options: {
     if (seen?.question !== undefined && asked !== seen.question.until) {
       asked = seen.question.until
       endBars()
-      await seen.question.ask()
+      await seen.question.ask(signal)
     }
     await sleep(observeEveryMs, undefined, { signal }).catch(() => undefined)
   }
@@ -86,7 +84,7 @@ export async function showRun(options: {
 }
 
 /** Observes an export, with one bar per list. */
-export function observeExport({ handle }: { handle: ExportHandle }): Observe {
+export function observeExport({ handle }: { handle: Pick<WorkflowHandle, 'describe'> }): Observe {
   return async () => {
     const description = await handle.describe()
     const bars = new Map<string, Bar>()
@@ -110,11 +108,10 @@ interface ReadBeat {
 /** Observes a write run, with one bar for all changes, and its questions. */
 export function observeChanges<P extends WriteProgress>(options: {
   handle: Pick<WorkflowHandle, 'describe' | 'query'>
-  /** The unit of the count, plural. */
-  unit: string
+  unit: 'rows' | 'subscriptions'
   /** The name of the bar. */
   nameOf: (progress: P) => string
-  onQuestion: (progress: P) => Promise<void>
+  onQuestion: (progress: P, signal: AbortSignal) => Promise<void>
 }): Observe {
   const { handle, unit, nameOf, onQuestion } = options
   const rate = createRate()
@@ -135,7 +132,9 @@ export function observeChanges<P extends WriteProgress>(options: {
       notes: openBreakers.map(
         (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
       ),
-      ...(waitingFor && { question: { until: waitingFor.until, ask: () => onQuestion(progress) } }),
+      ...(waitingFor && {
+        question: { until: waitingFor.until, ask: (signal) => onQuestion(progress, signal) },
+      }),
     }
   }
 }

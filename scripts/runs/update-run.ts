@@ -1,3 +1,4 @@
+import { connector } from '../../core/runs/view/shell.ts'
 import {
   ApplicationFailure,
   type Client,
@@ -8,18 +9,18 @@ import {
 } from '@temporalio/client'
 import { type ImportInput, type ImportPlan, importSettings } from '../../core/imports/input.ts'
 import type { importFile } from '../../workflows/import-file.ts'
-import { awaitAnyEnd, onlyResolvedMemo } from './resolving-run.ts'
-import { planOf, savedRecovery } from './saved-plan.ts'
+import { awaitAnyEnd, onlyResolvedMemo } from './find-run.ts'
+import { planOf, savedRecovery } from './run-files.ts'
 import { openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { RunEnding } from '../../workflows/write-run/messages.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { tellIfSlow } from '../terminal/tell-if-slow.ts'
-import type { Terminal } from '../terminal/terminal.ts'
-import { connector } from '../../core/runs/view/shell.ts'
+import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 
 /** In ms. A live worker answers in a second or two; one that must replay a long history, in ten. */
 const answerWithinMs = 30_000
+
+const listHint = `\`${connector`run list`}\` lists the runs.`
 
 const waitingForWorker = 'Waiting for the worker ...'
 
@@ -59,64 +60,56 @@ interface Resolving {
   input: object
 }
 
-/** Resolves a row of an import, or of a recovery that is in progress, through an active server and worker. */
+/**
+ * Resolves rows of a run, through an active server and worker. An import that has ended is started again under its own
+ * name: it sends a row again if that was decided, and ends again. What a stop has left unsent stays so.
+ */
 export async function resolveInRun(options: Resolving): Promise<string> {
-  if (await isRecovery(options))
-    return await updateRun<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
-      throw error instanceof NoSuchRunError ? hasEnded(options) : error
-    })
-  await findPlan(options)
-  await using client = await openClient(options)
-  const work = resolveBy({ ...options, client })
-  return await tellIfSlow({ terminal: options.terminal, line: waitingForWorker, work })
-}
-
-async function findPlan({ settings, run }: Pick<Resolving, 'settings' | 'run'>): Promise<ImportPlan> {
+  const { settings, terminal, run } = options
   const plan = await planOf(settings, run)
-  if (plan?.dryRun === true)
+  if (plan === undefined) return await resolveInRecovery(options)
+  if (plan.dryRun)
     throw new RefusedError(
       `The import ${run} was a dry run: nothing was sent, so there is nothing to resolve.`,
     )
-  if (plan !== undefined) return plan
-  if (await isRecovery({ settings, run })) throw hasEnded({ run })
-  throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, {
-    hint: `\`${connector`run list`}\` lists the runs.`,
+  await using client = await openClient(options)
+  return await tellIfSlow({
+    terminal,
+    line: waitingForWorker,
+    work: resolveInImport(options, { client, plan }),
   })
 }
 
-const isRecovery = async ({ settings, run }: Pick<Resolving, 'settings' | 'run'>) =>
-  (await planOf(settings, run)) === undefined && (await savedRecovery(settings, run)) !== undefined
-
-const hasEnded = ({ run }: Pick<Resolving, 'run'>) =>
-  new RefusedError(`The recovery ${run} is not in progress, so there is nothing to resolve in it.`, {
-    hint: 'The next recovery looks up what this one resumed, and reads the list again.',
+async function resolveInRecovery(options: Resolving): Promise<string> {
+  const { settings, run } = options
+  if ((await savedRecovery(settings, run)) === undefined)
+    throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, { hint: listHint })
+  return await updateRun<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
+    if (!(error instanceof NoSuchRunError)) throw error
+    throw new RefusedError(`The recovery ${run} is not in progress, so there is nothing to resolve in it.`, {
+      hint: 'The next recovery looks up what this one resumed, and reads the list again.',
+    })
   })
+}
 
-/**
- * Resolves a row of an import, even after it has ended: starts it again under its own name, so that it sends the row
- * again if that was decided, and ends again. What a stop has left unsent stays so.
- */
-async function resolveBy({
-  client,
-  ...resolving
-}: Omit<Resolving, 'terminal'> & { client: Client }): Promise<string> {
-  const { settings, run, input } = resolving
-  const plan = await findPlan(resolving)
-  const toStart = () =>
-    new WithStartWorkflowOperation<typeof importFile>('importFile', {
+async function resolveInImport(
+  { settings, run, input }: Resolving,
+  { client, plan }: { client: Client; plan: ImportPlan },
+): Promise<string> {
+  const deadline = Date.now() + answerWithinMs
+  for (;;) {
+    const startWorkflowOperation = new WithStartWorkflowOperation<typeof importFile>('importFile', {
       workflowId: run,
       taskQueue: settings.taskQueue,
       args: [inputOf(plan)],
       memo: { [onlyResolvedMemo]: true },
       workflowIdConflictPolicy: 'USE_EXISTING',
     })
-  const deadline = Date.now() + answerWithinMs
-  for (;;) {
     try {
       return await client.withDeadline(deadline, () =>
         client.workflow.executeUpdateWithStart<typeof importFile, string, [object]>('resolve', {
           args: [input],
-          startWorkflowOperation: toStart(),
+          startWorkflowOperation,
         }),
       )
     } catch (error) {
@@ -147,9 +140,7 @@ class NoSuchRunError extends RefusedError {}
 
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
   if (error instanceof WorkflowNotFoundError)
-    return new NoSuchRunError(`There is no active run ${run}.`, {
-      hint: `\`${connector`run list`}\` lists the runs.`,
-    })
+    return new NoSuchRunError(`There is no active run ${run}.`, { hint: listHint })
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return new RefusedError(
       `No worker answered for ${run}; the update may still take effect when one starts.`,

@@ -1,3 +1,4 @@
+import { connector } from '../../core/runs/view/shell.ts'
 import type { Client } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listResources } from '../../core/billing/resources/lists.ts'
@@ -9,8 +10,7 @@ import { localChannel } from '../dev-server/readiness.ts'
 import { type DevServer, startDevServer, type StartDevServer } from '../dev-server/start-dev-server.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Session, SessionOptions } from './session.ts'
-import { connect } from './temporal-place.ts'
-import { connector } from '../../core/runs/view/shell.ts'
+import { connect } from './temporal.ts'
 
 /** In ms. A worker that has lost its server cannot announce that it stops; requests in flight may still be answered. */
 export const lostServerGraceMs = 2_000

@@ -2,15 +2,13 @@ import type { Client } from '@temporalio/client'
 import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import { refuseOtherFiles } from '../../core/state/postgres/membership.ts'
-import { openState } from '../../core/state/open.ts'
 import { readStateFile } from '../../core/state/sqlite.ts'
 import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
+import { openToRead } from '../runs/run-files.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { tellIfSlow } from '../terminal/tell-if-slow.ts'
-import type { Terminal } from '../terminal/terminal.ts'
-import { awaitWorker, findWorker } from './find-worker.ts'
-import { addressOf, connect, type TemporalPlace, temporalPlace } from './temporal-place.ts'
+import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
+import { addressOf, awaitWorker, connect, findWorker, type TemporalPlace, temporalPlace } from './temporal.ts'
 
 /** A connection to Temporal and to the worker of this data folder. */
 export interface Session {
@@ -131,16 +129,12 @@ async function storeOf(settings: Settings): Promise<string | undefined> {
   try {
     const { folder, database } = settings.state
     if (database === undefined) return readStateFile(folder)
-    const state = await openState({ ...settings.state, readOnly: true })
-    try {
-      const { shared: store } = state
-      const bucket = openFiles(settings)
-      if (store !== undefined && bucket !== undefined)
-        await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
-      return state.storeId
-    } finally {
-      await state.close()
-    }
+    await using state = await openToRead(settings.state)
+    const { shared: store } = state
+    const bucket = openFiles(settings)
+    if (store !== undefined && bucket !== undefined)
+      await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
+    return state.storeId
   } catch (error) {
     // Without a state there is no worker.
     if (error instanceof StateUnreadableError || error instanceof NoStateError) return undefined

@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { toPrintable } from '../../core/runs/view/printable.ts'
-import { createBars, createLines, createSilence } from './progress.ts'
-import type { Progress } from './progress.ts'
+import { createBars, createLines, createSilence, type Progress } from './progress.ts'
 import { RefusedError, toFailure } from './failures.ts'
 
 /** In ms. Often enough to show that it is alive, seldom enough for a readable log. */
@@ -33,7 +32,48 @@ export interface Terminal {
 /** Whether the answer to a [y/N] question is yes, in English or Spanish. */
 export const isYes = (answer: string): boolean => /^(y|yes|s|si|sí)$/i.test(answer)
 
-export interface TerminalOptions {
+/**
+ * Asks whether to do what a command is about to do, unless `yes` was typed.
+ *
+ * @throws {RefusedError} the answer is no, or nobody is there to ask
+ */
+export async function confirm(of: {
+  terminal: Terminal
+  yes: boolean
+  /** What would be done. */
+  text?: string
+  question: string
+  /** What needs a confirmation, as in `Removing`. */
+  what: string
+  /** What holds after a no, as in `Nothing was removed.` */
+  declined: string
+  hint: string
+}): Promise<void> {
+  const { terminal, yes, text, question, what, declined, hint } = of
+  if (yes) return
+  if (text !== undefined) terminal.note(text)
+  if (!terminal.isInteractive)
+    throw new RefusedError(`${what} needs a confirmation, and this is not a terminal.`, {
+      hint: `${declined} ${hint}`,
+    })
+  if (!isYes(await terminal.ask(`${question} [y/N] `))) throw new RefusedError(declined)
+}
+
+/** The folder where the user ran the command: npm starts commands in the package's folder. */
+export const callersFolder = (): string => process.env['INIT_CWD'] ?? process.cwd()
+
+/** Names files below the caller's folder as the caller would: without that folder. */
+function shortenPaths(text: string): string {
+  const folder = callersFolder()
+  return folder === '/'
+    ? text
+    : text.replaceAll(`${folder}/`, (found, at: number) =>
+        // Not in the middle of another path.
+        /[\w./-]/.test(text.charAt(at - 1)) ? found : '',
+      )
+}
+
+interface TerminalOptions {
   json: boolean
   /** Adds the stack to an error. */
   debug: boolean
@@ -57,19 +97,20 @@ export function createTerminal(options: TerminalOptions): Terminal {
   return {
     isInteractive,
     identity: ({ workspace, testMode }) => board.write(`${testMode ? 'TEST' : 'LIVE'} ${workspace}`),
-    note: (line) => board.write(line),
+    note: (line) => board.write(shortenPaths(line)),
     progress: (what) => board.start(what),
     task(title) {
       if (!stderr.isTTY || json) board.write(`${title} ...`)
       return board.start({ name: title, unit: '' })
     },
     ask: (question, { signal } = {}) => ask({ question, stdin, stderr, signal }),
-    result: ({ document, text }) => print(stdout, json ? JSON.stringify(document) : text),
+    result: ({ document, text }) => print(stdout, json ? JSON.stringify(document) : shortenPaths(text)),
     failure(error) {
       const { exitCode, ...failure } = toFailure(error)
       const { name, message, hint } = failure
       board.close()
-      print(stderr, `error: ${[message, hint].filter((part) => part !== null).join(' ')}`)
+      const lines = [message, hint].filter((part) => part !== null)
+      print(stderr, `error: ${shortenPaths(lines.join(' '))}`)
       if (options.debug) print(stderr, String(error instanceof Error ? error.stack : name))
       const details = error instanceof RefusedError ? error.details : undefined
       if (json) print(stdout, JSON.stringify({ error: { ...failure, ...details } }))
@@ -95,5 +136,53 @@ async function ask({ question, stdin, stderr, signal }: Question): Promise<strin
     return (await Promise.race([answer, ended])).trim()
   } finally {
     lines.close()
+  }
+}
+
+/** In ms. After this, people wonder what a command does. */
+const slowMs = 1_000
+
+/** Says what a command waits for if it takes longer than a second. */
+export async function tellIfSlow<T>({ terminal, line, work }: Telling<T>): Promise<T> {
+  const timer = setTimeout(() => terminal.note(line), slowMs)
+  try {
+    return await work
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+interface Telling<T> {
+  terminal: Pick<Terminal, 'note'>
+  line: string
+  work: Promise<T>
+}
+
+/** In ms. Under npm, one keystroke can arrive twice: from the terminal, and passed on by npm. */
+const sameKeystrokeMs = 300
+
+/**
+ * Handles Ctrl-C until released: the first press calls `first` (stop cleanly), the second calls `second` (detach),
+ * and a third ends the process immediately. SIGTERM counts as Ctrl-C. An error in a handler becomes an uncaught
+ * exception.
+ */
+export function onInterrupt(handlers: {
+  first: () => void | Promise<void>
+  second: () => void | Promise<void>
+}): Disposable {
+  const steps = [handlers.first, handlers.second, () => process.exit(130)]
+  let last = Number.NEGATIVE_INFINITY
+  const listen = () => {
+    const now = performance.now()
+    if (now - last < sameKeystrokeMs) return
+    last = now
+    void steps.shift()?.()
+  }
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.on(signal, listen)
+  return {
+    [Symbol.dispose]() {
+      for (const signal of signals) process.off(signal, listen)
+    },
   }
 }

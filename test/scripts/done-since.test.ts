@@ -1,19 +1,15 @@
+import type { WorkflowClient } from '@temporalio/client'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ChangeKind } from '../../core/changes/change-kind.ts'
 import { changeKinds } from '../../core/changes/kinds.ts'
 import type { ChangeToStage } from '../../core/changes/staged-changes.ts'
-import type { Publication } from '../../core/state/publications.ts'
-import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import { openState } from '../../core/state/open.ts'
 import type { RowPatch } from '../../core/state/ledger/row.ts'
-import type { EndedRun } from '../../scripts/runs/done-since/ended-run.ts'
-import { openDoneSince } from '../../scripts/runs/done-since/open.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
+import { createJudge, type EndedRun } from '../../scripts/runs/done-since.ts'
 import { addonRows, retention, stageChanges, workspace } from '../core/changes/engine.ts'
 import { temporaryFolder } from '../core/state/temporary-folder.ts'
-import { publicationOf } from '../core/exports/record-read.ts'
 
 const done = { state: 'done', outcome: 'created', answerId: '1' } as const satisfies RowPatch
 const rejected = { state: 'rejected', outcome: 'refused' } as const satisfies RowPatch
@@ -68,39 +64,18 @@ async function openFolder() {
       await write(`imports/${run}/staged.json`, note)
       if (verdict !== undefined) await write(`imports/${run}/report.json`, { verdict, identity: own })
     },
-    async recover(of: {
-      run: string
-      startedAt: string
-      ends: Record<string, RowPatch>
-      verdict: string
-      otherCustomers?: number
-      dryRun?: true
-      store?: string
-    }) {
-      const { run, startedAt, ends, verdict, otherCustomers = 0, dryRun = false, store = state.storeId } = of
-      const own = { ...identity, store }
-      const ids = Object.keys(ends)
-      const rows = ids.map((id, index) => ({ row: index + 1, body: { id } }))
-      if (!dryRun)
-        await stage({ run, kind: changeKinds['resume-subscription'], rows, ends: Object.values(ends) })
-      const snapshot = { proven: true, staged: ids.length, leftOut: { otherCustomers } }
-      await write(`recoveries/${run}/plan.json`, { plan: { run, identity: own, startedAt, dryRun } })
-      await write(`recoveries/${run}/snapshot.json`, snapshot)
-      const report = { verdict, ended: { how: 'finished' }, snapshot, identity: own, startedAt }
-      await write(`recoveries/${run}/report.json`, report)
-    },
-    report: (run: string, exports: ExportReport['exports'], store = state.storeId) =>
-      write(`exports/reports/${run}.json`, { run, exports, identity: { ...identity, store } }),
-    publish: (run: string, startedAt: string, more: Partial<Publication> = {}) =>
-      state.publications.add(publicationOf({ resource: 'plans', run, workspace, startedAt, ...more })),
     async isDone(run: string, type: string, verdict: EndedRun['verdict'] = 'proven') {
-      const settings = { state: { folder }, dataDir: folder, filesUrl: undefined }
+      const settings = { state: { folder }, dataDir: folder }
       const notes: string[] = []
-      await using since = await openDoneSince({
-        settings: settings as unknown as Settings,
+      // Temporal shows no later run of the same command or schedule.
+      const count = () => Promise.resolve({ count: 0, groups: [] })
+      await using judge = createJudge({
+        client: { workflow: { count } as unknown as WorkflowClient },
+        settings,
         terminal: { note: (text) => notes.push(text) },
       })
-      const isDone = await since.isDoneSince({ run, type, verdict, startTime })
+      const ended = { run, runId: '', type, verdict, startTime, schedule: undefined }
+      const isDone = await judge.isDoneSince(ended)
       expect(notes).toEqual([])
       return isDone
     },
@@ -286,123 +261,5 @@ describe('an import needs no person any more once other runs have done what it h
     await folder.importRows({ run: 'typed.2', rows: [second], ends: [rejected] })
     expect(await folder.isDone('typed', 'importFile')).toBe(false)
     expect(await folder.isDone('unknown', 'importFile')).toBe(false)
-  })
-})
-
-describe('a recovery needs no person any more', () => {
-  const daily = { run: 'run-1', startedAt: '2026-11-20T02:00:00Z', verdict: 'proven' }
-  const next = { run: 'run-2', startedAt: '2026-11-21T02:00:00Z', verdict: 'proven' }
-  const back = { state: 'done', outcome: 'recovered', answerId: 'sub_2' } as const
-
-  test.for([
-    [
-      'once a later run has recovered the subscription',
-      { ...next, verdict: 'unproven', ends: { sub_2: back } },
-      true,
-    ],
-    ['once a later run has proven the whole list without it', { ...next, ends: {} }, true],
-    ['but not by a run that left others out', { ...next, ends: {}, otherCustomers: 3 }, false],
-    ['but not by a run that is unproven', { ...next, ends: {}, verdict: 'unproven' }, false],
-    ['but not by an earlier run', { ...next, startedAt: '2026-11-19T02:00:00Z', ends: {} }, false],
-    ['but not by a dry run', { ...next, ends: {}, verdict: 'dryRun', dryRun: true }, false],
-  ] as const)('%s', async ([, later, is]) => {
-    const folder = await openFolder()
-    await folder.recover({ ...daily, ends: { sub_1: back, sub_2: parked } })
-    expect(await folder.isDone('run-1', 'recoverSubscriptions')).toBe(false)
-    await folder.recover(later)
-    expect(await folder.isDone('run-1', 'recoverSubscriptions')).toBe(is)
-  })
-
-  test('but nothing is known of a run with another state', async () => {
-    const folder = await openFolder()
-    await folder.recover({ ...daily, ends: { sub_1: back }, store: 'another' })
-    await folder.recover({ ...next, ends: {}, store: 'another' })
-    expect(await folder.isDone('run-1', 'recoverSubscriptions')).toBe(false)
-  })
-})
-
-describe('an export needs no person any more', () => {
-  const entry = (more: Partial<PublishedExport> = {}) =>
-    ({
-      resource: 'plans',
-      destination: 'duckdb',
-      verdict: 'unproven',
-      warnings: [],
-      ...more,
-    }) as PublishedExport
-  const later = '2026-11-21T02:00:00Z'
-  const earlier = '2026-11-19T02:00:00Z'
-  const own = startTime.toISOString()
-  const withoutName: string[] = ['name']
-
-  test.for([
-    ['once a later export of the list to the same place is proven', later, {}, true],
-    ['but not by an earlier one', earlier, {}, false],
-    ['but not by an unproven one', later, { verdict: 'unproven' }, false],
-    ['but not by an incremental one where it was a full one', later, { mode: 'incremental' }, false],
-    ['but not by one of another list', later, { resource: 'customers' }, false],
-    ['but not by one to another destination', later, { destination: 'parquet' }, false],
-    ['but not by one to another schema', later, { place: 'other' }, false],
-    ['but not by one of another workspace', later, { workspace: 'acc_other' }, false],
-    ['but not by one in test mode', later, { testMode: true }, false],
-    ['but not by one with filters', later, { filters: { status: 'active' } }, false],
-    ['but not by one without a column', later, { excluded: withoutName }, false],
-    ['but not by one that was cut short', later, { capped: true }, false],
-  ] as const)('%s', async ([, startedAt, note, is]) => {
-    const folder = await openFolder()
-    await folder.report('run-1', [entry()])
-    await folder.publish('run-1', own, { verdict: 'unproven' })
-    expect(await folder.isDone('run-1', 'exportData')).toBe(false)
-    await folder.publish('run-2', startedAt, note)
-    expect(await folder.isDone('run-1', 'exportData')).toBe(is)
-  })
-
-  test('that had a warning only once a later full one has none', async () => {
-    const folder = await openFolder()
-    const warned = entry({ verdict: 'proven', warnings: ['7 deletes were held back.'] })
-    await folder.report('run-1', [warned])
-    await folder.publish('run-1', own, { mode: 'incremental' })
-    const isDoneAfter = async (
-      run: string,
-      at: string,
-      published: PublishedExport,
-      mode: 'full' | 'incremental',
-    ) => {
-      await folder.report(run, [published])
-      await folder.publish(run, at, { mode })
-      return await folder.isDone('run-1', 'exportData')
-    }
-    const fine = entry({ verdict: 'proven' })
-    expect(await isDoneAfter('run-2', '2026-11-21T02:00:00Z', warned, 'full')).toBe(false)
-    expect(await isDoneAfter('run-3', '2026-11-22T02:00:00Z', fine, 'incremental')).toBe(false)
-    expect(await isDoneAfter('run-4', '2026-11-23T02:00:00Z', fine, 'full')).toBe(true)
-  })
-
-  test('that failed once each of its destinations has the list, if its plan is known', async () => {
-    const folder = await openFolder()
-    const failed: ExportedItem = {
-      resource: 'plans',
-      destination: null,
-      verdict: 'failed',
-      reasons: ['the service is away'],
-    }
-    await folder.report('run-1', [failed])
-    await folder.publish('run-2', later)
-    expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(false)
-    const plan = { to: ['duckdb', 'parquet'], since: {}, filters: {}, exclude: [], hash: [], forExcel: false }
-    await folder.write('parts/run-1/plan.json', plan)
-    expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(false)
-    await folder.publish('run-2', later, { destination: 'parquet' })
-    expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(true)
-    await folder.report('run-1', [failed], 'another')
-    expect(await folder.isDone('run-1', 'exportData', 'failed')).toBe(false)
-  })
-
-  test('is never said of runs that leave nothing to compare: a fetch, and a publication of kept parts', async () => {
-    const folder = await openFolder()
-    await folder.report('run-1', [entry()])
-    await folder.publish('run-2', later)
-    for (const type of ['fetchDocuments', 'publishRun'])
-      expect(await folder.isDone('run-1', type)).toBe(false)
   })
 })

@@ -165,3 +165,24 @@ describe('text of others', () => {
     expect(formatTable({ head: ['by'], rows: [['a\nto resume  0']] })).toBe('by\na\\u000ato resume  0')
   })
 })
+
+it('names a file below the folder of the caller by its relative path, except for programs', () => {
+  const said = (json: boolean) => {
+    const [stdout, stderr] = [screen(), screen()]
+    const streams = { stdout: stdout.stream, stderr: stderr.stream }
+    const terminal = createTerminal({ json, debug: false, ...streams })
+    const here = process.env['INIT_CWD'] ?? process.cwd()
+    const text = `open '${here}/data/a b.csv', not /other${here}/data or ${here}-2/data`
+    terminal.note(text)
+    terminal.failure(new Error(`${here}/data is locked`))
+    terminal.result({ document: { file: `${here}/data` }, text })
+    terminal.close()
+    return { here, stdout: stdout.text(), stderr: stderr.text() }
+  }
+  const { here, stdout, stderr } = said(false)
+  const text = `open 'data/a b.csv', not /other${here}/data or ${here}-2/data\n`
+  expect(stdout).toBe(text)
+  expect(stderr).toContain(text)
+  expect(stderr).toContain('error: data is locked\n')
+  expect(said(true).stdout).toContain(JSON.stringify({ file: `${here}/data` }))
+})

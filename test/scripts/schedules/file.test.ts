@@ -1,11 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { clockWarnings, cronProblem, wallTimes } from '../../../scripts/schedules/cron.ts'
 import {
+  clockWarnings,
+  cronProblem,
   parseSchedules,
   readSchedulesFile,
   SchedulesFileError,
-} from '../../../scripts/schedules/read-file.ts'
+  wallTimes,
+} from '../../../scripts/schedules/file.ts'
 
 const example = fileURLToPath(new URL('../../../docs/schedules.example.yaml', import.meta.url))
 

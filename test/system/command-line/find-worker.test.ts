@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { awaitWorker } from '../../../scripts/session/find-worker.ts'
-import { temporalPlace } from '../../../scripts/session/temporal-place.ts'
+import { awaitWorker, temporalPlace } from '../../../scripts/session/temporal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, openTestWorker, startTestWorker } from '../export/world.ts'
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { startExport } from '../../../scripts/runs/run-export.ts'
+import { exportRequest, startRun } from '../../../scripts/runs/jobs.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld } from './world.ts'
 
@@ -11,7 +11,8 @@ test('the same export that several commands start at once is one run, and anothe
   const { workspace, baseUrl } = settings.billing
   const identity = { workspace, baseUrl, mode: 'live', store: 'none' } as const
   // Nobody listens there: what is started stays open.
-  const start = (input: ExportInput) => startExport({ settings, session: { client, identity }, input })
+  const start = (input: ExportInput) =>
+    startRun({ settings, session: { client, identity }, request: exportRequest({ settings, input }) })
   const same = await Promise.all([
     start({ resources: ['plans', 'customers'], to: ['csv', 'duckdb'] }),
     start({ resources: ['plans', 'customers'], to: ['duckdb', 'csv'] }),

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import { nameRecovery, runRecovery } from '../../../scripts/runs/run-recovery.ts'
-import type { RecoveryOrder } from '../../../scripts/runs/run-recovery.ts'
+import { recoveryRequest, runRecovery } from '../../../scripts/runs/jobs.ts'
+import type { RecoveryOrder } from '../../../scripts/runs/jobs.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { createWorld, local, startCommand, until } from '../export/world.ts'
@@ -62,7 +62,9 @@ describe('connector recover', () => {
       const first = await recover('--detach')
       expect((await recover('--detach')).run).toBe(first.run)
       const settings = readSettings({ env: world.env, cwd: world.dataDir })
-      expect(nameRecovery({ settings, input: { canary: 2 } }), 'of another input').not.toBe(first.run)
+      expect(recoveryRequest({ settings, input: { canary: 2 } }).workflowId, 'of another input').not.toBe(
+        first.run,
+      )
       world.sandbox.control.setFaults({ faults: [] })
       const { stdout } = await callCommand(world, ['run', 'watch', first.run, '--json'], { env: soon })
       const { done, staged } = (JSON.parse(stdout) as { counts: Record<string, number> }).counts

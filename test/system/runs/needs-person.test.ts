@@ -1,9 +1,11 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { toDefinition } from '../../../scripts/schedules/file.ts'
+import { ownerMemo, toTemporal } from '../../../scripts/schedules/schedules.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { addonsCsv, putFile, retentionsCsv } from '../import/world.ts'
-import { breakSome, idsOf, quick, startRecovery } from '../recovery/world.ts'
+import { breakSome, idsOf } from '../recovery/world.ts'
 
 const counts = { customers: 150, subscriptions: 4, plans: 3, retentions: 40, orders: 0 }
 const soon = { BILLING_SETTLE_SECONDS: '0.1' }
@@ -29,24 +31,38 @@ async function inNeed(world: World): Promise<string[]> {
   return JSON.stringify(namesOf(filtered)) === JSON.stringify(marked) ? marked : ['the lists differ']
 }
 
-test('runs no longer lists a run as needing a person once another run has done its rows, or its successor is proven', async () => {
-  const world = await createWorld({
-    counts,
-    needsAttention: 0,
-    faults: [
-      { kind: 'refuse', answer: { number: ['Not this one.'] }, on: 'POST /retentions/', body: { number: 5 } },
-      { kind: 'refuse', answer: { name: ['Not this one.'] }, on: 'POST /addons/', body: { name: 'Addon 2' } },
-    ],
-  })
-  await startTestWorker(world, soon)
+/** A schedule that starts an export only when it is triggered. */
+async function scheduleExport(world: World) {
   const client = await connectTemporal()
+  const { workspace, taskQueue } = world
+  const name = `${workspace}-nightly`
+  const definition = toDefinition(
+    { workflow: 'exportData', input: { resources: ['customers'] }, every: '2d' },
+    'UTC',
+  )
+  const handle = await client.schedule.create({
+    scheduleId: name,
+    memo: ownerMemo({ taskQueue }),
+    ...toTemporal({ name, definition, taskQueue }),
+  })
+  onTestFinished(() => handle.delete())
+  return handle
+}
+
+const unordered = { kind: 'ignoreOrdering', on: 'GET /customers/' } as const
+
+test('`run list` lists no run whose rows were done since, or whose command or schedule was proven since', async () => {
+  const world = await createWorld({ counts, needsAttention: 0 })
+  const faults = [
+    { kind: 'refuse', answer: { number: ['Not this one.'] }, on: 'POST /retentions/', body: { number: 5 } },
+    { kind: 'refuse', answer: { name: ['Not this one.'] }, on: 'POST /addons/', body: { name: 'Addon 2' } },
+  ] as const
+  world.sandbox.control.setFaults({ faults: [...faults, unordered] })
+  await startTestWorker(world, soon)
+  const nightly = await scheduleExport(world)
   const run = async (...words: string[]) => (await tell<{ run: string }>(world, ...words)).run
   const importRows = async (kind: string, text: string, ...words: string[]) =>
     run('import', kind, join(world.dataDir, await putFile(world, text, `${kind}.csv`)), ...words)
-  const recover = async () => {
-    const { run } = await (await startRecovery({ client, world, input: quick })).result()
-    return run
-  }
   const haveEnded = async (number: number) => {
     const { runs } = await tell<Listed>(world, 'run', 'list')
     return runs.length === number && runs.every(({ verdict }) => verdict !== null)
@@ -54,14 +70,12 @@ test('runs no longer lists a run as needing a person once another run has done i
   const ids = breakSome(world, { ids: idsOf(world).slice(0, 1), reason: 'reference_expired' })
   const sheet = retentionsCsv(6)
   const left = await importRows('addons', addonsCsv(3))
-  const needing = [
-    left,
-    await importRows('retentions', sheet),
-    await run('export', 'customers', '--max-pages', '1'),
-    await recover(),
-  ]
-  await until(async () => await haveEnded(needing.length))
-  expect(await inNeed(world)).toEqual(needing.toSorted())
+  await importRows('retentions', sheet)
+  await callCommand(world, ['export', 'customers'], { env: soon })
+  await run('recover', '--yes')
+  await nightly.trigger()
+  await until(async () => await haveEnded(5))
+  expect(await inNeed(world)).toHaveLength(5)
 
   for (const id of ids)
     world.sandbox.control.update({
@@ -69,10 +83,13 @@ test('runs no longer lists a run as needing a person once another run has done i
       id,
       fields: { status: 'active', needs_attention: null, needs_attention_reason: null },
     })
+  world.sandbox.control.setFaults({ faults })
   await importRows('retentions', sheet.replace(',5,2026', ',105,2026'), '--done', 'skip')
   await run('export', 'customers')
-  await recover()
-  await until(async () => await haveEnded(needing.length + 3))
-  // Nobody has imported the refused addon.
-  expect(await inNeed(world)).toEqual([left])
+  const capped = await run('export', 'customers', '--max-pages', '1')
+  await run('recover', '--yes')
+  await nightly.trigger()
+  await until(async () => await haveEnded(10))
+  // Nobody has imported the refused addon, and other bounds are another command.
+  expect(await inNeed(world)).toEqual([left, capped].toSorted())
 })

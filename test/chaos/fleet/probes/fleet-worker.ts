@@ -4,8 +4,8 @@
  */
 import { ClientRequest, OutgoingMessage } from 'node:http'
 import { Client } from 'pg'
-import { temporalPlace } from '../../../../scripts/session/temporal-place.ts'
-import { processSettings } from '../../../../scripts/session/settings.ts'
+import { temporalPlace } from '../../../../scripts/session/temporal.ts'
+import { processSettings } from '../../../../scripts/commands/options.ts'
 import { startWorker } from '../../../../worker/start-worker.ts'
 import { type FreezePoint, workerHeader } from '../fleet.ts'
 

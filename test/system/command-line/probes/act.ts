@@ -2,8 +2,7 @@ import type { Command } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCodes, RefusedError, UsageError } from '../../../../scripts/terminal/failures.ts'
-import { onInterrupt } from '../../../../scripts/terminal/interrupt.ts'
-import type { Terminal } from '../../../../scripts/terminal/terminal.ts'
+import { onInterrupt, type Terminal } from '../../../../scripts/terminal/terminal.ts'
 
 type Act = (terminal: Terminal) => void | Promise<void>
 

@@ -1,11 +1,14 @@
+import { connector } from '../../core/runs/view/shell.ts'
 import {
   Client,
   Connection,
   type GrpcRetryOptions,
+  isGrpcServiceError,
   isRetryableError,
   makeGrpcRetryInterceptor,
 } from '@temporalio/client'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../../core/billing/connections.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
 import { readApiKey } from '../../worker/settings/rotating.ts'
@@ -15,8 +18,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import { findServer } from '../dev-server/server-record.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { toTemporalRefusal } from './temporal-refusal.ts'
-import { connector } from '../../core/runs/view/shell.ts'
+import { type ListedWorker, parseWorkerIdentity } from '../../worker/identity.ts'
 
 /** The Temporal server that a command uses. */
 export interface TemporalPlace {
@@ -127,3 +129,89 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
 
 export const addressOf = (place: Pick<TemporalPlace, 'connectionOptions'>) =>
   place.connectionOptions.address ?? 'localhost:7233'
+
+// gRPC status codes (https://grpc.io/docs/guides/status-codes).
+const notFound = 5
+const permissionDenied = 7
+const unauthenticated = 16
+
+/** Converts a refusal by Temporal to a sentence; undefined for any other error. */
+function toTemporalRefusal(
+  cause: unknown,
+  { address, namespace }: { address: string; namespace: string },
+): RefusedError | undefined {
+  if (!isGrpcServiceError(cause)) return undefined
+  const code: number = cause.code
+  if (code === notFound)
+    return new RefusedError(`Temporal at ${address} has no namespace ${namespace}.`, {
+      cause,
+      hint: `Set TEMPORAL_NAMESPACE to an existing one, or create it: \`temporal operator namespace create --namespace ${namespace}\`.`,
+    })
+  if (code === permissionDenied || code === unauthenticated)
+    return new RefusedError(`Temporal at ${address} refuses access to the namespace ${namespace}.`, {
+      cause,
+      hint: 'Set a valid key or certificate: TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH.',
+    })
+  return undefined
+}
+
+/** How long a worker may take from its start to its first poll, in ms: Temporal lists it from then on. */
+const firstPollMs = 2_000
+
+/**
+ * Finds the worker on the task queue, also one that has only just started. Temporal lists a worker for minutes after it
+ * stopped, so one with other keys may be about to be replaced.
+ *
+ * @throws {RefusedError} none listens, or it has other keys
+ */
+export async function awaitWorker(
+  options: Asked & { hasLocal: boolean; withinMs?: number },
+): Promise<ListedWorker> {
+  const { withinMs = firstPollMs } = options
+  let refusal: RefusedError | undefined
+  for (const until = performance.now() + withinMs; performance.now() < until; await sleep(50)) {
+    const worker = await findWorker(options)
+    if (worker === undefined) continue
+    refusal = refusalOfKeys({ worker, own: options.settings.payloadKeys })
+    if (refusal === undefined) return worker
+  }
+  if (refusal !== undefined) throw refusal
+  throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
+    hint: `Start one with \`${connector`up`}\`${options.hasLocal ? `, \`${connector`worker`}\`, or add --local` : ` or \`${connector`worker`}\``}.`,
+  })
+}
+
+/** Undefined if this command and the worker can read each other's encrypted payloads. */
+function refusalOfKeys(of: { worker: ListedWorker; own: readonly PayloadKey[] }): RefusedError | undefined {
+  const { worker, own } = of
+  const [theirs] = worker.keyIds
+  const [ours] = own.map(({ id }) => id)
+  const isRead = theirs === undefined || own.some(({ id }) => id === theirs)
+  if (isRead && (ours === undefined || worker.keyIds.includes(ours))) return undefined
+  const keyOf = (id: string | undefined) => (id === undefined ? 'no key' : `the key ${id}`)
+  return new RefusedError(
+    `The worker encrypts what Temporal keeps with ${keyOf(theirs)}, and this command with ${keyOf(ours)}.`,
+    { hint: 'Give both the same CONNECTOR_PAYLOAD_KEY_FILE. Nothing was started.' },
+  )
+}
+
+interface Asked {
+  client: Client
+  settings: Settings
+  place: Pick<TemporalPlace, 'connectionOptions' | 'namespace'>
+}
+
+/** Finds the worker on the task queue, as it reports itself; undefined if there is none. */
+export async function findWorker(options: Asked): Promise<ListedWorker | undefined> {
+  const { client, settings, place } = options
+  const { namespace } = place
+  const { pollers } = await client.workflowService
+    .describeTaskQueue({ namespace, taskQueue: { name: settings.taskQueue } })
+    .catch((cause: unknown) => {
+      throw toTemporalRefusal(cause, { address: addressOf(place), namespace }) ?? cause
+    })
+  const seen = (pollers ?? []).toSorted(
+    (a, b) => Number(b.lastAccessTime?.seconds) - Number(a.lastAccessTime?.seconds),
+  )
+  return seen.map((poller) => parseWorkerIdentity(poller.identity ?? '')).find((one) => one !== undefined)
+}

@@ -1,11 +1,145 @@
+import { z } from 'zod'
+import { Cron } from 'croner'
 import { readFile } from 'node:fs/promises'
-import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
-import type { z } from 'zod'
+import { type Document, isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
+import { parseDuration } from '../../core/runs/duration.ts'
+import { checkRunInput, schedulableNames } from '../../core/schedules/inputs.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
-import { checkRunInput } from '../../core/schedules/inputs.ts'
-import { cronProblem } from './cron.ts'
-import { entrySchema, fileSchema, toDefinition, type Definition } from './definition.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
+
+const anExample = 'not a duration; write 90s, 15m, 12h or 2d'
+
+const duration = z
+  .string({ error: anExample })
+  .refine((text) => (parseDuration(text) ?? 0) >= 1_000, anExample)
+
+/** Requires the exact IANA spelling, because Temporal accepts no other. */
+const timezone = z.string().refine(isZone, {
+  error: 'not a time zone; use a name like America/Santiago, America/Bogota, America/Mexico_City or UTC',
+})
+
+function isZone(name: string): boolean {
+  if (!/^(UTC|[A-Z][A-Za-z_]+(\/[A-Z][A-Za-z0-9_+-]+)+)$/.test(name)) return false
+  try {
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions()
+    return timeZone.toLowerCase() !== name.toLowerCase() || timeZone === name
+  } catch {
+    return false
+  }
+}
+
+const cron = z.union([z.string(), z.array(z.string()).min(1)], {
+  error: 'not a cron expression; write it in quotes, as in "30 2 * * *"',
+})
+
+const entrySchema = z.strictObject({
+  workflow: z.enum(schedulableNames),
+  /** The workflow's input, as in the Temporal UI. */
+  input: z.record(z.string(), z.unknown()).default({}),
+  /** A schedule has `cron` or `every`; neither if only a person starts it. */
+  cron: cron.transform((text) => [text].flat()).optional(),
+  every: duration.optional(),
+  timezone: timezone.optional(),
+  /** Delays each run by a random time of up to this, so that not all runs start at once. */
+  jitter: duration.optional(),
+  /** How late a run may still start after Temporal was down. */
+  catchUp: duration
+    .refine((text) => (parseDuration(text) ?? 0) >= 10_000, 'too short; the minimum is 10s')
+    .default('12h'),
+  pauseAfterFailures: z.int().min(1).max(10).default(3),
+  provenWithin: duration.optional(),
+  paused: z.boolean().default(false),
+})
+
+const fileSchema = z.strictObject({
+  timezone: timezone.optional(),
+  schedules: z.record(
+    z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'not a plain name; use letters, digits, - and _'),
+    entrySchema,
+    { error: ({ input }) => (input === undefined ? 'missing' : undefined) },
+  ),
+})
+/** A schedule as written in the file. */
+export type ScheduleEntry = z.input<typeof entrySchema>
+
+/** A schedule with all defaults. Stored in the schedule's memo, so that the next `apply` can show what changes. */
+export type Definition = z.output<typeof entrySchema> & { timezone: string }
+
+export function toDefinition(entry: ScheduleEntry, zone: string): Definition {
+  const { timezone = zone, ...more } = entrySchema.parse(entry)
+  return { ...more, timezone }
+}
+
+const help =
+  'a cron expression has five fields: minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or JAN-DEC, day of the ' +
+  'week 0-7 or SUN-SAT; each is *, numbers, ranges (1-5), lists (1,15) or steps (*/10)'
+
+/** As in Temporal, day of the month and day of the week must both match. */
+const dialect = { mode: '5-part', domAndDow: true, paused: true } as const
+
+/** Explains what is wrong with a cron expression; undefined if Temporal accepts it and it matches some day. */
+export function cronProblem(text: string): string | undefined {
+  // Other dialects support more than this; Temporal does not.
+  if (!/^[\d\s*,/A-Za-z-]+$/.test(text) || /\d[LW]|\bL\b|\bW\b/i.test(text)) return help
+  try {
+    const cron = new Cron(text, { ...dialect, timezone: 'UTC' })
+    return cron.nextRun() === null ? 'names a day that never comes' : undefined
+  } catch {
+    return help
+  }
+}
+
+/**
+ * Lists the times of a cron expression between two moments, in ms, as if the local clock were UTC and never
+ * changed.
+ */
+export function wallTimes(options: { cron: string; from: number; to: number }): number[] {
+  const { cron, from, to } = options
+  const times = new Cron(cron, { ...dialect, timezone: 'UTC' })
+  const found: number[] = []
+  for (let next = times.nextRun(new Date(from - 1)); next !== null; next = times.nextRun(next)) {
+    if (next.getTime() >= to) break
+    found.push(next.getTime())
+  }
+  return found
+}
+
+const dayMs = 86_400_000
+/** Covers both clock changes of a year, and the first one of the next. */
+const aheadMs = 400 * dayMs
+
+/**
+ * Warns of each time of a cron expression that the time zone's clock skips or repeats in the year ahead, one
+ * sentence each. Expressions without fixed hours are omitted: an hourly schedule misses nothing.
+ */
+export function clockWarnings(options: { cron: string; timezone: string; now: number }): string[] {
+  const { cron, timezone, now } = options
+  if ((cron.trim().split(/\s+/)[1] ?? '*').startsWith('*')) return []
+  const offsetAt = createOffsets(timezone)
+  const warnings: string[] = []
+  for (let day = now - (now % dayMs); day < now + aheadMs; day += dayMs) {
+    // Local clocks are never more than a day ahead of UTC or behind it.
+    const offsets = [offsetAt(day - dayMs), offsetAt(day + 2 * dayMs)]
+    if (offsets[0] === offsets[1]) continue
+    for (const time of wallTimes({ cron, from: day, to: day + dayMs })) {
+      const shown = offsets.filter((offset) => offsetAt(time - offset) === offset).length
+      const wall = new Date(time).toISOString().slice(0, 16).replace('T', ' ')
+      if (shown === 0) warnings.push(`the clock of ${timezone} skips ${wall}: no run starts then`)
+      if (shown === 2) warnings.push(`the clock of ${timezone} shows ${wall} twice: two runs start then`)
+    }
+  }
+  return warnings
+}
+
+/** Returns a function that gives the offset of the time zone from UTC, in ms. */
+function createOffsets(timeZone: string): (at: number) => number {
+  const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
+  return (at) => {
+    const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? ''
+    const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d\d):(\d\d)/.exec(name) ?? []
+    return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000
+  }
+}
 
 type Path = readonly (string | number | symbol)[]
 

@@ -1,0 +1,264 @@
+import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { type ImportInput, runFiles } from '../../core/imports/input.ts'
+import { fileOf, type Origin, readRunNotes } from '../../core/imports/run-files.ts'
+import { replaceFile } from '../../core/storage/durable.ts'
+import type { Session } from '../session/session.ts'
+import { exitCodes, RefusedError } from '../terminal/failures.ts'
+import { runToEnd, startRun, type StartedRun } from './jobs.ts'
+import { reportImport } from './report.ts'
+import { importFolder, planOf, sharedFiles } from './run-files.ts'
+import { awaitAnyEnd, isResolving } from './find-run.ts'
+import { FileRefusal } from '../../core/imports/errors.ts'
+import {
+  filesOf,
+  type PreparedInput,
+  prepareInput,
+  type StoredInput,
+} from '../../core/imports/stored-input.ts'
+import { fingerprintOf } from '../../core/imports/open.ts'
+import type { Mapping } from '../../core/imports/mapping/mapping.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { checkFile, type FileCheck } from '../../core/imports/check.ts'
+import { toSentence } from '../../core/imports/problems.ts'
+import { sheetsNotRead } from '../../core/imports/view.ts'
+import { toPrintableLine } from '../../core/runs/view/printable.ts'
+import { columnNames, toReceiptTables } from '../../core/imports/totals.ts'
+import { toTablesText } from '../../core/runs/view/text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+interface Importing {
+  settings: Settings
+  terminal: Terminal
+  order: ImportOrder
+}
+
+/** Imports a file, or resumes the unfinished import of the same one, and follows it to its end. */
+export async function runImport(importing: Importing): Promise<void> {
+  const { settings, terminal, order } = importing
+  const { local, detach } = order
+  const uploaded = await uploadImport(importing)
+  await using _ = uploaded.prepared
+  await previewImport({ ...importing, uploaded })
+  if (uploaded.before === 'finished') return await reportFinished({ ...importing, run: uploaded.run })
+  await runToEnd({
+    settings,
+    terminal,
+    local,
+    detach,
+    request: { workflow: 'importFile', workflowId: uploaded.run },
+    async start(session) {
+      await noteOrigin({ settings, order, run: uploaded.run })
+      return await startImport({ ...importing, session, uploaded })
+    },
+    stopNote: 'everything that was sent is on record; run the same command again to resume',
+  })
+}
+
+/** Notes the person's own file for the next steps of the run's report. */
+async function noteOrigin(of: Pick<Importing, 'settings' | 'order'> & { run: string }): Promise<void> {
+  const { settings, order, run } = of
+  const { file, reading } = order
+  const folder = importFolder({ dataDir: settings.dataDir, run })
+  await mkdir(folder, { recursive: true })
+  await replaceFile(join(folder, runFiles.origin), JSON.stringify({ file, reading } satisfies Origin))
+}
+
+export async function startImport({
+  settings,
+  terminal,
+  order,
+  session,
+  uploaded,
+}: Importing & { session: Session; uploaded: UploadedImport }): Promise<StartedRun> {
+  const { input, yes, detach } = order
+  const isThere = terminal.isInteractive && !detach
+  const isLive = session.identity.mode === 'live'
+  const stored = await storeUpload(uploaded, settings)
+  const request = {
+    workflow: 'importFile',
+    workflowId: uploaded.run,
+    input: { ...input, confirmCanary: isThere && !yes && isLive, attended: isThere, ...stored },
+    summary: `${input.kind} from a file`,
+  } as const
+  for (;;) {
+    const { handle, attached } = await startRun({ settings, session, request })
+    if (!attached || !(await isResolving(handle)))
+      return { handle, attached: attached || uploaded.before === 'unfinished' }
+    terminal.note(
+      `The run ${uploaded.run} sends rows that were resolved. The import continues when it has ended.`,
+    )
+    await awaitAnyEnd(handle)
+  }
+}
+
+/**
+ * Reports an import whose run has already ended: nothing is sent, and from the second time on the exit code says
+ * so.
+ */
+async function reportFinished(options: Importing & { run: string }): Promise<void> {
+  const { settings, terminal, run, order } = options
+  const wasShown = existsSync(join(importFolder({ dataDir: settings.dataDir, run }), runFiles.shown))
+  terminal.note(`The run ${run} of this file has ended, so nothing was sent now. This is its report:`)
+  await reportImport({ run, terminal, settings, local: order.local })
+  if (wasShown) process.exitCode = exitCodes.refused
+}
+
+/** An import as the command line requests it, parsed and checked. */
+export interface ImportOrder extends Origin {
+  mapping: Mapping
+  /** What the workflow's input has besides its files. */
+  input: Omit<ImportInput, 'file' | 'mapping' | 'identity'>
+  yes: boolean
+  local: boolean
+  detach: boolean
+}
+
+/** An import whose files were copied, which are not stored before it starts. */
+interface UploadedImport {
+  /** The name and state of the run that the request belongs to. */
+  run: string
+  before: 'nothing' | 'unfinished' | 'finished'
+  prepared: PreparedInput
+}
+
+/**
+ * Copies the requested files into the data folder and finds their run: the same rows read in the same way always
+ * have the same run, so the same command resumes it.
+ */
+export async function uploadImport(call: {
+  settings: Settings
+  order: ImportOrder
+}): Promise<UploadedImport> {
+  const { settings, order } = call
+  const { dataDir, billing } = settings
+  const { file, mapping, input } = order
+  const files = { file, mapping, kind: input.kind, columns: input.columns }
+  const prepared = await prepareInput({ dataDir, files }).catch((error: unknown) => {
+    throw toRefusal(error)
+  })
+  const mode = billing.testMode ? 'test' : 'live'
+  const { workspace } = billing
+  const fingerprint = fingerprintOf({ ...input, workspace, mode, hash: prepared.hash })
+  return { ...(await findRun({ settings, order, fingerprint, mode })), prepared }
+}
+
+/** Stores the input where workers find it, also those on other machines. */
+async function storeUpload({ prepared }: UploadedImport, settings: Settings): Promise<StoredInput> {
+  const { dataDir } = settings
+  const stored = await prepared.keep()
+  const store = sharedFiles(settings)
+  if (store !== undefined)
+    for (const path of await filesOf({ dataDir, ...stored })) await store.put(path, join(dataDir, path))
+  return stored
+}
+
+/** What a person does about a file that cannot be opened. */
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist. Check the path.',
+  EACCES: 'may not be read by this user. Check its permissions.',
+  EISDIR: 'is a folder. Name the file in it.',
+}
+
+function toRefusal(error: unknown): unknown {
+  const { code, path } = error as NodeJS.ErrnoException
+  const problem = unreadable[code ?? '']
+  if (problem !== undefined) return new RefusedError(`${path} ${problem}`, { cause: error })
+  return error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
+}
+
+async function findRun(options: {
+  settings: Settings
+  order: ImportOrder
+  fingerprint: string
+  mode: 'live' | 'test'
+}): Promise<Pick<UploadedImport, 'run' | 'before'>> {
+  const { settings, order, fingerprint, mode } = options
+  const name = [order.input.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
+  if (order.input.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
+  for (let use = 1; ; use += 1) {
+    const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
+    const plan = await planOf(settings, run)
+    if (plan === undefined) return { run, before: 'nothing' }
+    const { ended } = await readRunNotes(importFolder({ dataDir: settings.dataDir, run }))
+    if (ended?.how !== 'finished') return { run, before: 'unfinished' }
+    // The remaining rows become a run of their own.
+    if (order.input.done !== 'skip') return { run, before: 'finished' }
+  }
+}
+
+const toWord = (file: string) =>
+  basename(file)
+    .replace(/\.[^.]*$/, '')
+    .normalize('NFKD')
+    .replaceAll(/[^A-Za-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .toLowerCase()
+    .slice(0, 40)
+
+const toTime = (at: Date) => at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+
+/** The most problems to show on a screen; `check.json` in the run's folder lists up to a thousand. */
+const mostShown = 20
+
+/**
+ * Checks the whole file, as copied for the run, before any server is started. Shows its control totals.
+ *
+ * @throws if the file cannot be sent
+ */
+export async function previewImport({
+  settings: { dataDir },
+  order: { input },
+  uploaded,
+  terminal,
+}: {
+  settings: Settings
+  order: ImportOrder
+  uploaded: UploadedImport
+  terminal: Terminal
+}): Promise<FileCheck> {
+  const file = await fileOf({ plan: { ...input, ...uploaded.prepared }, dataDir })
+  // First, because what is wrong with this sheet may be that the data is in another one.
+  for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
+  const { expectRows, expectTotals, onInvalid } = input
+  const check = await checkFile({ ...file, expectRows, expectTotals }).catch((error: unknown) => {
+    throw toRefusal(error)
+  })
+  for (const line of describe(check)) terminal.note(line)
+  const { problems } = check
+  if (check.problemCount > 0 && (check.stopped || onInvalid !== 'skip')) {
+    const many =
+      check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
+    throw new RefusedError(`${check.file} has ${many}, so nothing was sent.`, {
+      hint: check.stopped
+        ? 'Fix the file, or set how it is read.'
+        : 'Fix the rows, or skip them with --on-invalid skip.',
+      details: {
+        problems: problems.map((problem) => ({ ...problem, sentence: toSentence(problem) })),
+        problemCount: check.problemCount,
+        totals: check.totals,
+      },
+    })
+  }
+  return check
+}
+
+function describeGaps({ empty, nulls }: { empty: number; nulls: number }): string {
+  const cells = empty === 0 ? [] : [`${empty.toLocaleString('en')} empty ${empty === 1 ? 'cell' : 'cells'}`]
+  return [...cells, ...(nulls === 0 ? [] : [`${nulls.toLocaleString('en')} with \\N (null)`])].join(', ')
+}
+
+function describe(check: FileCheck): string[] {
+  const { totals, problems, problemCount, columns, ignored } = check
+  const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
+  const cells = columns.flatMap(({ column, empty, null: nulls }) =>
+    empty + nulls === 0 ? [] : [`${column}: ${describeGaps({ empty, nulls })}`],
+  )
+  const shown = problems.slice(0, mostShown).map(toSentence)
+  const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
+  return [
+    toTablesText(toReceiptTables({ file: totals, columns: columnNames(columns) })),
+    ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
+  ]
+}

@@ -1,0 +1,114 @@
+import { connector } from '../../core/runs/view/shell.ts'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type ExportReport, reportFile, toDocument } from '../../core/exports/report.ts'
+import { toExportView } from '../../core/exports/view.ts'
+import { toText } from '../../core/runs/view/text.ts'
+import { exitCodes, RefusedError } from '../terminal/failures.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { runFiles } from '../../core/imports/input.ts'
+import { writeImportReport } from '../../core/imports/report.ts'
+import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
+import { writeRecoveryReport } from '../../core/recoveries/report.ts'
+import type { FullReport as FullRecoveryReport } from '../../core/recoveries/view.ts'
+import { type EndedNote, readNote } from '../../core/runs/run-files.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
+import type { ReportCounts } from '../../core/runs/view/counts.ts'
+import type { Settings } from '../../worker/settings/settings.ts'
+import { fetchInput, openToRead, planOf, savedRecovery } from './run-files.ts'
+
+const exportCodes = {
+  proven: exitCodes.proven,
+  unproven: exitCodes.unproven,
+  stopped: exitCodes.unproven,
+  failed: exitCodes.failed,
+} as const
+
+/** Prints the report of a run that has left one in the data folder, and sets its exit code. */
+export async function reportRun(of: RunToReport): Promise<void> {
+  const { run, settings, terminal } = of
+  if ((await planOf(settings, run)) !== undefined) await reportImport(of)
+  else if ((await savedRecovery(settings, run)) !== undefined) await reportRecovery(of)
+  else {
+    const report = await readNote<ExportReport>(
+      reportFile({ dataDir: settings.dataDir, run, ending: '.json' }),
+    )
+    if (report === undefined)
+      throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
+        hint: `A run in progress has none yet: see \`${connector`run show`}\`.`,
+      })
+    reportExport({ report, terminal })
+  }
+}
+
+/** Prints the report of an export and sets its exit code. */
+export function reportExport(of: {
+  report: ExportReport
+  terminal: Terminal
+  local?: boolean | undefined
+}): void {
+  const { report, terminal, local } = of
+  terminal.result({ document: toDocument(report), text: toText(toExportView(report), { local }) })
+  // Nonexistent ids need a person, even in a proven fetch.
+  const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
+  process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]
+}
+
+interface RunToReport {
+  run: string
+  terminal: Terminal
+  settings: Settings
+  local?: boolean | undefined
+}
+
+/** Enough to see what is wrong; the files contain all of them. */
+const firstErrors = 5
+
+/** Rewrites the report of an import from the ledger, prints it and sets its exit code. */
+export async function reportImport(of: RunToReport): Promise<FullImportReport> {
+  const { run, terminal, settings, local } = of
+  const { dataDir } = settings
+  const plan = await planOf(settings, run)
+  if (plan === undefined) throw new RangeError(`${run} has no plan`)
+  await fetchInput(settings, plan)
+  await using state = await openToRead(settings.state)
+  const notes = createRunNotes(state)
+  const { report, view } = await writeImportReport({ ledger: state.ledger, notes, plan, dataDir })
+  const findings = (report.audit?.first ?? []).slice(0, firstErrors).map(({ message }) => ({ text: message }))
+  const problems = [...(view.problems ?? []), ...findings]
+  terminal.result({ document: report, text: toText({ ...view, problems }, { local }) })
+  if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
+  process.exitCode = exitCodeOf(report)
+  return report
+}
+
+/** Rewrites the report of a recovery from the ledger, prints it and sets its exit code. */
+export async function reportRecovery(of: RunToReport): Promise<FullRecoveryReport> {
+  const { run, terminal, settings, local } = of
+  const { dataDir } = settings
+  const saved = await savedRecovery(settings, run)
+  if (saved === undefined) throw new RangeError(`${run} has no plan`)
+  await using state = await openToRead(settings.state)
+  const notes = createRunNotes(state)
+  const { report, view } = await writeRecoveryReport({ ledger: state.ledger, notes, saved, dataDir })
+  terminal.result({ document: report, text: toText(view, { local }) })
+  process.exitCode = exitCodeOf(report)
+  return report
+}
+
+function exitCodeOf({
+  verdict,
+  counts,
+  ended,
+}: {
+  verdict: 'proven' | 'unproven' | 'dryRun'
+  counts: ReportCounts
+  ended?: EndedNote
+}): number {
+  if (verdict === 'dryRun') return exitCodes.proven
+  if (ended?.how === 'refused') return exitCodes.refused
+  if (ended?.how === 'failed') return exitCodes.failed
+  // Proven: nothing is open, unknown or parked, except subscriptions that a recovery only reports. Rejected rows
+  // still have to be fixed.
+  return verdict === 'proven' && counts.rejected === 0 ? exitCodes.proven : exitCodes.unproven
+}

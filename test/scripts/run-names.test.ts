@@ -1,0 +1,49 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { uploadImport } from '../../scripts/runs/import.ts'
+import { exportRequest, fetchRequest, recoveryRequest } from '../../scripts/runs/jobs.ts'
+import { readSettings, type Settings } from '../../worker/settings/settings.ts'
+import { temporaryFolder } from '../core/state/temporary-folder.ts'
+
+const imported = async (settings: Settings) => {
+  const file = join(settings.dataDir, 'rows.csv')
+  await writeFile(file, 'name,price,quantity\nOne,1.00,1\n')
+  const input = { kind: 'addons' } as const
+  const server = { yes: true, local: false, detach: false }
+  const uploaded = await uploadImport({
+    settings,
+    order: { file, reading: [], mapping: {}, input, ...server },
+  })
+  await uploaded.prepared[Symbol.asyncDispose]()
+  return uploaded.run
+}
+
+const jobs: [string, (settings: Settings) => string | Promise<string>][] = [
+  ['an export', (settings) => exportRequest({ settings, input: {} }).workflowId],
+  [
+    'a fetch',
+    (settings) => fetchRequest({ settings, input: { documents: 'creditnotes', ids: ['1'] } }).workflowId,
+  ],
+  ['a recovery', (settings) => recoveryRequest({ settings, input: {} }).workflowId],
+  ['an import', imported],
+]
+
+test.for(jobs)('the name of %s is another in another workspace, and in test mode', async ([, nameOf]) => {
+  const dataDir = await temporaryFolder()
+  const settings = (more: object) =>
+    readSettings({
+      env: {
+        BILLING_BASE_URL: 'http://127.0.0.1:1/',
+        BILLING_TOKEN: 'token',
+        BILLING_WORKSPACE: 'acc_1',
+        CONNECTOR_DATA_DIR: dataDir,
+        ...more,
+      },
+      cwd: dataDir,
+    })
+  const own = await nameOf(settings({}))
+  expect(await nameOf(settings({}))).toBe(own)
+  expect(await nameOf(settings({ BILLING_WORKSPACE: 'acc_2' }))).not.toBe(own)
+  expect(await nameOf(settings({ BILLING_TEST_MODE: 'true' }))).not.toBe(own)
+})
