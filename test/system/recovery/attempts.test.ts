@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Chance } from '../../../sandbox/data/random.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { begin, breakSome, idsOf, quick, resume, resumesAsked, startRecovery, well } from './world.ts'
+import { startSteps } from '../workflows/steps.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 
 const seed = 20_261_122
@@ -76,6 +77,14 @@ test(
     await until(() => resumesAsked(world).length >= 2)
     await kill(worker)
     await run.signal('stop')
+    // The workflow has to know before the killed step is tried again, or that one would go on with the others.
+    const workflowsOnly = await startSteps({}, { taskQueue: world.taskQueue })
+    await until(async () => {
+      const { events } = await run.fetchHistory()
+      const stop = events?.findIndex((event) => event.workflowExecutionSignaledEventAttributes) ?? -1
+      return events?.slice(stop).some((event) => event.activityTaskCancelRequestedEventAttributes) === true
+    })
+    await workflowsOnly.stop()
     world.sandbox.control.setFaults({ faults: [] })
     await startTestWorker(world, env)
     expect(await run.result()).toMatchObject({
