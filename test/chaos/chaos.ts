@@ -28,7 +28,7 @@ chaos --only PART --seed THAT --rounds 1.
 ${partNames.map((name) => `  ${name.padEnd(10)} ${parts[name].about}`).join('\n')}
 
 --rounds ends a part after so many rounds. --job plays only histories of ${jobs.join(', ')}. --json writes the totals
-to a file after each part; docs/evidence.md has those of the last long run.`
+to a file after each part; docs/benchmarks.md has those of the last long run.`
 
 if (values.help) console.log(help)
 else process.exitCode = await playAll()
