@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
 import { allResources } from '../core/billing/resources/lists.ts'
 import { importInput } from '../core/imports/input.ts'
 import { exportInput } from '../core/exports/input.ts'
 import { recoveryInput } from '../core/recoveries/input.ts'
+import { reasons } from '../core/recoveries/reasons.ts'
 import { describeFields } from '../core/runs/input-fields.ts'
 import { toTables } from '../core/tables/privacy.ts'
 import type { Commands } from '../scripts/command-line.ts'
@@ -33,10 +35,26 @@ const blocks: Readonly<Record<string, () => string>> = {
   ...importBlocks,
   commands: () => commandList(commands),
   exportFields: () => describeFields(exportInput),
-  importFields: () => describeFields(importInput),
-  recoveryFields: () => describeFields(recoveryInput),
+  importFields: () => describeFields(fieldsWhere(importInput, (name) => !isShared(name))),
+  recoveryFields: () => describeFields(fieldsWhere(recoveryInput, (name) => !isShared(name))),
+  sharedFields: () => describeFields(fieldsWhere(importInput, isShared)),
+  reasons: () =>
+    Object.entries(reasons)
+      .map(
+        ([name, { does, because }]) =>
+          `- \`${name}\` is ${does === 'try' ? 'resumed' : 'reported'}: ${because}`,
+      )
+      .join('\n'),
   rooms: roomTable,
 }
+
+type Shape = Readonly<Record<string, z.ZodType>>
+
+/** Whether a field has the same schema in an import and in a recovery: it is described once, for both. */
+const isShared = (name: string) => (importInput.shape as Shape)[name] === (recoveryInput.shape as Shape)[name]
+
+const fieldsWhere = ({ shape }: { shape: Shape }, keep: (name: string) => boolean) =>
+  z.object(Object.fromEntries(Object.entries(shape).filter(([name]) => keep(name))))
 
 /** A page that people write, with generated blocks between `<!-- name -->` and `<!-- /name -->`. */
 function filledPage(path: string): { path: string; text: string } {

@@ -40,7 +40,7 @@ export const importSettings = z.object({
     .array(z.string())
     .min(1)
     .optional()
-    .meta({ flag: '--columns <fields>', help: 'of an update: the only fields to send' }),
+    .meta({ flag: '--columns <fields>', help: 'the only fields of an update to send' }),
   dryRun: dryRunInput,
   onInvalid: z.enum(['stop', 'skip']).default('stop').meta({
     flag: '--on-invalid <action>',
@@ -59,13 +59,13 @@ export const importSettings = z.object({
     help: 'rows to send again, even if they are done; no other row is sent',
   }),
   onlyResolved: z.boolean().default(false).meta({
-    help: 'send only rows that a person resolves as absent; what an earlier start has left unsent stays so',
+    help: 'send only rows that a person resolved as absent',
   }),
   expectRows: z
     .int()
     .min(0)
     .optional()
-    .meta({ flag: '--expect-rows <n>', help: 'send nothing unless the file has so many rows' }),
+    .meta({ flag: '--expect-rows <n>', help: 'send nothing unless the file has this many rows' }),
   expectTotals: z.record(z.string(), z.string()).optional().meta({
     flag: '--expect-total <column=sum>',
     help: "send nothing unless a column adds up to this, in the file's notation; repeatable",

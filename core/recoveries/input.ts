@@ -99,7 +99,7 @@ export const recoverySettings = z.object({
   breakerWaits: breakerWaitsInput,
   olderThan: durationInput.optional().meta({
     flag: '--older-than <time>',
-    help: 'only what has needed attention at least this long, as in 2h or 3d',
+    help: 'only subscriptions that have needed attention at least this long, as in 2h or 3d',
   }),
   /**
    * Far below the limit of 51,200 events that ends an execution: the 2,000 updates that an execution accepts may add some
