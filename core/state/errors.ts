@@ -111,7 +111,7 @@ export class LockLostError extends StateError {
 export const diskFull = ({ place, cause }: PlaceAndCause): StateError =>
   new StateError(
     'DiskFullError',
-    `No space left to write ${place}. Free some space on its disk; the run then resumes.`,
+    `No space left to write ${place}. Free some space on its disk, then run the same command again.`,
     { cause },
   )
 

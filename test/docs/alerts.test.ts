@@ -10,7 +10,7 @@ interface Rule {
   alert: string
   expr: string
   labels: { severity: string }
-  annotations: { summary: string }
+  annotations: { summary: string; description: string }
 }
 
 const docs = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')
@@ -90,18 +90,14 @@ test('alerts and the dashboard name only metrics and labels that exist', async (
   }
 })
 
-test('alerts are explained one by one, and every metric of ours is on the page', async () => {
+test('each alert says what is wrong and what to do, and every metric of ours is on the page', async () => {
   const page = docs('monitoring.md')
   expect(rules.length).toBeGreaterThan(10)
-  for (const { alert, labels, annotations } of rules) {
-    expect(page).toContain(`- **${alert}**: `)
+  for (const { labels, annotations } of rules) {
     expect(['critical', 'warning', 'info']).toContain(labels.severity)
     expect(annotations.summary).toMatch(/\.$/)
+    expect(annotations.description).toMatch(/\.$/)
   }
-  const explained = [...page.matchAll(/- \*\*((?:BillingConnector|Temporal)\w+)\*\*/g)].map(
-    ([, name]) => name,
-  )
-  expect(explained).toEqual(rules.map(({ alert }) => alert))
   const own = [...(await ownMetrics()).keys()].filter((name) => name.startsWith('billing_connector_'))
   for (const name of own) {
     const base = name.replace(/^billing_connector_/, '').replace(/_(sum|count|bucket)$/, '')

@@ -10,10 +10,14 @@ import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
 import { connectTemporal, createWorld, startCommand, startRun, until } from '../../system/export/world.ts'
 import { promtool, startPrometheus } from './prometheus.ts'
 
+interface ExpectedAlert {
+  exp_annotations: Record<string, string>
+}
+
 interface Case {
   interval: string
   input_series: { series: string; values: string }[]
-  alert_rule_test: { eval_time: string; alertname: string; exp_alerts: unknown[] }[]
+  alert_rule_test: { eval_time: string; alertname: string; exp_alerts: ExpectedAlert[] }[]
 }
 
 interface Rules {
@@ -23,12 +27,24 @@ interface Rules {
 const here = fileURLToPath(new URL('.', import.meta.url))
 const docs = fileURLToPath(new URL('../../../docs/', import.meta.url))
 const { groups } = parse(readFileSync(`${docs}alerts.yml`, 'utf8')) as {
-  groups: { rules: { alert: string }[] }[]
+  groups: { rules: { alert: string; annotations: { description: string } }[] }[]
 }
 const dashboard = JSON.parse(
   readFileSync(`${docs}deployment/grafana/dashboards/billing-connector.json`, 'utf8'),
 ) as { panels: { title: string; targets: { expr: string }[] }[] }
-const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
+const rules = groups.flatMap((group) => group.rules)
+const alerts = rules.map(({ alert }) => alert)
+const descriptions = new Map(rules.map(({ alert, annotations }) => [alert, annotations.description]))
+
+/** The alerts that a case expects, with the fixed description of their rule. */
+const withDescriptions = (tried: Case['alert_rule_test']) =>
+  tried.map((one) => ({
+    ...one,
+    exp_alerts: one.exp_alerts.map((alert) => ({
+      ...alert,
+      exp_annotations: { ...alert.exp_annotations, description: descriptions.get(one.alertname) },
+    })),
+  }))
 
 /** An installation in which nothing is wrong. A number is a level; `rate` is per second. */
 const healthy: Record<string, number | { rate: number }> = {
@@ -76,7 +92,7 @@ function inHealthyInstallation({ alert_rule_test: tried, ...one }: Case) {
   return {
     ...one,
     input_series: [...one.input_series, ...series],
-    alert_rule_test: tried,
+    alert_rule_test: withDescriptions(tried),
     promql_expr_test: only,
   }
 }
