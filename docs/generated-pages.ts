@@ -45,7 +45,7 @@ const blocks: Readonly<Record<string, () => string>> = {
           `- \`${name}\` is ${does === 'try' ? 'resumed' : 'reported'}: ${because}`,
       )
       .join('\n'),
-  rooms: roomTable,
+  rooms: listRooms,
 }
 
 type Shape = Readonly<Record<string, z.ZodType>>
@@ -95,12 +95,12 @@ ${sections.join('\n\n')}
 const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
 
 /** The arrows between the rooms, from the data that the linter enforces. */
-function roomTable(): string {
+function listRooms(): string {
   const rows = Object.entries(rooms).map(([room, { values = [], types = [] }]) => {
     const arrows = [values.length > 0 ? list(values) : '', types.length > 0 ? `types of ${list(types)}` : '']
-    return `| \`${room}\` | ${arrows.filter(Boolean).join('; ') || 'nothing of ours'} |`
+    return `- \`${room}\`: ${arrows.filter(Boolean).join('; ') || 'none'}`
   })
-  return ['| room | may import |', '| --- | --- |', ...rows].join('\n')
+  return rows.join('\n')
 }
 
 function commandList(all: Commands, group = ''): string {
