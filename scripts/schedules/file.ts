@@ -6,6 +6,7 @@ import { parseDuration } from '../../core/runs/duration.ts'
 import { checkRunInput, schedulableNames } from '../../core/schedules/inputs.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
+import { SettingsError } from '../../worker/settings/environment.ts'
 
 const anExample = 'not a duration; write 90s, 15m, 12h or 2d'
 
@@ -150,28 +151,22 @@ interface Problem {
   isKey?: true
 }
 
-/** The schedules file is invalid: lists every problem with its line. Nothing was applied. */
-export class SchedulesFileError extends Error {
-  override name = 'SchedulesFileError' as const
-  readonly exitCode = 2
-  readonly hint = 'Nothing was applied. docs/schedules.md describes every field.'
-  readonly problems: readonly string[]
-  constructor(problems: readonly string[], options?: ErrorOptions) {
-    super(problems.join(' '), options)
-    this.problems = problems
-  }
-}
+const toError = (problems: readonly string[], options: ErrorOptions = {}) =>
+  new SettingsError(problems, {
+    ...options,
+    hint: 'Nothing was applied. docs/schedules.md describes every field.',
+  })
 
 /**
  * Reads and checks the whole file and returns the schedules by name.
  *
- * @throws {SchedulesFileError} with every problem of the file
+ * @throws {SettingsError} with every problem of the file
  */
 export async function readSchedulesFile(path: string): Promise<Map<string, Definition>> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     const isMissing = isSystemError(cause, 'ENOENT')
     const reason = isMissing ? 'does not exist' : `cannot be read: ${String(cause)}`
-    throw new SchedulesFileError([`${path} ${reason}.`], { cause })
+    throw toError([`${path} ${reason}.`], { cause })
   })
   return parseSchedules({ text, path })
 }
@@ -181,10 +176,10 @@ const longestText = 1024 ** 2
 /** Limits aliases, because each is checked as if its value were written out. */
 const mostAliases = 100
 
-/** @throws {SchedulesFileError} with every problem of the file */
+/** @throws {SettingsError} with every problem of the file */
 export function parseSchedules({ text, path }: { text: string; path: string }): Map<string, Definition> {
   const lines = new LineCounter()
-  if (text.length > longestText) throw new SchedulesFileError([`${path} is larger than 1 MB. Split it.`])
+  if (text.length > longestText) throw toError([`${path} is larger than 1 MB. Split it.`])
   const document = parseYaml({ text, path, lines })
   const [broken] = document.errors
   if (broken !== undefined)
@@ -192,7 +187,7 @@ export function parseSchedules({ text, path }: { text: string; path: string }): 
   const content = toContent({ document, path })
   const problems = problemsOf(content)
   if (problems.length > 0) {
-    throw new SchedulesFileError(
+    throw toError(
       problems
         .map((problem) => ({ ...problem, line: lineOf({ document, lines, problem }) }))
         .toSorted((a, b) => a.line - b.line)
@@ -220,20 +215,19 @@ function toContent({ document, path }: { document: Document; path: string }): un
     return document.toJS({ maxAliasCount: mostAliases }) ?? {}
   } catch (error) {
     if (/alias count/i.test(String(error)))
-      throw new SchedulesFileError(
-        [`${path} has more than ${mostAliases} aliases (*name). Write the values out.`],
-        { cause: error },
-      )
+      throw toError([`${path} has more than ${mostAliases} aliases (*name). Write the values out.`], {
+        cause: error,
+      })
     throw toYamlError({ path, line: 1, error: error as Error })
   }
 }
 
-function toYamlError(options: { path: string; line: number; error: Error }): SchedulesFileError {
+function toYamlError(options: { path: string; line: number; error: Error }): SettingsError {
   const { path, line, error } = options
   const reason = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? ''
   const isStar = /alias/i.test(error.message)
   const more = isStar ? ' Quote a value that begins with *, as in "*/10 * * * *".' : ''
-  return new SchedulesFileError([`${path}, line ${line}: not valid YAML: ${reason}.${more}`], {
+  return toError([`${path}, line ${line}: not valid YAML: ${reason}.${more}`], {
     cause: error,
   })
 }

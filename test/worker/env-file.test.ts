@@ -114,19 +114,23 @@ describe('a line of .env', () => {
     [
       'with a quote that is not closed',
       'BILLING_TEST_MODE="true',
-      'The value of BILLING_TEST_MODE in line 1 of <file> begins with ", and the closing " is missing; add it.',
+      'The value of BILLING_TEST_MODE in line 1 of <file> has quotes that do not enclose all of it; put one pair around the whole value, or remove them.',
     ],
     [
       'with a quote that takes the next settings',
       `CONNECTOR_HASH_KEY="x\n${asked}\nA="y"`,
-      'line 1 of <file> begins with ", and the closing " is missing; add it.',
+      'CONNECTOR_HASH_KEY in line 1 of <file> has quotes that do not enclose all of it',
     ],
     [
       'with a quote that is not opened',
       'CONNECTOR_DATA_DIR=./data"',
-      'ends with ", and the opening one is missing',
+      'has quotes that do not enclose all of it',
     ],
-    ['with text after a closing quote', `CONNECTOR_HASH_KEY="a"b`, 'has text after its closing "'],
+    [
+      'with text after a closing quote',
+      `CONNECTOR_HASH_KEY="a"b`,
+      'has quotes that do not enclose all of it',
+    ],
     [
       'with typographic quotes',
       'CONNECTOR_DATA_DIR=“./data”',
@@ -160,7 +164,7 @@ describe('a line of .env', () => {
     [
       'with a value in another encoding',
       inLatin1('CONNECTOR_HASH_KEY=ñandú'),
-      'has bytes that are not UTF-8; save the file as UTF-8.',
+      'contains bytes that are not UTF-8; save it as UTF-8.',
     ],
     [
       'in UTF-16 without its mark',

@@ -159,7 +159,9 @@ describe('settings', () => {
       CONNECTOR_LOG_LEVEL: 'loud',
     })
     expect(problems).toEqual([
-      expect.stringContaining('("9464") in the environment is not a host with a port; use one like'),
+      expect.stringContaining(
+        '("9464") in the environment is not a host with a port up to 65535; use one like',
+      ),
       expect.stringContaining('("loud") in the environment is not one of debug, info, warn, error; use'),
     ])
   })

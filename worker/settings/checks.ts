@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { shell } from '../../core/runs/view/shell.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
-import { codePointOf, invisible, placeOf, type Given } from './environment.ts'
+import { invisible, oddLetter, placeOf, type SetVariable } from './environment.ts'
 import { described, foreignVariables, inFiles } from './variables.ts'
 
 /** The variables of other programs that exist in no other case and with no letter less, as HTTPS_PROXY does. */
@@ -14,42 +14,36 @@ const foreignNames = Object.keys(foreignVariables)
  * Variables that are ours but for invisible letters, case, look-alikes or one letter, and those with one of our
  * prefixes and a name close to one of ours. They would be ignored without a word.
  */
-export function findSlips(environment: ReadonlyMap<string, Given>): string[] {
+export function findSlips(environment: ReadonlyMap<string, SetVariable>): string[] {
   const ours = described.flatMap(([name]) => [name, ...(inFiles.includes(name) ? [`${name}_FILE`] : [])])
   const known = [...ours, ...foreignNames]
-  return [...environment].flatMap(([name, given]) => {
+  return [...environment].flatMap(([name, set]) => {
     if (known.includes(name)) return []
-    const meant = known.find((one) => isSlip(name, one)) ?? nearestOf(name, ours) ?? testModeOf(name, given)
+    const meant = known.find((one) => isSlip(name, one)) ?? nearestOf(name, ours) ?? testModeOf(name, set)
     if (meant === undefined) return []
-    const letter = /[^\x20-\x7e]/u.exec(name)?.[0]
-    const odd = letter === undefined ? '' : ` (it has the letter ${codePointOf(letter)})`
-    return [`${name} in ${placeOf(given)}${odd} is not a setting; did you mean ${meant}?`]
+    return [`${name} in ${placeOf(set)}${oddLetter(name)} is not a setting; did you mean ${meant}?`]
   })
 }
 
 /** Whether a name is the other but for case, separators, foreign letters, or one letter more, less, other or swapped. */
 function isSlip(name: string, known: string): boolean {
-  const from = name
-    .toUpperCase()
-    .replaceAll(/[-.]/g, '_')
-    .split('')
-    .filter((letter) => !invisible.test(letter))
-  const to = known.split('')
-  if (from.length === to.length && from.every((letter, at) => letter > '\x7f' || letter === to[at]))
-    return true
-  const at = from.findIndex((letter, index) => letter !== to[index])
-  const rest = (letters: readonly string[], skipped: number) => letters.slice(at + skipped).join('')
-  if (at === -1) return from.length === to.length - 1
+  const plain = name.toUpperCase().replaceAll(/[-.]/g, '_').replaceAll(new RegExp(invisible, 'g'), '')
+  const letters = plain.split('')
+  const isAsLong = letters.length === known.length
+  const from = letters.map((letter, index) => (isAsLong && letter > '\x7f' ? known[index]! : letter)).join('')
+  const same = known.split('').findIndex((letter, index) => letter !== from[index])
+  const [rest, wanted] = same === -1 ? [from.slice(known.length), ''] : [from.slice(same), known.slice(same)]
+  const [first = '', second = ''] = wanted
   return (
-    rest(from, 1) === rest(to, 1) ||
-    rest(from, 1) === rest(to, 0) ||
-    rest(from, 0) === rest(to, 1) ||
-    (rest(from, 2) === rest(to, 2) && from[at] === to[at + 1] && from[at + 1] === to[at])
+    rest.slice(1) === wanted ||
+    rest.slice(1) === wanted.slice(1) ||
+    rest === wanted.slice(1) ||
+    rest === `${second}${first}${wanted.slice(2)}`
   )
 }
 
 /** Other names that people give the mode: ignored, they would let an import change what is live. */
-function testModeOf(name: string, { from }: Given): 'BILLING_TEST_MODE' | undefined {
+function testModeOf(name: string, { from }: SetVariable): 'BILLING_TEST_MODE' | undefined {
   const bare = name.replace(/^(BILLING|CONNECTOR)_/, '')
   if (bare === name)
     return from !== 'environment' && /^TEST_?MODE$/.test(name) ? 'BILLING_TEST_MODE' : undefined
@@ -71,7 +65,7 @@ export const findExposed = (paths: readonly string[], bits: number): string[] =>
     : paths.filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0)
 
 /** The files that secrets were read from: one each, or `.env`. */
-export function secretFilesOf(environment: ReadonlyMap<string, Given>): string[] {
+export function secretFilesOf(environment: ReadonlyMap<string, SetVariable>): string[] {
   const files = [...environment].flatMap(([name, { text, from, folder }]) => {
     if (name === 'TEMPORAL_TLS_CLIENT_KEY_PATH') return [resolve(folder, text)]
     return secrets.includes(name) && from !== 'environment' ? [from] : []
@@ -88,11 +82,9 @@ const secrets = [
   'AWS_SESSION_TOKEN',
 ]
 
-const readOrWrite = 0o066
-
 /** Names the files with secrets that other users of the machine can read or change, and the fix; undefined for none. */
 export function tellReadableSecrets({ secretFiles }: { secretFiles: readonly string[] }): string | undefined {
-  const files = findExposed(secretFiles, readOrWrite)
+  const files = findExposed(secretFiles, 0o066)
   if (files.length === 0) return undefined
   return `Other users of this machine can read or change what holds a secret: ${files.join(', ')}. Fix it with \`${shell`chmod go-rwx ${files}`}\`.`
 }

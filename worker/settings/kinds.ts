@@ -3,17 +3,17 @@ import { delimiter, resolve } from 'node:path'
 import { z } from 'zod'
 import { isLoopback } from '../../core/billing/connections.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
-import { codePointOf, invisible, type Given } from './environment.ts'
+import { codePointOf, invisible, type SetVariable } from './environment.ts'
 
 /**
  * Parses a set variable into its value. Every message completes the sentence "<NAME> <message>": what is
  * wrong and, after the semicolon, how to fix it. The reporter shows the text unless it is secret.
  */
-const given: z.ZodType<Given> = z
+const variable: z.ZodType<SetVariable> = z
   .object({ text: z.string(), from: z.string(), folder: z.string() })
-  .superRefine(({ text: value }, context) => {
-    const message = oddText(value)
-    if (message !== undefined) context.addIssue({ code: 'custom', message })
+  .superRefine(({ text }, { addIssue }) => {
+    const problem = oddText(text)
+    if (problem !== undefined) addIssue(problem)
   })
 
 /** What is in a value that nobody typed on purpose: with it, a folder, a key or a name would be another one. */
@@ -26,45 +26,46 @@ function oddText(value: string): string | undefined {
   return undefined
 }
 
-export const text = given.transform((variable) => variable.text)
+export const text = variable.transform(({ text }) => text)
 
 /** Resolves a path against the folder of the file or environment that set the variable. */
-export const path = given
+export const path = variable
   .refine(
-    ({ text: value }) => !/^~(\/|$)|^\$\{?[A-Za-z_]/.test(value),
+    ({ text }) => !/^~(\/|$)|^\$\{?[A-Za-z_]/.test(text),
     'begins with what only a shell replaces; write the path in full',
   )
-  .transform((variable) => resolve(variable.folder, variable.text))
+  .transform(({ folder, text }) => resolve(folder, text))
 
 /** Several paths, separated as in PATH. */
-export const pathList = given.transform((variable) =>
-  variable.text
+export const pathList = variable.transform(({ folder, text }) =>
+  text
     .split(delimiter)
     .filter((part) => part.trim() !== '')
-    .map((part) => resolve(variable.folder, part)),
+    .map((part) => resolve(folder, part)),
 )
 
 /** Valid characters of an HTTP header value here; anything else would make the request malformed. */
 export const visibleAscii = /^[\x21-\x7e]+$/
 
-export const headerValue = text.pipe(
-  z
-    .string()
-    .regex(visibleAscii, 'contains a space, a line break or a non-ASCII character; set it exactly as issued'),
+export const headerValue = text.refine(
+  (value) => visibleAscii.test(value),
+  'contains a space, a line break or a non-ASCII character; set it exactly as issued',
 )
 
 export const oneOf = <const Word extends string>(words: readonly Word[]) =>
-  text.pipe(z.enum(words, { error: `is not one of ${words.join(', ')}; use one of these words` }))
+  text
+    .pipe(z.enum(words, { error: `is not one of ${words.join(', ')}; use one of these words` }))
+    .meta({ form: words.map((word) => `\`${word}\``).join(' or ') })
 
-export const flag = oneOf(['true', 'false']).transform((word) => word === 'true')
+export const flag = oneOf(['true', 'false'])
+  .transform((word) => word === 'true')
+  .meta({ form: '`true` or `false`' })
 
-export function number(bounds: { from: number; to: number; unit: string; whole?: true }) {
-  const { from, to, unit, whole } = bounds
-  const message = `is not a ${whole ? 'whole ' : ''}number from ${from} to ${to}; set the ${unit} in digits`
-  return text
-    .pipe(z.string().regex(whole ? /^\d+$/ : /^\d+(\.\d+)?$/, message))
-    .transform(Number)
-    .pipe(z.number().min(from, message).max(to, message))
+export function number({ from, to, whole = false }: { from: number; to: number; whole?: boolean }) {
+  const form = `a ${whole ? 'whole ' : ''}number from ${from} to ${to}`
+  const digits = whole ? /^\d+$/ : /^\d+(\.\d+)?$/
+  const fits = (value: string) => digits.test(value) && Number(value) >= from && Number(value) <= to
+  return text.refine(fits, `is not ${form}; write it in digits`).transform(Number).meta({ form })
 }
 
 /** A base address: http or https, without user, password, query and trailing slash. */
@@ -76,56 +77,51 @@ export const address = text
     }),
   )
   .transform((value) => new URL(value))
-  .refine(({ username, password }) => username === '' && password === '', {
-    error: 'contains a user or a password; remove them, the token goes into BILLING_TOKEN',
-  })
-  .refine(({ search, hash }) => search === '' && hash === '', {
-    error: 'contains a query or a fragment (? or #); use the address that all paths begin with',
-  })
+  .refine(
+    ({ username, password }) => username === '' && password === '',
+    'contains a user or a password; remove them, the token goes into BILLING_TOKEN',
+  )
+  .refine(
+    ({ search, hash }) => search === '' && hash === '',
+    'contains a query or a fragment (? or #); use the address that all paths begin with',
+  )
   .transform(({ href }) => href.replace(/\/+$/, ''))
 
 /** Whether data sent to an address is encrypted or stays on this machine. */
 export const isConfidential = (address: string): boolean =>
   new URL(address).protocol === 'https:' || isLoopback(address)
 
-export const postgresAddress = text.refine(
-  (value) => /^postgres(ql)?:$/.test(URL.parse(value)?.protocol ?? ''),
-  'is not a postgres:// or postgresql:// address; write it in full, with special characters in the password percent-encoded',
-)
+export const postgresAddress = text
+  .refine(
+    (value) => /^postgres(ql)?:$/.test(URL.parse(value)?.protocol ?? ''),
+    'is not a postgres:// or postgresql:// address; write it in full, with special characters in the password percent-encoded',
+  )
+  .meta({ form: '`postgres://user:password@host/database`' })
 
 /** The address of a bucket, with an optional prefix. */
-export const bucketAddress = text.transform((value, context) => {
-  const address = parseBucketAddress(value)
-  if (address !== undefined) return address
-  context.addIssue({
-    code: 'custom',
-    message:
-      'is not the address of a bucket; use one like s3://bucket/prefix, in letters, digits and -._ only',
-  })
-  return z.NEVER
-})
+export const bucketAddress = text
+  .transform(parseBucketAddress)
+  .refine(
+    (bucket) => bucket !== undefined,
+    'is not the address of a bucket; use one like s3://bucket/prefix, in letters, digits and -._ only',
+  )
 
 /** A host and port to listen on. Port 0 picks a free one. */
 export const listenAddress = text
-  .pipe(
-    z
-      .string()
-      .regex(
-        /^(\[[0-9a-fA-F:.]+\]|[^\s:]+):\d{1,5}$/,
-        'is not a host with a port; use one like 127.0.0.1:9464',
-      ),
-  )
   .transform((value) => {
-    const colon = value.lastIndexOf(':')
-    return { host: value.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(value.slice(colon + 1)) }
+    const [, ipv6, host = ipv6, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:]+)):(\d{1,5})$/.exec(value) ?? []
+    return host === undefined || Number(port) > 65_535 ? undefined : { host, port: Number(port) }
   })
-  .refine(({ port }) => port <= 65_535, 'has a port above 65535; use one like 127.0.0.1:9464')
+  .refine(
+    (listened) => listened !== undefined,
+    'is not a host with a port up to 65535; use one like 127.0.0.1:9464',
+  )
 
 /**
  * Addresses separated by spaces, each with an optional `<level>=` prefix; the default is the usual level.
  */
-export function leveledAddresses<const Level extends string>(levels: readonly Level[], usual: Level) {
-  return text
+export const leveledAddresses = <const Level extends string>(levels: readonly Level[], usual: Level) =>
+  text
     .transform((written) =>
       written.split(/\s+/).map((part) => {
         const level = levels.find((one) => part.startsWith(`${one}=`))
@@ -136,7 +132,6 @@ export function leveledAddresses<const Level extends string>(levels: readonly Le
       (parts) => parts.every(({ url }) => /^https?:\/\/[^/]/.test(url) && URL.canParse(url)),
       `is not a list of https addresses; separate them with spaces, and put nothing or ${levels.join('=, ')}= before each`,
     )
-}
 
 /** A key that encrypts payloads in Temporal. */
 export interface PayloadKey {
@@ -147,16 +142,23 @@ export interface PayloadKey {
 }
 
 /** One or more keys, separated by white space. */
-export const payloadKeys = z.string().transform((text, context): PayloadKey[] => {
-  const keys = text.trim().split(/\s+/)
-  const secrets = keys.map((key) => Buffer.from(key, 'base64'))
-  if (secrets.every((secret, at) => secret.length === 32 && secret.toString('base64') === keys[at]))
-    return secrets.map((secret) => ({ id: idOf(secret), secret }))
-  context.addIssue({
-    code: 'custom',
-    message: 'is not 32 bytes in base64; make a key with `openssl rand -base64 32`, one a line',
-  })
-  return z.NEVER
-})
+export const payloadKeys = z
+  .string()
+  .refine(
+    (keys) => keys.trim().split(/\s+/).every(isKey),
+    'is not 32 bytes in base64; make a key with `openssl rand -base64 32`, one a line',
+  )
+  .transform((keys): PayloadKey[] =>
+    keys
+      .trim()
+      .split(/\s+/)
+      .map((key) => {
+        const secret = Buffer.from(key, 'base64')
+        return { id: createHmac('sha256', secret).update('key id').digest('hex').slice(0, 8), secret }
+      }),
+  )
 
-const idOf = (secret: Uint8Array) => createHmac('sha256', secret).update('key id').digest('hex').slice(0, 8)
+function isKey(key: string): boolean {
+  const secret = Buffer.from(key, 'base64')
+  return secret.length === 32 && secret.toString('base64') === key
+}

@@ -1,9 +1,27 @@
 import type { Logger, NativeConnection } from '@temporalio/worker'
 import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { decodeText } from './environment.ts'
 import { visibleAscii } from './kinds.ts'
+
+// Secrets that people replace while processes run: the token of the service and the API key of Temporal.
+
+/** Where a secret is written. */
+export interface SecretPlace {
+  file: string
+  /** Default: the file holds the secret and nothing else. */
+  find?: (content: string) => string | undefined
+}
+
+/** The secret as its file has it now; undefined if the file, which may be being replaced, holds none. */
+function readSecret({ file, find = (content) => content }: SecretPlace): string | undefined {
+  try {
+    const secret = find(decodeText(readFileSync(file)))?.trim() ?? ''
+    return visibleAscii.test(secret) ? secret : undefined
+  } catch {
+    return undefined
+  }
+}
 
 /** Returns the API token; with `rejected`, the token that the service no longer accepts, reads its file again. */
 export interface Token {
@@ -14,46 +32,10 @@ export interface Token {
   replaced?: (signal: AbortSignal) => Promise<void>
 }
 
-export function fixedToken(token: string): Token {
-  return () => Promise.resolve(token)
-}
-
-/** Where a token is written: how to find it in the bytes of its file. */
-export interface TokenPlace {
-  file: string
-  /** Default: the file holds the token and nothing else. */
-  find?: (content: string) => string | undefined
-}
-
-/** Reads the file at once, so that a missing or empty one is an invalid setting rather than a failed run. */
-export function tokenFromFile(place: TokenPlace): Token {
-  /** Undefined once the file was found without one. */
-  let token: string | undefined = parseToken(place, readFileSync(place.file))
-  // Not the last token given: another request may have been given the new one before the wait for it begins.
-  let rejected: string | undefined
-  const give = async (options?: { rejected: string }) => {
-    if (options === undefined && token !== undefined) return token
-    if (options !== undefined) rejected = options.rejected
-    token = undefined
-    try {
-      return (token = await readAgain(place))
-    } catch (error) {
-      // Any token will do, even the same one.
-      rejected = undefined
-      throw error
-    }
-  }
-  return Object.assign(give, {
-    async replaced(signal: AbortSignal) {
-      // Polled, because a watch misses a mounted secret, whose directory is replaced by a symbolic link.
-      for (;;) {
-        signal.throwIfAborted()
-        if ((await readOnce(place).catch(() => rejected)) !== rejected) return
-        await wait(pollMs, undefined, { signal })
-      }
-    },
-  })
-}
+export const fixedToken =
+  (token: string): Token =>
+  () =>
+    Promise.resolve(token)
 
 const pollMs = 1_000
 
@@ -61,55 +43,54 @@ const pollMs = 1_000
 const tries = 10
 const waitMs = 100
 
-async function readAgain(place: TokenPlace): Promise<string> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await readOnce(place)
-    } catch (cause) {
-      if (attempt === tries) throw new TokenFileError(place.file, { cause })
+/**
+ * Reads the file at once, so that a missing or empty one is an invalid setting rather than a failed run.
+ * @throws {TokenFileError}
+ */
+export function tokenFromFile(place: SecretPlace): Token {
+  /** Undefined once the file was found without one. */
+  let token = readSecret(place)
+  if (token === undefined) throw new TokenFileError(place.file)
+  // Not the last token returned: another request may have taken the new one before the wait for it begins.
+  let lastRejected: string | undefined
+  const give = async (options?: { rejected: string }) => {
+    if (options === undefined && token !== undefined) return token
+    if (options !== undefined) lastRejected = options.rejected
+    for (let attempt = 1; attempt <= tries; attempt += 1) {
+      token = readSecret(place)
+      if (token !== undefined) return token
+      await wait(waitMs)
     }
-    await wait(waitMs)
+    // Any token will do, even the same one.
+    lastRejected = undefined
+    throw new TokenFileError(place.file)
   }
-}
-
-async function readOnce(place: TokenPlace): Promise<string> {
-  return parseToken(place, await readFile(place.file))
-}
-
-function parseToken({ file, find = (content) => content }: TokenPlace, bytes: Uint8Array): string {
-  const token = find(decodeText(bytes))?.trim() ?? ''
-  if (!visibleAscii.test(token)) throw new TokenFileError(file)
-  return token
+  return Object.assign(give, {
+    async replaced(signal: AbortSignal) {
+      // Polled, because a watch misses a mounted secret, whose directory is replaced by a symbolic link.
+      while ((readSecret(place) ?? lastRejected) === lastRejected) await wait(pollMs, undefined, { signal })
+      signal.throwIfAborted()
+    },
+  })
 }
 
 export class TokenFileError extends Error {
   override name = 'TokenFileError' as const
   readonly retryable = false
-  constructor(file: string, options?: ErrorOptions) {
-    super(`The file ${file} does not hold a valid token; correct the token in it.`, options)
+  constructor(file: string) {
+    super(`The file ${file} does not hold a valid token; correct the token in it.`)
   }
 }
-
-const readEveryMs = 1_000
 
 /** Returns a function that gives Temporal's API key from a file, re-read after one second. */
 export function readApiKey(file: string): () => string {
   let key = ''
   let readAt = -Infinity
   return () => {
-    if (performance.now() - readAt < readEveryMs) return key
+    if (performance.now() - readAt < pollMs) return key
     readAt = performance.now()
     // While the file is being replaced, it may be missing or empty: keep the last key.
-    return (key = keyIn(file) ?? key)
-  }
-}
-
-function keyIn(file: string): string | undefined {
-  try {
-    const key = decodeText(readFileSync(file)).trim()
-    return visibleAscii.test(key) ? key : undefined
-  } catch {
-    return undefined
+    return (key = readSecret({ file }) ?? key)
   }
 }
 
@@ -120,15 +101,15 @@ export function followApiKey(options: {
   logger: Logger
 }): Disposable {
   const { file, connection, logger } = options
-  let used = keyIn(file)
+  let used = readSecret({ file })
   const timer = setInterval(() => {
-    const key = keyIn(file)
+    const key = readSecret({ file })
     if (key === undefined || key === used) return
     used = key
     connection.setApiKey(key).then(
       () => logger.info('uses the new API key for Temporal'),
       (error: unknown) => logger.error('could not use the new API key for Temporal', { error }),
     )
-  }, readEveryMs)
+  }, pollMs)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -10,14 +10,13 @@ import {
   placeOf,
   readEnvironment,
   SettingsError,
-  toPlain,
   type EnvironmentSource,
-  type Given,
+  type SetVariable,
 } from './environment.ts'
 import { fixedToken, tokenFromFile } from './rotating.ts'
 import { checkedVariables, described, inFiles, shownText, variables, type VariableName } from './variables.ts'
 
-type Environment = ReadonlyMap<string, Given>
+type Environment = ReadonlyMap<string, SetVariable>
 
 /** The settings of a process, read once at startup. Paths are absolute. */
 export type Settings = ReturnType<typeof toSettings>
@@ -66,16 +65,45 @@ export function readStatePlace(source: EnvironmentSource): StatePlace {
 }
 
 function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
-  const problems: string[] = []
-  const environment = takeSecretFiles({ environment: readEnvironment(source), problems })
+  const { environment, problems } = takeSecretFiles(readEnvironment(source))
   problems.push(...findSlips(environment), ...findMissingBucket(environment))
-  const defaults = described.flatMap(([name, { default: text }]): [string, Given][] =>
+  const defaults = described.flatMap(([name, { default: text }]): [string, SetVariable][] =>
     text === undefined ? [] : [[name, { text, from: 'default', folder: source.cwd }]],
   )
   const parsed = schema.safeParse(Object.fromEntries([...defaults, ...environment]))
   problems.push(...toProblems(parsed.error?.issues ?? [], environment))
   if (!parsed.success || problems.length > 0) throw new SettingsError(problems)
   return { values: parsed.data, environment }
+}
+
+/** Adds the secrets that are in files of their own, `<NAME>_FILE`, and says what is wrong with those files. */
+function takeSecretFiles(environment: Environment) {
+  const taken = new Map(environment)
+  const problems: string[] = []
+  for (const name of inFiles) {
+    const named = environment.get(`${name}_FILE`)
+    if (named === undefined) continue
+    if (environment.has(name)) {
+      problems.push(`${name} and ${name}_FILE are both set; remove one.`)
+      continue
+    }
+    const file = resolve(named.folder, named.text)
+    const text = readText(file)
+    if (text) taken.set(name, { text, from: file, folder: dirname(file) })
+    else {
+      const wrong = text === '' ? 'is empty' : 'cannot be read'
+      problems.push(`${name}_FILE names ${file}, which ${wrong}; put the value in it and nothing else.`)
+    }
+  }
+  return { environment: taken, problems }
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return decodeText(readFileSync(file)).trim()
+  } catch {
+    return undefined
+  }
 }
 
 /** Several machines may use a state on PostgreSQL, so the files of its runs must not be on one of them. */
@@ -92,9 +120,9 @@ function toProblems(issues: readonly z.core.$ZodIssue[], environment: Environmen
   return described.flatMap(([name, variable]) => {
     const issue = issues.find(({ path }) => path[0] === name)
     if (issue === undefined) return []
-    const given = environment.get(name)
-    if (given !== undefined)
-      return [`${name} (${shownText(variable, given.text)}) in ${placeOf(given)} ${issue.message}.`]
+    const set = environment.get(name)
+    if (set !== undefined)
+      return [`${name} (${shownText(variable, set.text)}) in ${placeOf(set)} ${issue.message}.`]
     // The problem of its file is already reported.
     if (environment.has(`${name}_FILE`)) return []
     const orFile = inFiles.includes(name) ? `, or ${name}_FILE to a file that contains it` : ''
@@ -157,7 +185,7 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
      * All set variables, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Contains
      * secrets.
      */
-    environment: toPlain(environment),
+    environment: Object.fromEntries([...environment].map(([name, { text }]) => [name, text])),
   }
 }
 
@@ -203,46 +231,11 @@ const changing: readonly VariableName[] = [
 
 function toFixed(environment: Environment): Readonly<Record<string, string>> {
   const fixed = described.flatMap(([name]): [string, string][] => {
-    const given = environment.get(name)
-    const isRead = name === 'BILLING_TOKEN' && given?.from !== 'environment'
-    return given === undefined || isRead || changing.some((one) => one === name) ? [] : [[name, given.text]]
+    const set = environment.get(name)
+    const isRead = name === 'BILLING_TOKEN' && set?.from !== 'environment'
+    return set === undefined || isRead || changing.some((one) => one === name) ? [] : [[name, set.text]]
   })
   return Object.fromEntries(fixed)
-}
-
-/**
- * All set variables, including secrets from files of their own; adds problems with those files to
- * `problems`.
- */
-function takeSecretFiles(options: {
-  environment: ReadonlyMap<string, Given>
-  problems: string[]
-}): ReadonlyMap<string, Given> {
-  const { environment, problems } = options
-  const taken = new Map(environment)
-  for (const name of inFiles) {
-    const named = environment.get(`${name}_FILE`)
-    if (named === undefined) continue
-    if (environment.has(name)) {
-      problems.push(`${name} and ${name}_FILE are both set; remove one.`)
-      continue
-    }
-    const file = resolve(named.folder, named.text)
-    const text = readText(file)
-    if (text === undefined || text === '') {
-      const wrong = text === '' ? 'is empty' : 'cannot be read'
-      problems.push(`${name}_FILE names ${file}, which ${wrong}; put the value in it and nothing else.`)
-    } else taken.set(name, { text, from: file, folder: dirname(file) })
-  }
-  return taken
-}
-
-function readText(file: string): string | undefined {
-  try {
-    return decodeText(readFileSync(file)).trim()
-  } catch {
-    return undefined
-  }
 }
 
 /**

@@ -55,42 +55,35 @@ export const variables = z.object({
   BILLING_TEST_MODE: flag.meta({
     meaning:
       'Whether requests act on test-mode data. Live and test data have separate files, schemas and task queues.',
-    form: '`true` or `false`',
     default: 'false',
   }),
   BILLING_ALLOW_HTTP: flag.meta({
     meaning:
       'Allows http to another machine in BILLING_BASE_URL, NOTIFY_URL and AWS_ENDPOINT_URL_S3. The token, the notifications and the exports then cross the network unencrypted.',
-    form: '`true` or `false`',
     default: 'false',
   }),
-  BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000, unit: 'requests a second' }).meta({
+  BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000 }).meta({
     meaning:
       'The maximum number of requests per second of this process, for all its runs together. With `CONNECTOR_STATE_URL`, of all workers together; if they have different values, the lowest applies.',
-    form: 'a number from 0.01 to 1000',
     default: '10',
   }),
-  BILLING_CONCURRENCY: number({ whole: true, from: 1, to: 100, unit: 'requests' }).meta({
+  BILLING_CONCURRENCY: number({ from: 1, to: 100, whole: true }).meta({
     meaning:
       'The maximum number of requests in flight. With `CONNECTOR_STATE_URL`, of all workers together: each has an equal share, and at least one.',
-    form: 'a whole number from 1 to 100',
     default: '4',
   }),
-  BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
+  BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400 }).meta({
     meaning:
       'How long after its `created` a record may become visible in a list. A read covers records created up to its start minus this time.',
-    form: 'seconds from 0 to 86400',
     default: '60',
   }),
-  BILLING_SETTLE_SECONDS: number({ from: 0, to: 86_400, unit: 'seconds' }).meta({
+  BILLING_SETTLE_SECONDS: number({ from: 0, to: 86_400 }).meta({
     meaning:
       'How long to wait before looking up a change whose reply was lost: the request may still take effect.',
-    form: 'seconds from 0 to 86400',
     default: '60',
   }),
-  BILLING_TIMEOUT_SECONDS: number({ from: 0.1, to: 600, unit: 'seconds' }).meta({
+  BILLING_TIMEOUT_SECONDS: number({ from: 0.1, to: 600 }).meta({
     meaning: 'The timeout of one request.',
-    form: 'seconds from 0.1 to 600',
     default: '30',
   }),
   CONNECTOR_DATA_DIR: path.meta({
@@ -131,7 +124,6 @@ export const variables = z.object({
   }),
   CONNECTOR_LOG_LEVEL: oneOf(['debug', 'info', 'warn', 'error']).meta({
     meaning: 'The log level of `worker` and `up`. `debug` has a line for every request.',
-    form: '`debug`, `info`, `warn` or `error`',
     default: 'info',
   }),
   WAREHOUSE_URL: postgresAddress.optional().meta({
@@ -232,10 +224,10 @@ export function listSettings(source: EnvironmentSource): ListedSetting[] {
   const environment = readEnvironment(source)
   return described.map(([name, variable]) => {
     const file = inFiles.includes(name) ? environment.get(`${name}_FILE`) : undefined
-    const given = environment.get(name) ?? file
-    const text = given?.text ?? variable.default
+    const set = environment.get(name) ?? file
+    const text = set?.text ?? variable.default
     const value = text === undefined ? variable.otherwise : shownText(variable, text)
-    return { name, value, from: given?.from ?? 'default', meaning: variable.meaning }
+    return { name, value, from: set?.from ?? 'default', meaning: variable.meaning }
   })
 }
 

@@ -5,9 +5,9 @@ import {
   cronProblem,
   parseSchedules,
   readSchedulesFile,
-  SchedulesFileError,
   wallTimes,
 } from '../../../scripts/schedules/file.ts'
+import { SettingsError } from '../../../worker/settings/environment.ts'
 
 const example = fileURLToPath(new URL('../../../docs/schedules.example.yaml', import.meta.url))
 
@@ -15,7 +15,7 @@ function problemsOf(text: string): readonly string[] {
   try {
     parseSchedules({ text, path: 's.yaml' })
   } catch (error) {
-    if (error instanceof SchedulesFileError) return error.problems
+    if (error instanceof SettingsError) return error.problems
     throw error
   }
   return []
@@ -278,7 +278,7 @@ test('a file that grows when it is read, or is larger than any that a person wri
   const wide = `x: &x [${'a, '.repeat(1_000)}]\nschedules: {${Array.from({ length: 1_000 }, (_, at) => `s${at}: *x`).join(', ')}}\n`
   expect(() => parseSchedules({ text: wide, path: 'schedules.yaml' })).toThrow('more than 100 aliases')
   const deep = `schedules: ${'['.repeat(10_000)}`
-  expect(() => parseSchedules({ text: deep, path: 'schedules.yaml' })).toThrow(SchedulesFileError)
+  expect(() => parseSchedules({ text: deep, path: 'schedules.yaml' })).toThrow(SettingsError)
   const large = `# ${'x'.repeat(1024 ** 2)}\n`
   expect(() => parseSchedules({ text: large, path: 'schedules.yaml' })).toThrow(
     /^schedules\.yaml is larger than 1 MB/,

@@ -99,7 +99,7 @@ describe('schedule apply', () => {
       schedules(nightly() + nightly('', '61 2 * * *').replace('nightly', 'other')),
       '--yes',
     )
-    expect(wrong).toMatchObject({ code: 2, error: { name: 'SchedulesFileError' } })
+    expect(wrong).toMatchObject({ code: 2, error: { name: 'SettingsError' } })
     expect(wrong.error?.message).toContain('line 10')
     const unasked = await apply(schedules(nightly()))
     expect(unasked).toMatchObject({ code: 2, error: { hint: 'Nothing was applied. Add --yes.' } })
