@@ -15,7 +15,8 @@ const { code } = await bundleWorkflowCode({
   workflowInterceptorModules: [inWorkflows('run/refuse-unreadable'), inWorkflows('run/heartbeats')],
   logger: quiet,
 })
-await writeFile(path, compact(code))
+// Flushed, because after a power cut an incomplete file would be taken for the bundle.
+await writeFile(path, compact(code), { flush: true })
 
 /**
  * Each worker holds several copies of the bundle. V8 stores a text that has one character outside Latin-1, as some

@@ -1,7 +1,8 @@
 import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { access, readFile, readdir, rename, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readFile, readdir, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -37,39 +38,13 @@ export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures:
  * 312 MB, one that loads the file 195 MB.
  */
 export async function prepareWorkflowBundle(): Promise<string> {
-  if (await isThere(packedBundle)) return packedBundle
-  const folder = openCacheFolder()
-  const code = await (ownCode ??= codeHash())
-  return (await findBundle({ folder, code })) ?? (await makeBundle({ folder, code }))
-}
-
-/** Computed once: what a process has loaded does not change. */
-let ownCode: Promise<string> | undefined
-
-const isThere = (path: string) =>
-  access(path).then(
-    () => true,
-    () => false,
-  )
-
-/** The name contains hashes of sources and content, so that a truncated or modified bundle is never used. */
-const nameOf = ({ code, content }: { code: string; content: string }) => `workflows-${code}-${content}.js`
-
-async function findBundle({ folder, code }: { folder: string; code: string }): Promise<string | undefined> {
-  const isOfCode = (name: string) => name.startsWith(`workflows-${code}-`) && name.endsWith('.js')
-  for (const name of (await readdir(folder)).filter(isOfCode)) {
-    const path = join(folder, name)
-    if (name === nameOf({ code, content: await contentHash(path) })) return path
-  }
-  return undefined
-}
-
-async function makeBundle({ folder, code }: { folder: string; code: string }): Promise<string> {
+  if (existsSync(packedBundle)) return packedBundle
+  const path = join(openCacheFolder(), `workflows-${await (ownCode ??= codeHash())}.js`)
+  if (existsSync(path)) return path
   // Two workers may build it at once: each writes its own file, and the rename is atomic.
-  const fresh = join(folder, `workflows-${code}.${process.pid}`)
+  const fresh = `${path}.${process.pid}`
   try {
     await promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() })
-    const path = join(folder, nameOf({ code, content: await contentHash(fresh) }))
     await rename(fresh, path)
     return path
   } finally {
@@ -77,10 +52,8 @@ async function makeBundle({ folder, code }: { folder: string; code: string }): P
   }
 }
 
-const contentHash = async (path: string) =>
-  createHash('sha256')
-    .update(await readFile(path))
-    .digest('hex')
+/** Computed once: what a process has loaded does not change. */
+let ownCode: Promise<string> | undefined
 
 async function codeHash(): Promise<string> {
   const hash = createHash('sha256')

@@ -1,5 +1,5 @@
 import { proxyActivities, setCurrentDetails, workflowInfo, CancellationScope } from '@temporalio/workflow'
-import type { WatchInput } from '../core/schedules/watch-input.ts'
+import type { WatchInput } from '../core/schedules/inputs.ts'
 import type { MissedSlot } from '../core/schedules/slots.ts'
 import type { WatchStep } from '../activities/schedules/find-missed.ts'
 import type { Activities } from '../activities/index.ts'

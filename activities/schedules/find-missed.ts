@@ -1,11 +1,15 @@
-import type { MissedSlot } from '../../core/schedules/slots.ts'
 import type { Client, ScheduleDescription } from '@temporalio/client'
-import { parseWatchInput } from '../../core/schedules/watch-input.ts'
+import { parseWatchInput } from '../../core/schedules/inputs.ts'
 import type { Publication } from '../../core/state/publications.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { toExpected } from '../../core/schedules/expected-exports.ts'
-import { changedAt, missingExports, type ScheduleSlot } from '../../core/schedules/slots.ts'
+import {
+  changedAt,
+  type MissedSlot,
+  missingExports,
+  type ScheduleSlot,
+  toExpected,
+} from '../../core/schedules/slots.ts'
 import { kindsFor, type NotificationKind } from '../../core/notifications/notification.ts'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { explainMissedSlot } from './explain-missed-slot.ts'

