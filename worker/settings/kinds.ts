@@ -11,9 +11,9 @@ import { codePointOf, invisible, type SetVariable } from './environment.ts'
  */
 const variable: z.ZodType<SetVariable> = z
   .object({ text: z.string(), from: z.string(), folder: z.string() })
-  .superRefine(({ text }, { addIssue }) => {
+  .superRefine(({ text }, context) => {
     const problem = oddText(text)
-    if (problem !== undefined) addIssue(problem)
+    if (problem !== undefined) context.addIssue(problem)
   })
 
 /** What is in a value that nobody typed on purpose: with it, a folder, a key or a name would be another one. */
