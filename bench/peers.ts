@@ -76,7 +76,7 @@ async function environment(): Promise<string> {
     .update(await readFile(wanted))
     .digest('hex')
     .slice(0, 12)
-  const at = join(homedir(), '.cache', 'billing-connector', `peers-${hash}`)
+  const at = join(homedir(), '.cache', 'connector', `peers-${hash}`)
   const installed = join(at, 'bin', 'python')
   if (existsSync(join(at, 'bin', 'dlt'))) return installed
   console.error(`Installing ${(await readFile(wanted, 'utf8')).trim().replaceAll('\n', ' and ')} (once) ...`)

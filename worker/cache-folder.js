@@ -22,7 +22,7 @@ export class CacheFolderError extends Error {
  */
 export function cacheFolder(env = process.env) {
   const given = env['XDG_CACHE_HOME'] ?? ''
-  return join(isAbsolute(given) ? given : join(homedir(), '.cache'), 'billing-connector')
+  return join(isAbsolute(given) ? given : join(homedir(), '.cache'), 'connector')
 }
 
 /**

@@ -56,7 +56,7 @@ export function createTransport(settings: TransportSettings): Transport {
   const kept = createConnections({ url: base, maxConnections, keepAlive: true })
   const fresh = createConnections({ url: base, maxConnections, keepAlive: false })
   const http = got.extend({
-    headers: { 'user-agent': 'billing-connector', accept: 'application/json', ...settings.headers },
+    headers: { 'user-agent': 'connector', accept: 'application/json', ...settings.headers },
     retry: { limit: 0 },
     followRedirect: false,
     throwHttpErrors: false,

@@ -76,7 +76,7 @@ async function post(options: {
   let head: Pick<Answer, 'statusCode' | 'headers'> | undefined
   const sending = got.post(url, {
     json: body,
-    headers: { 'user-agent': 'billing-connector', 'idempotency-key': id },
+    headers: { 'user-agent': 'connector', 'idempotency-key': id },
     retry: { limit: 0 },
     followRedirect: false,
     throwHttpErrors: false,

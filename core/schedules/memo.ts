@@ -1,5 +1,5 @@
 /** Marks a schedule as ours in its memo, so that no other schedule is ever changed or deleted. */
-export const madeBy = 'billing-connector'
+export const madeBy = 'connector'
 
 /** Slots that a schedule had before its definition was changed. */
 export interface EarlierSlots {

@@ -141,7 +141,7 @@ async function measureIdleConnections({ url, withinMs }: { url: string; withinMs
   const agent = new Agent(connectionOptions({ url, maxConnections: 2, keepAlive: true }))
   // Node's agents close a connection a second before the service says that it would.
   agent.keepSocketAlive = () => true
-  const open = () => request(url, { agent, headers: { 'user-agent': 'billing-connector' } })
+  const open = () => request(url, { agent, headers: { 'user-agent': 'connector' } })
   const connect = async () => {
     const [socket] = (await once(
       open().on('error', () => {}),

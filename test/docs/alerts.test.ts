@@ -49,7 +49,7 @@ interface Dashboard {
   panels: { title: string; description: string; targets: { expr: string }[] }[]
 }
 
-const dashboard = JSON.parse(docs('deployment/grafana/dashboards/billing-connector.json')) as Dashboard
+const dashboard = JSON.parse(docs('deployment/grafana/dashboards/connector.json')) as Dashboard
 
 /** All that asks Prometheus for something. */
 const queries = [
@@ -66,7 +66,7 @@ const serverMetrics = [
 
 const metricNames = (expr: string) =>
   expr
-    .match(/\b(billing_connector|temporal|process|nodejs|schedule|persistence)_\w+/g)
+    .match(/\b(connector|temporal|process|nodejs|schedule|persistence)_\w+/g)
     ?.filter((name) => name !== 'up') ?? []
 
 test('alerts and the dashboard name only metrics and labels that exist', async () => {
@@ -81,7 +81,7 @@ test('alerts and the dashboard name only metrics and labels that exist', async (
         : own.has(name) || serverMetrics.includes(name)
       expect(known, `${alert} names ${name}`).toBe(true)
     }
-    for (const [, name = '', inner = ''] of expr.matchAll(/\b(billing_connector_\w+)\{([^}]*)\}/g))
+    for (const [, name = '', inner = ''] of expr.matchAll(/\b(connector_\w+)\{([^}]*)\}/g))
       for (const [, label = ''] of inner.matchAll(/(\w+)=~?"/g))
         expect(own.get(name), `${alert} asks ${name} for ${label}`).toContain(label)
     for (const [, labels = '', inner = ''] of expr.matchAll(/\bby \(([^)]*)\) \(?(?:\w+\()?(\w+)/g))
@@ -98,9 +98,9 @@ test('each alert says what is wrong and what to do, and every metric of ours is 
     expect(annotations.summary).toMatch(/\.$/)
     expect(annotations.description).toMatch(/\.$/)
   }
-  const own = [...(await ownMetrics()).keys()].filter((name) => name.startsWith('billing_connector_'))
+  const own = [...(await ownMetrics()).keys()].filter((name) => name.startsWith('connector_'))
   for (const name of own) {
-    const base = name.replace(/^billing_connector_/, '').replace(/_(sum|count|bucket)$/, '')
+    const base = name.replace(/^connector_/, '').replace(/_(sum|count|bucket)$/, '')
     expect(page).toContain(`| \`${base}\` `)
   }
 })
@@ -121,7 +121,7 @@ test('the dashboard shows what an administrator is asked about', () => {
         'refused',
         'publish_seconds',
         'disk_free_bytes',
-      ].map((name) => `billing_connector_${name}`),
+      ].map((name) => `connector_${name}`),
       'process_resident_memory_bytes',
       'temporal_activity_execution_failed',
       'temporal_workflow_task_execution_failed',

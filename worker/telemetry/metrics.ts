@@ -18,7 +18,7 @@ import type { PublishedState } from '../../core/state/publications.ts'
 import { changeStates, type ChangeState } from '../../core/state/schema.ts'
 
 export interface MetricsOptions {
-  /** Labels of `billing_connector_info`. */
+  /** Labels of `connector_info`. */
   info: Readonly<Record<string, string>>
   /** The number of changes by state. */
   countChanges: () => Promise<readonly { state: ChangeState; number: number }[]>
@@ -47,7 +47,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const ours = <Label extends string>(name: string, help: string, ...labelNames: Label[]) => ({
-    name: `billing_connector_${name}`,
+    name: `connector_${name}`,
     help,
     labelNames,
     registers: [registry],

@@ -108,7 +108,7 @@ export function toSession(client: Client, { schema, where }: Pick<Session, 'sche
 
 async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): Promise<void> {
   const { schema } = session
-  await session.run('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`billing-connector ${schema}`])
+  await session.run('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`connector ${schema}`])
   // `if not exists` requires the right to create the schema even if it exists.
   const [found] = await session.all('select 1 as one from pg_namespace where nspname = $1', [schema])
   if (found === undefined) await session.run(`create schema ${quote(schema)}`)

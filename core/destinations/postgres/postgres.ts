@@ -213,7 +213,7 @@ export function parseAddress(url: string): Address {
     name: `${parsed.host || 'localhost'}/${database}`,
     config: {
       connectionString: url,
-      application_name: 'billing-connector',
+      application_name: 'connector',
       connectionTimeoutMillis: 15_000,
       keepAlive: true,
       // Otherwise the system's two hours: a statement of minutes is silent, and networks drop connections that are.

@@ -26,7 +26,7 @@ const answerWithinMs = 45_000
 export function createPool({ url, place, max, readOnly }: PoolOptions): PostgresPool {
   const pool = new Pool({
     connectionString: url,
-    application_name: 'billing-connector',
+    application_name: 'connector',
     max,
     connectionTimeoutMillis: 10_000,
     query_timeout: answerWithinMs,

@@ -77,7 +77,7 @@ test('a worker warns at its start of a short timeout, and is not ready while Pos
     const { checks } = (await (await fetch(`${address}/readyz`)).json()) as {
       checks: Record<string, { ok: boolean; message: string }>
     }
-    return { state: checks['state'], up: sumOf(await scrape(address), 'billing_connector_state_up') }
+    return { state: checks['state'], up: sumOf(await scrape(address), 'connector_state_up') }
   }
   const fine = { ok: true, message: expect.stringMatching(/^the schema .* answers; 1 worker uses it$/) }
   expect(await look()).toEqual({ state: fine, up: 1 })

@@ -192,13 +192,13 @@ describe('docker-compose.yml', () => {
       datasources: { uid: string; url: string }[]
     }
     expect(datasources).toMatchObject([{ uid: 'prometheus', url: 'http://prometheus:9090' }])
-    const { providers } = parse(
-      await readFile(join(folder, 'dashboards', 'billing-connector.yml'), 'utf8'),
-    ) as { providers: { options: { path: string } }[] }
+    const { providers } = parse(await readFile(join(folder, 'dashboards', 'connector.yml'), 'utf8')) as {
+      providers: { options: { path: string } }[]
+    }
     const dashboards = mounted.get(providers[0]?.options.path ?? '') ?? ''
-    expect(await isThere(join(dashboards, 'billing-connector.json'))).toBe(true)
+    expect(await isThere(join(dashboards, 'connector.json'))).toBe(true)
     expect(grafana?.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH']).toBe(
-      '/var/lib/grafana/dashboards/billing-connector.json',
+      '/var/lib/grafana/dashboards/connector.json',
     )
   })
 
@@ -355,18 +355,18 @@ describe('the Dockerfile', () => {
 
 describe('the systemd unit', () => {
   test('starts a command that there is, with variables that it knows, and waits for the drain', async () => {
-    const unit = await read('docs', 'deployment', 'billing-connector.service')
+    const unit = await read('docs', 'deployment', 'connector.service')
     const values = (key: string) =>
       [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value ?? '')
     const [path = '', command = ''] = values('ExecStart')[0]?.split(' ') ?? []
-    expect(path).toBe('/opt/billing-connector/bin/connector')
-    expect(await read('docs', 'deployment.md')).toContain('npm install -g --prefix /opt/billing-connector ')
+    expect(path).toBe('/opt/connector/bin/connector')
+    expect(await read('docs', 'deployment.md')).toContain('npm install -g --prefix /opt/connector ')
     expect(await read('scripts', 'commands', 'commands.ts')).toContain(`import('./${command}.ts')`)
     for (const one of values('Environment')) expect(known).toContain(one.split('=')[0])
     expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(drainSeconds)
     expect(values('RestartPreventExitStatus')).toEqual(['2'])
     const page = await read('docs', 'deployment.md')
-    for (const file of [...values('EnvironmentFile'), '/etc/billing-connector/billing-token'])
+    for (const file of [...values('EnvironmentFile'), '/etc/connector/billing-token'])
       expect(page).toContain(file)
   })
 })
@@ -378,8 +378,8 @@ describe('the systemd unit, read by systemd', () => {
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'unit-'))
       onTestFinished(() => rm(folder, { recursive: true }))
-      const file = join(folder, 'billing-connector.service')
-      const unit = await read('docs', 'deployment', 'billing-connector.service')
+      const file = join(folder, 'connector.service')
+      const unit = await read('docs', 'deployment', 'connector.service')
       await writeFile(file, unit.replace(/^ExecStart=\S+ /m, `ExecStart=${process.execPath} `))
       const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', file])
       expect(stdout + stderr).toBe('')

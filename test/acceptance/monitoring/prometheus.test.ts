@@ -29,9 +29,9 @@ const docs = fileURLToPath(new URL('../../../docs/', import.meta.url))
 const { groups } = parse(readFileSync(`${docs}alerts.yml`, 'utf8')) as {
   groups: { rules: { alert: string; annotations: { description: string } }[] }[]
 }
-const dashboard = JSON.parse(
-  readFileSync(`${docs}deployment/grafana/dashboards/billing-connector.json`, 'utf8'),
-) as { panels: { title: string; targets: { expr: string }[] }[] }
+const dashboard = JSON.parse(readFileSync(`${docs}deployment/grafana/dashboards/connector.json`, 'utf8')) as {
+  panels: { title: string; targets: { expr: string }[] }[]
+}
 const rules = groups.flatMap((group) => group.rules)
 const alerts = rules.map(({ alert }) => alert)
 const descriptions = new Map(rules.map(({ alert, annotations }) => [alert, annotations.description]))
@@ -48,24 +48,24 @@ const withDescriptions = (tried: Case['alert_rule_test']) =>
 
 /** An installation in which nothing is wrong. A number is a level; `rate` is per second. */
 const healthy: Record<string, number | { rate: number }> = {
-  'up{job="billing-connector", instance="a"}': 1,
+  'up{job="connector", instance="a"}': 1,
   'up{job="temporal", instance="temporal:9091"}': 1,
   'temporal_num_pollers{instance="a", poller_type="workflow_task"}': 2,
-  'billing_connector_state_up{instance="a"}': 1,
+  'connector_state_up{instance="a"}': 1,
   // As fresh as the clock of these cases.
-  'billing_connector_last_proven_timestamp_seconds{resource="orders", destination="csv"}': { rate: 1 },
-  'billing_connector_exports_total{resource="orders", destination="csv", verdict="proven"}': { rate: 0.001 },
-  'billing_connector_changes{state="done"}': 1000,
-  'billing_connector_changes{state="parked"}': 0,
-  'billing_connector_changes{state="unknown"}': 0,
-  'billing_connector_requests_total{operation="list orders", status="200"}': { rate: 10 },
-  billing_connector_refused: 0,
-  'billing_connector_rate_wait_seconds_sum{operation="list orders"}': { rate: 1 },
-  'billing_connector_rate_wait_seconds_count{operation="list orders"}': { rate: 10 },
+  'connector_last_proven_timestamp_seconds{resource="orders", destination="csv"}': { rate: 1 },
+  'connector_exports_total{resource="orders", destination="csv", verdict="proven"}': { rate: 0.001 },
+  'connector_changes{state="done"}': 1000,
+  'connector_changes{state="parked"}': 0,
+  'connector_changes{state="unknown"}': 0,
+  'connector_requests_total{operation="list orders", status="200"}': { rate: 10 },
+  connector_refused: 0,
+  'connector_rate_wait_seconds_sum{operation="list orders"}': { rate: 1 },
+  'connector_rate_wait_seconds_count{operation="list orders"}': { rate: 10 },
   'temporal_workflow_task_execution_failed{workflow_type="exportData"}': 1,
   'temporal_activity_execution_failed{activity_type="exportSegment"}': 1,
-  'billing_connector_disk_free_bytes{job="billing-connector"}': 50e9,
-  'process_resident_memory_bytes{job="billing-connector"}': 350e6,
+  'connector_disk_free_bytes{job="connector"}': 50e9,
+  'process_resident_memory_bytes{job="connector"}': 350e6,
   'persistence_requests{operation="GetTasks"}': { rate: 10 },
   'persistence_error_with_type{operation="GetTasks", error_type="serviceerror_NotFound"}': { rate: 5 },
 }
@@ -132,16 +132,16 @@ describe('Prometheus with the configuration of the docs', () => {
       .replace('temporal:9091', target)
       .replace('/etc/prometheus/', docs)
     const prometheus = await startPrometheus({ config })
-    await until(async () => (await prometheus.query('up{job="billing-connector"} == 1')).length === 1)
+    await until(async () => (await prometheus.query('up{job="connector"} == 1')).length === 1)
 
     const run = await startRun({ client: await connectTemporal(), world })
     expect((await run.result()).verdict).toBe('proven')
     await until(async () => {
-      const grown = 'sum(increase(billing_connector_exports_total{verdict="proven"}[1m])) > 0'
+      const grown = 'sum(increase(connector_exports_total{verdict="proven"}[1m])) > 0'
       return (await prometheus.query(grown)).length === 1
     })
     expect(await prometheus.query('sum(temporal_num_pollers) > 0')).toHaveLength(1)
-    expect(await prometheus.query('process_resident_memory_bytes{job="billing-connector"}')).toHaveLength(1)
+    expect(await prometheus.query('process_resident_memory_bytes{job="connector"}')).toHaveLength(1)
     // Nothing was proven before the export: that alert has to be quiet again.
     let rules: Rules['groups'][0]['rules'] = []
     await until(async () => {
@@ -167,7 +167,7 @@ describe('Prometheus with the configuration of the docs', () => {
     world.sandbox.control.setFaults({ faults: [] })
     const again = await startRun({ client: await connectTemporal(), world, name: `${world.workspace}-again` })
     await again.result()
-    await until(async () => (await prometheus.query('max(billing_connector_refused) == 0')).length === 1)
+    await until(async () => (await prometheus.query('max(connector_refused) == 0')).length === 1)
 
     // After two exports and a failed step, every panel has data.
     const empty = async () => {

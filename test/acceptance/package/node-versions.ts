@@ -18,9 +18,16 @@ export async function nodeFolder(version: string): Promise<string> {
   return bin
 }
 
-/** npm as a person in that folder would run it: nothing of the npm that runs the tests. */
-export async function npm({ words, cwd }: { words: readonly string[]; cwd: string }) {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
+/** npm, or npx, as a person in that folder would run it: nothing of the npm that runs the tests. */
+export async function npm(of: {
+  program?: 'npm' | 'npx'
+  words: readonly string[]
+  cwd: string
+  env?: NodeJS.ProcessEnv
+}) {
+  const { program = 'npm', words, cwd } = of
+  const outer = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name))
   const quick = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts=false']
-  return promisify(execFile)('npm', [...words, ...quick], { cwd, env })
+  const all = program === 'npx' ? [...quick, ...words] : [...words, ...quick]
+  return promisify(execFile)(program, all, { cwd, env: { ...Object.fromEntries(outer), ...of.env } })
 }

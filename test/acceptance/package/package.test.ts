@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync'
 import { execFile, spawn } from 'node:child_process'
-import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, normalize } from 'node:path'
+import { delimiter, dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -50,6 +50,31 @@ function start({ node, words, env = {} }: { node: string; words: string[]; env?:
   return { child, ended, says }
 }
 
+test('npx runs the demo from the tarball alone, on a machine with Node 24 and empty caches', async () => {
+  const bare = await mkdtemp(join(tmpdir(), 'bare-'))
+  onTestFinished(() => rm(bare, { recursive: true, force: true }))
+  const cache = join(bare, 'npm')
+  await mkdir(cache)
+  await copyFile(tarball, join(bare, 'connector-0.1.0.tgz'))
+  // What npm has downloaded before saves half a gigabyte; what it installs stays in this folder.
+  const { stdout: usual } = await npm({ words: ['config', 'get', 'cache'], cwd: bare })
+  await symlink(join(usual.trim(), '_cacache'), join(cache, '_cacache'))
+  const ours = (path: string) => path.includes('node_modules')
+  const others = (process.env['PATH'] ?? '').split(delimiter).filter((path) => !ours(path))
+  const PATH = [dirname(process.execPath), ...others].join(delimiter)
+  const env = { XDG_CACHE_HOME: bare, npm_config_cache: cache, INIT_CWD: undefined, PATH }
+  const { stdout, stderr } = await npm({
+    program: 'npx',
+    words: ['--yes', './connector-0.1.0.tgz', 'demo'],
+    cwd: bare,
+    env,
+  })
+  expect(stdout.match(/csv +proven/g)).toHaveLength(4)
+  expect(stderr).toContain("Downloading Temporal's dev server")
+  expect(stderr).toContain('The sandbox has 24 of the 24 valid rows exactly once, and 0 not once.')
+  expect(await readdir(join(bare, 'data', 'demo'))).toContain('exports')
+}, 600_000)
+
 describe('the package, installed in an empty folder', () => {
   test('exports with proof, checks and verifies', async () => {
     const node = dirname(process.execPath)
@@ -95,7 +120,7 @@ describe('the package, installed in an empty folder', () => {
   })
 
   test('holds all that its pages link to, and no code that needs a build', async () => {
-    const packed = join(folder, 'node_modules', 'billing-connector')
+    const packed = join(folder, 'node_modules', 'connector')
     const names = await readdir(packed, { recursive: true })
     const pages = names.filter((name) => name.endsWith('.md') && !name.startsWith('node_modules'))
     expect(pages.length).toBeGreaterThan(15)

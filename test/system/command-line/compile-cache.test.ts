@@ -17,11 +17,11 @@ test('a command keeps what Node compiled of it for the next one, in the cache fo
   onTestFinished(() => rm(cache, { recursive: true }))
   const first = await version({ XDG_CACHE_HOME: cache })
   expect(first).toMatchObject({ code: 0, stderr: '' })
-  const kept = await filesIn(join(cache, 'billing-connector', 'compiled'))
+  const kept = await filesIn(join(cache, 'connector', 'compiled'))
   expect(kept.length).toBeGreaterThan(10)
   const second = await version({ XDG_CACHE_HOME: cache })
   expect(second).toMatchObject({ code: 0, stdout: first.stdout, stderr: '' })
-  expect(await filesIn(join(cache, 'billing-connector', 'compiled'))).toEqual(kept)
+  expect(await filesIn(join(cache, 'connector', 'compiled'))).toEqual(kept)
 })
 
 test('a command runs as well where there is no place for a cache', async () => {

@@ -46,7 +46,7 @@ function program(...path: string[]): string {
   return file
 }
 
-const cached = ['billing-connector', `temporal-${cliVersion}`, 'temporal']
+const cached = ['connector', `temporal-${cliVersion}`, 'temporal']
 const writes: Way = {
   from: 'here',
   download(folder) {

@@ -246,13 +246,13 @@ describe('PostgreSQL', () => {
     (await askPostgres(
       url,
       `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
-        and application_name = 'billing-connector'`,
+        and application_name = 'connector'`,
     ))!.length > 0
 
   test('waits for a publication that is merging', async () => {
     const other = new Client({ connectionString: url })
     await other.connect()
-    await other.query(`begin; select pg_advisory_xact_lock(hashtextextended('billing-connector billing', 0))`)
+    await other.query(`begin; select pg_advisory_xact_lock(hashtextextended('connector billing', 0))`)
     const publishing = publish(await before())
     await waitFor(isWaiting)
     await other.query('commit')

@@ -331,9 +331,7 @@ describe('tables in PostgreSQL', () => {
     expect((await warehouse.publish(second)).manifest.deletes).toMatchObject({ marked: 0, heldBack: 12 })
     const holder = new Client({ connectionString: url })
     await holder.connect()
-    await holder.query(
-      `begin; select pg_advisory_xact_lock(hashtextextended('billing-connector billing', 0))`,
-    )
+    await holder.query(`begin; select pg_advisory_xact_lock(hashtextextended('connector billing', 0))`)
     const both = [1, 2].map(() => warehouse.publish({ ...second, maxDeletes: 'all' }))
     await areWaiting(2)
     await holder.query('commit')

@@ -73,7 +73,7 @@ describe('the metrics of a worker', () => {
       const run = await startRun({ client: await connectTemporal(), world })
       const seen: number[] = []
       await until(async () => {
-        seen.push(sumOf(await scrape(worker.url), 'billing_connector_records_total'))
+        seen.push(sumOf(await scrape(worker.url), 'connector_records_total'))
         return (seen.at(-1) ?? 0) > 1000
       })
       const report = await run.result()
@@ -83,24 +83,24 @@ describe('the metrics of a worker', () => {
       for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
         const text = await readFile(join(folderOf(report, resource), 'manifest.json'), 'utf8')
         const manifest = JSON.parse(text) as Manifest
-        expect(sumOf(samples, 'billing_connector_records_total', { resource })).toBe(manifest.records)
-        expect(sumOf(samples, 'billing_connector_pages_total', { resource })).toBe(manifest.requests)
-        const proven = sumOf(samples, 'billing_connector_last_proven_timestamp_seconds', { resource })
+        expect(sumOf(samples, 'connector_records_total', { resource })).toBe(manifest.records)
+        expect(sumOf(samples, 'connector_pages_total', { resource })).toBe(manifest.requests)
+        const proven = sumOf(samples, 'connector_last_proven_timestamp_seconds', { resource })
         expect(proven).toBeGreaterThan(before)
         expect(proven).toBeLessThan(Date.now() / 1000 + 1)
         const published = { resource, destination: 'csv', verdict: 'proven' }
-        expect(sumOf(samples, 'billing_connector_exports_total', published)).toBe(1)
-        expect(sumOf(samples, 'billing_connector_publish_seconds_count', { resource })).toBe(1)
+        expect(sumOf(samples, 'connector_exports_total', published)).toBe(1)
+        expect(sumOf(samples, 'connector_publish_seconds_count', { resource })).toBe(1)
       }
-      const requests = samples.filter(({ name }) => name === 'billing_connector_requests_total')
+      const requests = samples.filter(({ name }) => name === 'connector_requests_total')
       const counted = requests.map(({ labels, value }) => [
         `${labels['operation']} ${labels['status']}`,
         value,
       ])
       expect(Object.fromEntries(counted)).toEqual(answers(world))
       const all = world.sandbox.control.counters().requests
-      expect(sumOf(samples, 'billing_connector_rate_wait_seconds_count')).toBe(all)
-      expect(sumOf(samples, 'billing_connector_info', { workspace: world.workspace, mode: 'live' })).toBe(1)
+      expect(sumOf(samples, 'connector_rate_wait_seconds_count')).toBe(all)
+      expect(sumOf(samples, 'connector_info', { workspace: world.workspace, mode: 'live' })).toBe(1)
       expect(sumOf(samples, 'temporal_num_pollers')).toBeGreaterThan(0)
       expect(sumOf(samples, 'temporal_workflow_completed')).toBeGreaterThan(0)
       expect(Math.max(...seen)).toBeLessThan(3720)
@@ -136,12 +136,12 @@ describe('the metrics of a worker', () => {
       const client = await connectTemporal()
       const first = await startServing(world)
       await (await startRun({ client, world, input: { resources: ['plans'], to: ['duckdb'] } })).result()
-      const provenAt = sumOf(await scrape(first.url), 'billing_connector_last_proven_timestamp_seconds')
+      const provenAt = sumOf(await scrape(first.url), 'connector_last_proven_timestamp_seconds')
       first.child.kill('SIGTERM')
       expect((await first.ended).code).toBe(0)
 
       const { url } = await startServing(world)
-      const known = sumOf(await scrape(url), 'billing_connector_last_proven_timestamp_seconds', {
+      const known = sumOf(await scrape(url), 'connector_last_proven_timestamp_seconds', {
         resource: 'plans',
         destination: 'duckdb',
       })
@@ -153,7 +153,7 @@ describe('the metrics of a worker', () => {
       expect(counts.parked).toBeGreaterThan(0)
       const places = async () => {
         const samples = await scrape(url)
-        const standing = (state: string) => sumOf(samples, 'billing_connector_changes', { state })
+        const standing = (state: string) => sumOf(samples, 'connector_changes', { state })
         return {
           done: standing('done'),
           rejected: standing('rejected'),
@@ -169,7 +169,7 @@ describe('the metrics of a worker', () => {
       const posts = Object.entries(answers(world)).filter(([key]) => key.startsWith('create addon'))
       for (const [key, count] of posts) {
         const labels = { operation: 'create addon', status: key.replace('create addon ', '') }
-        expect(sumOf(samples, 'billing_connector_requests_total', labels)).toBe(count)
+        expect(sumOf(samples, 'connector_requests_total', labels)).toBe(count)
       }
     },
   )
@@ -248,7 +248,7 @@ describe('the readiness of a worker', () => {
     const { wrong, checks } = await ready(url)
     expect(wrong).toContain('disk')
     expect(checks['disk']?.message).toMatch(/^only \d+ MB are free on the disk of/)
-    const free = sumOf(await scrape(url), 'billing_connector_disk_free_bytes', {})
+    const free = sumOf(await scrape(url), 'connector_disk_free_bytes', {})
     expect(free).toBeGreaterThan(1e6)
     expect(free).toBeLessThanOrEqual(64 * 2 ** 20)
   })

@@ -13,7 +13,7 @@ test('the bundle is made once, in a folder of this user', { tags: ['long'] }, as
   const made = await Promise.all([prepareWorkflowBundle(), prepareWorkflowBundle()])
   const { mtimeMs } = await stat(made[0])
   expect([...made, await prepareWorkflowBundle()]).toEqual(Array(3).fill(made[0]))
-  expect(await readdir(join(cache, 'billing-connector'))).toEqual([basename(made[0])])
+  expect(await readdir(join(cache, 'connector'))).toEqual([basename(made[0])])
   expect((await stat(made[0])).mtimeMs).toBe(mtimeMs)
 })
 

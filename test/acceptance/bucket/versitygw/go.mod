@@ -1,4 +1,4 @@
-module billing-connector/test/versitygw
+module connector/test/versitygw
 
 go 1.26
 

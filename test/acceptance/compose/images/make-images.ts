@@ -21,7 +21,7 @@ const standIns = {
   prometheus: 'docker.io/prom/prometheus:v3.5.0',
 } as const
 
-const debian = 'localhost/billing-connector-debian'
+const debian = 'localhost/connector-debian'
 /** What the stand-ins of PostgreSQL, nginx and Prometheus run, as Debian has it, and what scripts in containers use. */
 const packages = 'ca-certificates,gettext-base,netcat-openbsd,nginx-light,postgresql-15,prometheus'
 
@@ -44,7 +44,7 @@ export async function makeImages({ podman }: Engine): Promise<void> {
   if (missing.length > 0 && !(await isThere(debian))) await makeDebian(podman)
   if (missing.length > 0) await makeStandIns(podman, missing)
   process.stderr.write('Building the image of the connector by its Dockerfile\n')
-  const image = ['--tag', 'docker.io/library/billing-connector:local', '--format', 'docker']
+  const image = ['--tag', 'docker.io/library/connector:local', '--format', 'docker']
   await podman('build', '--pull=never', '--network=host', ...image, root)
 }
 
