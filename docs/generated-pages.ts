@@ -69,24 +69,20 @@ function tablesPage(): string {
   const tables = Object.values(allResources).flatMap((resource) => toTables(resource))
   const sections = tables.map(({ name, columns }) => {
     const rows = columns
-      .filter((column) => column.name !== '_extra')
+      .filter(({ name }) => name !== '_extra' && name !== 'position')
       .map(({ name, kind, note = '' }) => [name, kind, note])
     return [`## ${name}`, '', ...groupedLines(rows)].join('\n')
   })
   return `# Tables
 
-Generated from the schemas in \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names, in this order: the path of the field in its record, joined by \`_\` (\`country_id\` is \`country.id\`). Values are as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number. Child tables have the id of their parent record and their \`position\` in it.
-
-Each table ends with \`_extra\`: as JSON, fields without a column and values that did not fit their column. The manifest counts the latter under \`drift\`.
+Generated from the schemas in \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names, in this order: the path of the field in its record, joined by \`_\` (\`country_id\` is \`country.id\`). Values are as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number. After the id of its parent, a child table has \`position\`, the place in the parent's list from 1. Each table ends with \`_extra\`: as JSON, fields without a column, and values that did not fit their column.
 
 In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apart when reading:
 
-| reader | how to read |
-|---|---|
-| DuckDB | \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\` |
-| PostgreSQL | \`copy customers from '/path/customers.csv' (format csv, header true)\` |
-| pandas | \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty text; use DuckDB if the difference matters |
-| Excel | export with \`--for-excel\`: BOM, \`;\`, decimal comma, texts that it would take for numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas |
+- DuckDB: \`read_csv('customers.csv', allow_quoted_nulls = false, max_line_size = 20000000)\`
+- PostgreSQL: \`copy customers from '/path/customers.csv' (format csv, header true)\`
+- pandas: \`pd.read_csv('customers.csv', dtype=str, keep_default_na=False)\` reads both as empty text; use DuckDB if the difference matters
+- Excel: export with \`--for-excel\`: BOM, \`;\`, decimal comma, texts that look like numbers or dates (\`01000\`, \`3-4\`) as \`="01000"\`, and a guard against cells that would run as formulas
 
 ${sections.join('\n\n')}
 `

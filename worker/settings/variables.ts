@@ -44,7 +44,7 @@ export const variables = z.object({
   }),
   BILLING_TOKEN: headerValue.meta({
     meaning:
-      'The API token, as the service’s dashboard shows it. In `.env` or a file, you can replace it while runs are in progress; other settings take effect when the worker is restarted. See security.md.',
+      'The API token of the service. In `.env` or a file, you can replace it while runs are in progress; other settings take effect when the worker restarts.',
     form: 'the API token',
     secret: true,
   }),
@@ -59,7 +59,7 @@ export const variables = z.object({
   }),
   BILLING_ALLOW_HTTP: flag.meta({
     meaning:
-      'Allows http to another machine in BILLING_BASE_URL, NOTIFY_URL and AWS_ENDPOINT_URL_S3. The token, the notifications and the exports then cross the network unencrypted.',
+      'Allows http to another machine in BILLING_BASE_URL, NOTIFY_URL and AWS_ENDPOINT_URL_S3. Tokens, notifications and exports then cross the network unencrypted.',
     default: 'false',
   }),
   BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000 }).meta({
@@ -146,14 +146,13 @@ export const variables = z.object({
   }),
   CONNECTOR_PAYLOAD_KEY: text.pipe(payloadKeys).optional().meta({
     meaning:
-      'The key that encrypts what the worker and the commands keep in Temporal. Several keys, one a line: the first encrypts, all decrypt. See deployment.md.',
+      'The key that encrypts the data of worker and commands in Temporal. Several keys, one a line: the first encrypts, all decrypt. See deployment.md.',
     form: '32 bytes in base64, as from `openssl rand -base64 32`',
     otherwise: 'Temporal keeps plain JSON',
     secret: true,
   }),
   TEMPORAL_API_KEY: headerValue.optional().meta({
-    meaning:
-      'The API key for Temporal Cloud. In a file, you can replace it at any time: the worker and the commands use the new one within a second.',
+    meaning: 'The API key for Temporal Cloud. In a file, you can replace it at any time.',
     form: 'the API key',
     otherwise: 'none, or that of `TEMPORAL_PROFILE`',
     secret: true,
@@ -242,7 +241,7 @@ export function describeSettings(): string {
   )
   return `# Configuration
 
-Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment takes precedence, and an empty variable counts as unset. Each of its lines is blank, a comment (\`#\`) or \`NAME=value\`; put a value with a \`#\` or several lines into quotes. A relative path in \`.env\` or in a default is relative to the working directory; one in the real environment is relative to the caller's. \`<NAME>_FILE\` names a file that contains the value. \`connector check\` prints the settings in force, without secrets.
+Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment takes precedence, and an empty variable counts as unset. A line of \`.env\` is blank, a comment (\`#\`) or \`NAME=value\`; quote values with a \`#\` or several lines. Paths in \`.env\` and defaults are relative to the working directory, those in the real environment to the caller's. \`<NAME>_FILE\` names a file that contains the value. \`connector check\` prints the settings in force, without secrets.
 
 ${settings.join('\n')}
 

@@ -7,8 +7,8 @@ const tier = z.looseObject({
   amount: decimal(),
   quantity_from: decimal(),
   quantity_to: decimal(),
-  amount_scheme: text({ note: 'the value `flat` appears; the full set is not shown' }),
-  unit_scheme: text({ note: 'the value `all_units` appears; the full set is not shown' }),
+  amount_scheme: text({ note: 'such as `flat`' }),
+  unit_scheme: text({ note: 'such as `all_units`' }),
 })
 
 /** Interface section 2.5. */
@@ -22,9 +22,9 @@ export const plan = z.looseObject({
   amount: decimal(),
   sku: text(),
   exempt: boolean({ default: 'false' }),
-  usage_scheme: text({ note: 'the value `licensed` appears; the full set is not shown' }),
-  usage_aggregation: text({ note: 'the value `last_record` appears; the full set is not shown' }),
-  tiers_mode: text({ note: 'the value `package` appears; the full set is not shown' }),
+  usage_scheme: text({ note: 'such as `licensed`' }),
+  usage_aggregation: text({ note: 'such as `last_record`' }),
+  tiers_mode: text({ note: 'such as `package`' }),
   tiers: list(tier),
   unit_label: text(),
   status: choice(['active', 'archived']),

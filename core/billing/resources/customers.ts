@@ -68,7 +68,7 @@ const customer = z.looseObject({
   send_invoices: boolean(),
   send_collections: boolean(),
   send_vouchers: boolean(),
-  status: text({ note: 'the value `active` appears; the full set is not shown' }),
+  status: text({ note: 'such as `active`' }),
   contacts: list(contact),
   sources: json({ note: 'array of payment source ids' }),
   aggregations: object(aggregations, {

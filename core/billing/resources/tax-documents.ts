@@ -94,7 +94,7 @@ const creditNoteLine = z.looseObject({
   retention_percent: decimal({ write: 'optional', default: '0' }),
   retention_scheme: text({
     write: 'optional',
-    note: 'the value `subtotal` appears; the full set is not shown',
+    note: 'such as `subtotal`',
   }),
 })
 
