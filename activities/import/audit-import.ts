@@ -1,5 +1,5 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
-import type { RetentionAudit } from '../../core/changes/audit/retention-tally.ts'
+import type { RetentionAudit } from '../../core/changes/audit-retentions.ts'
 import { auditImport } from '../../core/imports/close.ts'
 import type { ImportLimits, ImportPlan } from '../../core/imports/input.ts'
 import type { ActivityDeps } from '../deps.ts'

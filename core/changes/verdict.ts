@@ -1,4 +1,4 @@
-import type { RetentionAudit } from './audit/retention-tally.ts'
+import type { RetentionAudit } from './audit-retentions.ts'
 import type { ChangeKindName } from './change-kind.ts'
 import { countLabels } from '../runs/view/counts.ts'
 import type { Outcome } from './outcomes.ts'

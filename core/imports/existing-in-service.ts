@@ -1,6 +1,6 @@
 import type { Billing } from '../billing/client.ts'
 import type { ListPage } from '../billing/reply.ts'
-import { readDown } from '../changes/audit/audit-retentions.ts'
+import { readDown } from '../changes/audit-retentions.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { findUnderRetentionKey, isFound, looseKey, retentionKey } from '../changes/kinds/create-retention.ts'
 import { isRecord, type SourceRecord } from '../reading/record.ts'

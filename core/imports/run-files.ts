@@ -1,5 +1,5 @@
 import { join, relative } from 'node:path'
-import type { RetentionAudit } from '../changes/audit/retention-tally.ts'
+import type { RetentionAudit } from '../changes/audit-retentions.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { TypedOption } from '../runs/input-fields.ts'
 import { runFolder } from '../runs/known-run.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
-import { newestCreated, newestPage } from '../changes/audit/audit-retentions.ts'
+import { newestCreated, newestPage } from '../changes/audit-retentions.ts'
 import { parseBody } from '../changes/body.ts'
 import { differencesOf } from '../changes/compare-fields.ts'
 import { idsKnownTo } from '../changes/kinds/create-retention.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Billing, ListQuery } from '../../../core/billing/client.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
-import { newestPage } from '../../../core/changes/audit/audit-retentions.ts'
+import { newestPage } from '../../../core/changes/audit-retentions.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
 import { findExisting } from '../../../core/imports/existing-in-service.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
