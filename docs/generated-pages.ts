@@ -11,6 +11,8 @@ import { toTables } from '../core/tables/privacy.ts'
 import type { Commands } from '../scripts/command-line.ts'
 import { commands } from '../scripts/commands/commands.ts'
 import { describeSettings } from '../worker/settings/variables.ts'
+import { scheduleSchema } from '../scripts/schedules/file.ts'
+import { schemaFiles } from './schemas.ts'
 import { dbtSources } from './dbt-sources.ts'
 import { groupedLines, importBlocks } from './import-pages.ts'
 import { rooms } from '../oxlint.config.ts'
@@ -27,7 +29,9 @@ export function generatedPages(): { path: string; text: string }[] {
     filledPage(here('commands.md')),
     filledPage(here('imports.md')),
     filledPage(here('recovery.md')),
+    filledPage(here('schedules.md')),
     filledPage(here('architecture.md')),
+    ...schemaFiles(),
   ]
 }
 
@@ -37,6 +41,7 @@ const blocks: Readonly<Record<string, () => string>> = {
   exportFields: () => describeFields(exportInput),
   importFields: () => describeFields(fieldsWhere(importInput, (name) => !isShared(name))),
   recoveryFields: () => describeFields(fieldsWhere(recoveryInput, (name) => !isShared(name))),
+  scheduleFields: () => describeFields(scheduleSchema),
   sharedFields: () => describeFields(fieldsWhere(importInput, isShared)),
   reasons: () =>
     Object.entries(reasons)

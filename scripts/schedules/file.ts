@@ -33,41 +33,60 @@ const cron = z.union([z.string(), z.array(z.string()).min(1)], {
   error: 'not a cron expression; write it in quotes, as in "30 2 * * *"',
 })
 
-const entrySchema = z.strictObject({
-  workflow: z.enum(schedulableNames),
-  /** The workflow's input, as in the Temporal UI. */
-  input: z.record(z.string(), z.unknown()).default({}),
-  /** A schedule has `cron` or `every`; neither if only a person starts it. */
-  cron: cron.transform((text) => [text].flat()).optional(),
-  every: duration.optional(),
-  timezone: timezone.optional(),
-  /** Delays each run by a random time of up to this, so that not all runs start at once. */
-  jitter: duration.optional(),
-  /** How late a run may still start after Temporal was down. */
+export const scheduleSchema = z.strictObject({
+  workflow: z.enum(schedulableNames).meta({ help: 'what runs' }),
+  input: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .meta({ help: "the workflow's input, as in the Temporal UI", otherwise: '{}' }),
+  cron: cron
+    .transform((text) => [text].flat())
+    .optional()
+    .meta({
+      help: 'minute, hour, day of the month, month, day of the week (both days must match); a list of expressions means all of them',
+    }),
+  every: duration.optional().meta({ help: 'in place of `cron`, an interval such as 90s, 15m, 12h or 2d' }),
+  timezone: timezone
+    .optional()
+    .meta({ help: 'the IANA time zone in which `cron` is read', otherwise: "the file's" }),
+  jitter: duration
+    .optional()
+    .meta({ help: 'delays each run by a random time up to this, so that not all start at once' }),
   catchUp: duration
     .refine((text) => (parseDuration(text) ?? 0) >= 10_000, 'too short; the minimum is 10s')
-    .default('12h'),
-  pauseAfterFailures: z.int().min(1).max(10).default(3),
-  provenWithin: duration.optional(),
-  paused: z.boolean().default(false),
+    .default('12h')
+    .meta({ help: 'how late a run may still start after Temporal was down' }),
+  pauseAfterFailures: z
+    .int()
+    .min(1)
+    .max(10)
+    .default(3)
+    .meta({ help: 'this many failed runs in a row pause the schedule; its note says why' }),
+  provenWithin: duration.optional().meta({
+    help: 'of `exportData`: a proven export is due this long after each scheduled time',
+    otherwise: 'not watched',
+  }),
+  paused: z.boolean().default(false).meta({
+    help: 'only the Trigger button or `schedule trigger` starts it; it then needs neither `cron` nor `every`',
+  }),
 })
 
-const fileSchema = z.strictObject({
-  timezone: timezone.optional(),
+export const schedulesSchema = z.strictObject({
+  timezone: timezone.optional().meta({ help: 'for every schedule without its own' }),
   schedules: z.record(
     z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'not a plain name; use letters, digits, - and _'),
-    entrySchema,
+    scheduleSchema,
     { error: ({ input }) => (input === undefined ? 'missing' : undefined) },
   ),
 })
 /** A schedule as written in the file. */
-export type ScheduleEntry = z.input<typeof entrySchema>
+export type ScheduleEntry = z.input<typeof scheduleSchema>
 
 /** A schedule with all defaults. Stored in the schedule's memo, so that the next `apply` can show what changes. */
-export type Definition = z.output<typeof entrySchema> & { timezone: string }
+export type Definition = z.output<typeof scheduleSchema> & { timezone: string }
 
 export function toDefinition(entry: ScheduleEntry, zone: string): Definition {
-  const { timezone = zone, ...more } = entrySchema.parse(entry)
+  const { timezone = zone, ...more } = scheduleSchema.parse(entry)
   return { ...more, timezone }
 }
 
@@ -197,7 +216,7 @@ export function parseSchedules({ text, path }: { text: string; path: string }): 
         ),
     )
   }
-  const { schedules, timezone = 'UTC' } = fileSchema.parse(content)
+  const { schedules, timezone = 'UTC' } = schedulesSchema.parse(content)
   return new Map(Object.entries(schedules).map(([name, entry]) => [name, toDefinition(entry, timezone)]))
 }
 
@@ -233,8 +252,8 @@ function toYamlError(options: { path: string; line: number; error: Error }): Set
 }
 
 function problemsOf(content: unknown): Problem[] {
-  const parsed = fileSchema.safeParse(content)
-  const shape = (path: Path) => Object.keys(path.length >= 2 ? entrySchema.shape : fileSchema.shape)
+  const parsed = schedulesSchema.safeParse(content)
+  const shape = (path: Path) => Object.keys(path.length >= 2 ? scheduleSchema.shape : schedulesSchema.shape)
   const ofForm = parsed.success
     ? []
     : parsed.error.issues.flatMap((issue) => toProblems(issue, shape(issue.path)))
@@ -242,13 +261,13 @@ function problemsOf(content: unknown): Problem[] {
   if (typeof schedules !== 'object' || schedules === null) return ofForm
   // Valid entries are checked further, so that one reading lists every problem.
   const entries = Object.entries(schedules).flatMap(([name, entry]) => {
-    const whole = entrySchema.safeParse(entry)
+    const whole = scheduleSchema.safeParse(entry)
     return whole.success ? checkEntry({ path: ['schedules', name], entry: whole.data, zone: timezone }) : []
   })
   return [...ofForm, ...entries]
 }
 
-type Entry = z.output<typeof entrySchema>
+type Entry = z.output<typeof scheduleSchema>
 
 function checkEntry({ path, entry, zone }: { path: Path; entry: Entry; zone: unknown }): Problem[] {
   const { workflow, input, cron, every, timezone, paused, provenWithin } = entry

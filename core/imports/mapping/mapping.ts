@@ -71,28 +71,34 @@ const sheetChoice = z.strictObject({
 export type SheetChoice = z.infer<typeof sheetChoice>
 
 /** How a file's columns map to our fields: the content of `mapping.json`. */
-const mappingSchema = z.strictObject({
-  /** Their column to our field; null: ignore the column. */
-  columns: z.record(z.string(), z.string().nullable()).optional(),
-  /** Fields with the same value in every row. */
-  set: z.record(z.string(), z.string()).optional(),
-  /** Fields whose cells are translated by a file with two columns, theirs and ours. */
+export const mappingSchema = z.strictObject({
+  /** Names the JSON schema, by which an editor completes the file. */
+  $schema: z.string().optional(),
+  columns: z
+    .record(z.string(), z.string().nullable())
+    .optional()
+    .meta({ help: 'the column of the file: our field; null ignores the column' }),
+  set: z.record(z.string(), z.string()).optional().meta({ help: 'fields with the same value in every row' }),
   lookups: z
     .record(fieldName, z.string(), {
       error: ({ code }) =>
         code === 'invalid_key' ? 'is not the name of a field, as "supplier" or "lines.1.name"' : undefined,
     })
-    .optional(),
+    .optional()
+    .meta({ help: 'fields whose cells are translated by a file with two columns, theirs and ours' }),
   ...readingFields,
   /** Written by an import into its copy: the sheets of its workbooks. */
   sheets: z.array(sheetChoice).optional(),
 })
-export type Mapping = z.infer<typeof mappingSchema>
+export type Mapping = Omit<z.infer<typeof mappingSchema>, '$schema'>
 
 /** @throws {InvalidMapping} with every problem */
 export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
   const parsed = mappingSchema.safeParse(value)
-  if (parsed.success) return parsed.data
+  if (parsed.success) {
+    const { $schema: _, ...mapping } = parsed.data
+    return mapping
+  }
   // Names below the mapping's own fields come from the user's file, as do the names of unknown fields.
   const fields = [...new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? 'it')))].join(', ')
   throw new InvalidMapping(
