@@ -48,6 +48,8 @@ export interface Publication {
   rejected?: readonly PartFile[]
   /** Only with `byId`: the ids that do not exist, one per line, and the first of them by name. */
   missing?: { parts: readonly PartFile[]; first: readonly string[] }
+  /** The windows that the read of a list took, as lines of JSON. */
+  certificate?: readonly PartFile[]
   facts: ReadFacts
   /** The versions that made the export: `{ connector: '0.1.0' }`. */
   versions: Readonly<Record<string, string>>

@@ -151,6 +151,8 @@ export const manifestSchema = z.object({
   rejected: z.object({ rows: count, files: z.array(fileSchema) }),
   /** Only for documents by id: the ids that do not exist, the first of them by name. */
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
+  /** Only for lists: how the read came to its verdict, for others to check. */
+  certificate: z.object({ rows: count, files: z.array(fileSchema) }).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
   /**
@@ -171,8 +173,13 @@ export const manifestSchema = z.object({
 export type Manifest = z.infer<typeof manifestSchema>
 
 /** All files of a published export but the manifest itself. */
-export const filesOf = ({ tables, rejected, missing }: Pick<Manifest, 'tables' | 'rejected' | 'missing'>) =>
-  [...tables, rejected, ...(missing === undefined ? [] : [missing])].flatMap(({ files }) => files)
+export const filesOf = ({
+  tables,
+  rejected,
+  missing,
+  certificate,
+}: Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'certificate'>) =>
+  [...tables, rejected, missing, certificate].flatMap((one) => one?.files ?? [])
 
 /**
  * Whether a published export came from the read being published. Another read may find the same rows but

@@ -9,7 +9,10 @@ export function toManifest(options: {
   publication: Publication
   destination: Manifest['destination']
   facts: ReadFacts
-  arrived: Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect' | 'changes' | 'deletes' | 'warnings'>
+  arrived: Pick<
+    Manifest,
+    'tables' | 'rejected' | 'missing' | 'certificate' | 'dialect' | 'changes' | 'deletes' | 'warnings'
+  >
 }): Manifest {
   const { publication, destination, facts, arrived } = options
   const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed, hashedWith } =

@@ -9,7 +9,7 @@ import type { SharedFolder } from '../storage/cached.ts'
 import type { State } from '../state/open.ts'
 import type { Publication as PublicationRow } from '../state/publications.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
-import { fetchParts, isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
+import { certificatePart, fetchParts, isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
@@ -181,7 +181,9 @@ function toPublication(
     tables,
     parts: parts.filter(isOfTable),
     rejected: named(rejectedPart),
-    ...(isOfIds(outcome) && { missing: { parts: named(missingPart), first: outcome.missing.first } }),
+    ...(isOfIds(outcome)
+      ? { missing: { parts: named(missingPart), first: outcome.missing.first } }
+      : { certificate: named(certificatePart) }),
     facts: toFacts({ plan, resource, checkpoint }),
     versions: deps.versions,
     folder: plan.out ?? join(deps.dataDir, 'exports'),

@@ -26,6 +26,8 @@ const maxTops = 3
  */
 export async function* followChain(reading: Reading): AsyncGenerator<ReadStep, ChainEnd> {
   let top = reading.frontier.at === Infinity
+  // An attempt that resumes after the last window asks for nothing more.
+  if (reading.state.sawEnd) return { kind: 'whole' }
   for (let restarts = 0; restarts <= maxRestarts;) {
     const found = yield* findLink(reading, top)
     if (found.kind !== 'linked') return found
@@ -75,6 +77,7 @@ async function* findLink(
     if (answer.kind === 'window') {
       const { window } = answer
       // Both ends of the list are empty.
+      if (window.records.length === 0) reading.certifyEmpty(window)
       if (isTopEmpty && window.fromStart && window.records.length === 0) return { kind: 'whole' }
       const link = toLink(window, frontier)
       if (link === 'links' || link === 'stuck')
@@ -118,17 +121,12 @@ async function* join(
   { window, isNew }: Linked,
 ): AsyncGenerator<ReadStep, ChainEnd | { kind: 'joined' } | { kind: 'moved' }> {
   if (isNew) yield await reading.take(window)
-  let last = window
   if (!isNew || (isOneGroupAtTop(window) && !reading.isBelow(oldestOf(window)))) {
     const group = yield* takeGroup(reading, window)
     if (group.kind === 'broken' || group.kind === 'capped' || group.kind === 'moved') return group
-    if (group.kind === 'enclosed') {
-      last = group.window
-      yield await reading.take(last)
-    }
+    if (group.kind === 'enclosed') yield await reading.take(group.window)
   }
-  if (reading.isBelow(oldestOf(last))) reading.state.sawBound = true
-  if (last.fromStart || reading.state.sawBound) return { kind: 'whole' }
+  if (reading.state.sawEnd) return { kind: 'whole' }
   const { endless } = reading
   return endless === undefined ? { kind: 'joined' } : { kind: 'broken', reason: endless }
 }

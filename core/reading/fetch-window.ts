@@ -194,6 +194,8 @@ function toWindow(of: {
     fromTop: descending && choice.page === 1,
     fromStart: !descending && choice.page === 1,
     count: page.count,
+    named: typeof page.next === 'string',
+    servedAt: page.servedAt,
   }
 }
 

@@ -1,3 +1,4 @@
+import type { StepLine } from './certificate.ts'
 import type { ListPage } from '../billing/reply.ts'
 import { type ListResource, statusesOf } from '../billing/resources/filters.ts'
 import type { Sizes } from './find-window.ts'
@@ -104,6 +105,12 @@ export interface RangeState {
   sawBound?: true
   /** The newest `updated` in the list before the read. */
   newestUpdated?: Instant
+  /** The certificate has the line with which this pass begins. */
+  begun: boolean
+  /** The date of the last window in the certificate, in ms since 1970. */
+  datedAt?: number | undefined
+  /** The chain has met the end of its range. */
+  sawEnd: boolean
   /** `chain`: window by window. `pages`: the chain broke, so page by page. */
   phase: 'chain' | 'pages' | 'ended'
   frontier?: FrontierState | undefined
@@ -157,6 +164,9 @@ export interface RangeState {
 
 /** The part of the state that begins anew when the list is read with another filter. */
 export const newPass = {
+  begun: false,
+  datedAt: undefined,
+  sawEnd: false,
   phase: 'chain',
   frontier: undefined,
   place: undefined,
@@ -173,6 +183,8 @@ export interface ReadStep {
   /** Not an object, or without an id. */
   rejected: unknown[]
   state: RangeState
+  /** What it adds to the certificate. Those of its lines that took records took the ones above, in their order. */
+  lines: StepLine[]
 }
 
 /** A whole list with statuses may hide some records unless their status is requested. */

@@ -34,10 +34,10 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     if (state.statusesRead === -1) {
       if (state.watched === undefined) break
       state.hiddenFound = await findHidden(reading)
-      if (!state.hiddenFound) {
-        state.statusCheck = await checkStatuses(reading)
-        break
-      }
+      reading.certify({ looked: statuses, hidden: state.hiddenFound })
+      if (!state.hiddenFound) state.statusCheck = await checkStatuses(reading)
+      yield await reading.step()
+      if (!state.hiddenFound) break
     }
     state.statusesRead++
     if (state.statusesRead >= statuses.length) break
@@ -74,8 +74,12 @@ export async function* readRange(
 
 async function* readChain(reading: Reading): AsyncGenerator<ReadStep, void> {
   const { state } = reading
+  reading.begin()
   const end = yield* followChain(reading)
-  if (end.kind === 'broken') reading.addReason(end.reason)
+  if (end.kind === 'broken') {
+    reading.addReason(end.reason)
+    reading.certify({ broken: end.reason })
+  }
   if (end.kind === 'capped') state.capped = true
   state.phase = end.kind === 'broken' ? 'pages' : 'ended'
   yield await reading.step()

@@ -1,6 +1,7 @@
-import { toInstant, type Instant } from '../billing/instants.ts'
+import { toInstant, toTimestamp, type Instant } from '../billing/instants.ts'
 import type { ListPage } from '../billing/reply.ts'
 import { createFilters, type Filters } from '../billing/resources/filters.ts'
+import { toRangeLine, toWindowLine, type StepLine } from './certificate.ts'
 import { usualSizes, type Sizes } from './find-window.ts'
 import {
   statusesToWatch,
@@ -40,6 +41,8 @@ export class Reading {
   count: number | undefined
   /** The lowest page that the service refused, while none as far was served. */
   refused: RefusedPage | undefined
+  /** Lines of the certificate that no step has yielded yet. */
+  #lines: StepLine[] = []
 
   constructor(options: ReadOptions, state: RangeState) {
     const status = statusesToWatch(options)[state.statusesRead]
@@ -82,6 +85,31 @@ export class Reading {
     return `the list grows as fast as it is read: it had ${size} records when the read began, and ${linked} windows did not reach its end`
   }
 
+  /** Adds the line of the certificate with which a pass begins, once. */
+  begin(): void {
+    const { state, options, filters } = this
+    if (state.begun) return
+    state.begun = true
+    this.certify(
+      toRangeLine({
+        ...state,
+        lag: options.readLagMs,
+        statuses: statusesToWatch(options),
+        status: state.statusesRead >= 0 ? filters['status'] : undefined,
+      }),
+    )
+  }
+
+  /** Adds a line of the certificate that takes no record. */
+  certify(line: StepLine): void {
+    this.#lines.push(line)
+  }
+
+  /** Adds an empty window: where both ends of the list are empty, so is the list. */
+  certifyEmpty(window: Window): void {
+    this.certify({ ...this.#toLine(window), taken: 0 })
+  }
+
   /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
   take(window: Window): Promise<ReadStep> {
     const { state } = this
@@ -92,12 +120,22 @@ export class Reading {
     state.counts.windows++
     state.linked++
     state.idle = 0
-    return this.step(fresh)
+    if (this.isBelow(oldestOf(window))) state.sawBound = true
+    state.sawEnd = window.fromStart || state.sawBound === true
+    return this.step(fresh, this.#toLine(window))
+  }
+
+  #toLine(window: Window) {
+    const { key, state } = this
+    const line = toWindowLine(window, { key, datedAt: state.datedAt })
+    state.datedAt = window.servedAt ?? state.datedAt
+    return line
   }
 
   /** Takes the new records of a window that have one time. */
   takeTied(window: Window, instant: Instant): Promise<ReadStep> {
-    return this.step(this.#newIn(window, instant))
+    const fresh = this.#newIn(window, instant)
+    return this.step(fresh, fresh.length > 0 ? { tied: toTimestamp(instant) } : undefined)
   }
 
   /** Takes the records of a page: those not in the caller's set of written ids. */
@@ -110,9 +148,13 @@ export class Reading {
   /**
    * Checks new records, adds them to the state, and returns the step to yield: also without records, so that the caller
    * can stop between any two requests.
+   * @param line of the certificate, for what is found
    * @throws {TestModeMismatch}
    */
-  async step(found: readonly unknown[] = []): Promise<ReadStep> {
+  async step(
+    found: readonly unknown[] = [],
+    line?: ReturnType<typeof toWindowLine> | { tied: string },
+  ): Promise<ReadStep> {
     const { state, count } = this
     const isStatus = state.statusesRead >= 0
     if (!isStatus && count !== undefined) {
@@ -134,7 +176,10 @@ export class Reading {
     state.counts.records += fresh.length
     state.counts.rejected += rejected.length
     state.frontier = this.frontier.toState() ?? state.frontier
-    return { records: fresh, rejected, state: structuredClone(state) }
+    const lines = this.#lines.splice(0)
+    const left = found.length - fresh.length
+    if (line !== undefined) lines.push({ ...line, taken: fresh.length, ...(left > 0 && { left }) })
+    return { records: fresh, rejected, state: structuredClone(state), lines }
   }
 
   /** Whether any of these records was not read. Call it last: it adds them to the set. */

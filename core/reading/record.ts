@@ -12,10 +12,14 @@ export function idOf(value: unknown): string | undefined {
   return typeof id === 'boolean' || id === '' ? undefined : toScalarText(id)
 }
 
+const nameless = 'no id: '
+/** Whether an identity is that of a record with an id. */
+export const isNamed = (identity: string): boolean => !identity.startsWith(nameless)
+
 /** Identifies a record: its id, or the whole record if it has none. */
 export function identityOf(value: unknown): string {
   const id = idOf(value)
-  if (id === undefined) return `no id: ${JSON.stringify(value)}`
+  if (id === undefined) return `${nameless}${JSON.stringify(value)}`
   const copy = isRecord(value) ? copies.get(value) : undefined
   return copy === undefined ? id : `${id} (${copy})`
 }

@@ -61,7 +61,7 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
   const group = { instant, descending: window.fromTop && newestOf(window) === instant }
   const requestsBefore = state.counts.requests
   let before = await measure(reading, group, toGuess(reading, group, window))
-  let agreed: ReadonlySet<string> | undefined
+  let agreed: { ids: ReadonlySet<string>; places: number } | undefined
   let shown = ''
   for (let sweeps = 1; sweeps <= maxSweeps; sweeps++) {
     if (before.kind !== 'extent') return before
@@ -85,15 +85,22 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
     const after = await measure(reading, group, before)
     if (after.kind !== 'extent') return after
     const isComplete = !isLost && ids.size === places && ids.size === after.end - after.first
-    if (isComplete && agreed?.size === ids.size && ids.isSubsetOf(agreed)) {
+    if (isComplete && agreed?.ids.size === ids.size && ids.isSubsetOf(agreed.ids)) {
       const requests = state.counts.requests - requestsBefore
-      state.ties.push({ at: toTimestamp(instant), records: ids.size, sweeps, requests })
+      const at = toTimestamp(instant)
+      state.ties.push({ at, records: ids.size, sweeps, requests })
+      reading.certify({
+        swept: at,
+        places: [agreed.places, places, after.end - after.first],
+        shown: [agreed.ids, ids],
+        gone: frontier.ids.difference(ids),
+      })
       // The group is complete, so a record of it now links.
       frontier.closed = true
       state.place = group.descending ? Math.max(0, (reading.count ?? 0) - after.end) : after.first
       return { kind: 'swept' }
     }
-    agreed = isComplete ? ids : undefined
+    agreed = isComplete ? { ids, places } : undefined
     shown = `, the last showed ${ids.size} records in ${after.end - after.first} places`
     before = after
   }

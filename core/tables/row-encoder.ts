@@ -20,6 +20,8 @@ export interface EncodedRows {
   /** Lines of `rejected.jsonl`: `{"reason", "record"}`, without private values. */
   rejected: Rows
   drift: Drift
+  /** For each record whether it has a row. */
+  hasRow: boolean[]
 }
 
 export interface RowEncoder {
@@ -179,11 +181,20 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
   return {
     tables,
     encode(records) {
-      for (const record of records) encodeRecord(record)
+      const hasRow = records.map((record) => {
+        const before = rejected.rows
+        encodeRecord(record)
+        return rejected.rows === before
+      })
       const taken = drift
       for (const [path, fields] of absent) taken.absent[path] = [...fields]
       drift = noDrift()
-      return { tables: outputs.map(({ rows }) => takeRows(rows)), rejected: takeRows(rejected), drift: taken }
+      return {
+        tables: outputs.map(({ rows }) => takeRows(rows)),
+        rejected: takeRows(rejected),
+        drift: taken,
+        hasRow,
+      }
     },
     toWrittenId: (id) => (rule?.below.get('id')?.action === 'hash' ? hash(id) : id),
   }

@@ -60,19 +60,41 @@ async function stageCsv(publication: Publication, folder: string): Promise<Stage
   return { ...(await stageNotes(publication, folder)), tables, dialect }
 }
 
-/** Writes the files beside the tables, if any: rejected items and ids that do not exist. */
+/** Writes the files beside the tables, if any: rejected items, ids that do not exist, and the certificate of a list. */
 export async function stageNotes(
-  { rejected = [], missing, signal }: Publication,
+  publication: Publication,
   folder: string,
-): Promise<Pick<Manifest, 'rejected' | 'missing'>> {
+): Promise<Pick<Manifest, 'rejected' | 'missing' | 'certificate'>> {
+  const { rejected = [], missing, certificate, signal } = publication
   const stageNote = async (path: string, header: string, parts: readonly PartFile[]) => ({
     rows: rowsOf(parts),
     files: rowsOf(parts) === 0 ? [] : [await stageParts(folder, { path, parts, header, signal })],
   })
   const notes = { rejected: await stageNote('rejected.jsonl', '', rejected) }
+  if (certificate !== undefined) {
+    const [header, footer] = toCertificateEnds(publication)
+    const file = await stageParts(folder, {
+      path: 'certificate.jsonl',
+      parts: certificate,
+      header,
+      footer,
+      signal,
+    })
+    // With its first and its last line.
+    return { ...notes, certificate: { rows: file.rows + 2, files: [{ ...file, rows: file.rows + 2 }] } }
+  }
   if (missing === undefined) return notes
   const ids = await stageNote('missing.csv', missingHeader, missing.parts)
   return { ...notes, missing: { ...ids, first: [...missing.first] } }
+}
+
+/** The first line of a certificate says what was read, the last one what is claimed. */
+function toCertificateEnds(of: Publication): [string, string] {
+  const { resource, workspace, testMode, mode, filters, facts } = of
+  const { ordering, changedSince = null, verdict, reasons, completeThrough, records, windows } = facts
+  const head = { certificate: 1, resource, workspace, testMode, mode, filters, key: ordering, changedSince }
+  const end = { end: verdict, reasons, completeThrough, records, windows }
+  return [`${JSON.stringify(head)}\n`, `${JSON.stringify(end)}\n`]
 }
 
 /** Writes a header and the bytes of parts into a new file and fsyncs it, computing its checksum on the way. */
@@ -82,12 +104,13 @@ async function stageParts(
     path: string
     parts: readonly PartFile[]
     header: string
+    footer?: string
     signal: AbortSignal | undefined
     /** The table to rewrite for Excel. */
     excel?: Table
   },
 ): Promise<PublishedFile> {
-  const { path, parts, header, signal, excel: table } = file
+  const { path, parts, header, footer, signal, excel: table } = file
   const chunks =
     table === undefined
       ? readParts(parts, { signal, reusesBuffer: true })
@@ -104,6 +127,7 @@ async function stageParts(
   }
   if (header !== '') await append(Buffer.from(header))
   for await (const chunk of chunks) await append(chunk)
+  if (footer !== undefined) await append(Buffer.from(footer))
   await written.sync()
   return { path, rows: rowsOf(parts), bytes, sha256: hash.digest('hex') }
 }

@@ -23,7 +23,7 @@ import { toManifest } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts.ts'
 import { movePointers, refuseForeign } from './pointers.ts'
 
-export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'dialect'> & {
+export type StagedFiles = Pick<Manifest, 'tables' | 'rejected' | 'missing' | 'certificate' | 'dialect'> & {
   /** With the values that only this destination cannot hold. */
   facts?: ReadFacts
 }
@@ -48,7 +48,7 @@ interface Export {
 
 /**
  * Destination for files: `<root>/<resource>/<start>-<run>/` with one file per table, `rejected.jsonl` if items were rejected,
- * `missing.csv` if ids do not exist, and the manifest. The root is a folder, or `exports` in the store that the publication
+ * `missing.csv` if ids do not exist, the certificate of a list, and the manifest. The root is a folder, or `exports` in the store that the publication
  * names.
  */
 export function createFileDestination(format: FileFormat): Destination {

@@ -109,7 +109,7 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
   // Somebody who changed a table may have marked a record or its child rows, or removed one of both.
   if (hasKept(published) || lackingOf(before).length > 0) await alignChildren(db, publication)
   const rejected = await keepRejected(db, publication)
-  const { missing } = publication
+  const { missing, certificate } = publication
   const warnings = [
     ...staged.warnings,
     ...changedWarnings(publication, published, before),
@@ -122,6 +122,8 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
     arrived: {
       tables: published,
       rejected: { rows: rejected, files: [] },
+      // The lines are in the data folder with the parts; publishing the run again to csv writes their file.
+      ...(certificate && { certificate: { rows: rowsOf(certificate) + 2, files: [] } }),
       changes,
       ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
       ...(judged.deletes && { deletes: judged.deletes }),

@@ -121,10 +121,12 @@ export function openChunks({ folder, name }: { folder: string; name: string }): 
 export const rejectedPart = 'rejected'
 /** The pseudo-table of ids that do not exist, published as `missing.csv`. */
 export const missingPart = 'missing'
+/** The pseudo-table of the windows that a read took, published as `certificate.jsonl`. */
+export const certificatePart = 'certificate'
 
 /** Whether a part belongs to a real table of the resource. */
 export const isOfTable = ({ table }: Pick<PartFile, 'table'>): boolean =>
-  table !== rejectedPart && table !== missingPart
+  table !== rejectedPart && table !== missingPart && table !== certificatePart
 
 /** Another machine may have more room. */
 class ScratchFullError extends Error {

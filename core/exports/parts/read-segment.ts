@@ -1,8 +1,10 @@
 import { allResources } from '../../billing/resources/lists.ts'
 import type { PartFile } from '../../destinations/destination.ts'
+import { writeLines } from '../../reading/certificate.ts'
 import type { IdOutcome, IdStep } from '../../reading/read-by-id.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadOptions, ReadStep } from '../../reading/range-state.ts'
+import { idOf } from '../../reading/record.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
 import { createRowEncoder } from '../../tables/row-encoder.ts'
 import type { ExportPlan } from '../plan.ts'
@@ -15,7 +17,7 @@ import {
   saveCheckpoint,
   toProgress,
 } from './checkpoint.ts'
-import { fetchParts, missingPart, openChunks, rejectedPart } from './chunks.ts'
+import { certificatePart, fetchParts, missingPart, openChunks, rejectedPart } from './chunks.ts'
 import type { ReadDeps } from './read-plan.ts'
 import { findRepeatedIds, openIdSet, type WrittenSet } from './written-ids.ts'
 
@@ -111,7 +113,15 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
       await appendRejected(open.join(''))
       const missing = step.missing.map((id) => `${id}\n`)
       await append(missingPart, { text: missing.join(''), rows: missing.length })
-    } else await appendRejected(encoder.encode(step.rejected).rejected.text)
+    } else {
+      await appendRejected(encoder.encode(step.rejected).rejected.text)
+      const { toWrittenId } = encoder
+      const written = step.records.map((record, at) =>
+        rows.hasRow[at] ? toWrittenId(idOf(record) ?? '') : undefined,
+      )
+      const text = writeLines(step.lines, { written, toWritten: toWrittenId })
+      await append(certificatePart, { text, rows: step.lines.length })
+    }
     addDrift(drift, rows.drift)
     taken = step.state
     setup.onProgress(toProgress(step.state))

@@ -40,6 +40,8 @@ describe('a window links', () => {
     fromTop: false,
     fromStart: false,
     count: 1000,
+    named: true,
+    servedAt: undefined,
     ...more,
   })
   const frontier = (at: number, closed = false) => Frontier.from({ at, closed, ids: ['a'] })

@@ -181,10 +181,10 @@ export async function rowsOf(report: ExportReport, resource: string): Promise<Re
   return parse(text, { columns: true })
 }
 
-/** Every published file of a folder with its bytes, but the manifest and its page (they say when). */
+/** Every published file of a folder with its bytes, but those that say when. */
 export async function filesOf(folder: string): Promise<Record<string, string>> {
   const names = (await readdir(folder))
-    .filter((name) => name !== 'manifest.json' && name !== 'report.html')
+    .filter((name) => !['manifest.json', 'report.html', 'certificate.jsonl'].includes(name))
     .toSorted()
   const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
   return Object.fromEntries(names.map((name, at) => [name, texts[at] ?? '']))
