@@ -5,12 +5,21 @@ import { type ImportKind, importKindNames, importKinds } from '../core/imports/k
 
 /** Generated blocks of pages, by name. */
 export const importBlocks: Readonly<Record<string, () => string>> = {
-  moves: () => transitions.map(({ from, to, by, rule }) => `- ${from} → ${to} (${by}): ${rule}`).join('\n'),
+  moves: () =>
+    groupedMoves()
+      .map(([froms, effect]) => `- ${froms.join(', ')} → ${effect}`)
+      .join('\n'),
   outcomes: () =>
     Object.entries(outcomes)
       .map(([word, says]) => `- \`${word}\`: ${says}`)
       .join('\n'),
   fields: () => importKindNames.map((name) => section(importKinds[name])).join('\n\n'),
+}
+
+/** Transitions with the same effect share a line. */
+function groupedMoves(): [froms: string[], effect: string][] {
+  const effects = Map.groupBy(transitions, ({ to, by, rule }) => `${to} (${by}): ${rule}`)
+  return Array.from(effects, ([effect, all]) => [all.map(({ from }) => from), effect])
 }
 
 function section(kind: ImportKind): string {

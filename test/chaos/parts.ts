@@ -46,7 +46,7 @@ const withoutEnd = (play: OpenPart['play']): OpenPart => ({ play, [Symbol.asyncD
 export const parts: Record<PartName, Part> = {
   histories: {
     about:
-      'imports, recoveries and exports, with all that happens to a worker, its files, its runs and the service',
+      'imports, recoveries and exports on one Temporal server: kills, freezes, pauses, stops, resets, restores, lost and late replies, lists that drift (after a change to staging, sending, lookups, restoring, reading, publishing)',
     share: 3,
     // They mostly wait.
     atOnce: 16,
@@ -67,7 +67,8 @@ export const parts: Record<PartName, Part> = {
     },
   },
   temporal: {
-    about: 'imports by command: command and Temporal killed, the ledger and Temporal restored',
+    about:
+      'imports by command: command and Temporal killed, the ledger and Temporal restored (after the same changes)',
     share: 1,
     atOnce: 1,
     open: async ({ tally }) => {
@@ -78,13 +79,14 @@ export const parts: Record<PartName, Part> = {
   },
   fleet: {
     about:
-      'imports and a recovery by several workers: frozen, killed with their folders (every other round with a bucket that fails), PostgreSQL killed, the service away; eight seeds in a row play all',
+      'imports and a recovery by several workers: frozen, killed with their folders (every other round with a bucket that fails), PostgreSQL killed, the service away; eight seeds in a row play all (needs Go; after a change to core/state/, core/changes/send/)',
     share: 6,
     atOnce: 1,
     open: openFleetRounds,
   },
   rate: {
-    about: 'four processes that share a rate, frozen and killed; six seeds in a row play all loads',
+    about:
+      'four processes that share a rate, frozen and killed; six seeds in a row play all loads (after a change to core/billing/, core/state/rate-shares.ts)',
     share: 1,
     atOnce: 1,
     open: async ({ tally }) => {
@@ -96,13 +98,15 @@ export const parts: Record<PartName, Part> = {
     },
   },
   bucket: {
-    about: 'exports to an object store that fails, loses answers and is away',
+    about:
+      'exports to an object store that fails, loses answers and is away (needs Go; after a change to core/storage/, core/destinations/files/)',
     share: 1,
     atOnce: 1,
     open: openBucketRounds,
   },
   ranges: {
-    about: 'lists that drift, read in ranges with any bounds, with crashes; a round is one read',
+    about:
+      'lists that drift, read in ranges with any bounds, with crashes; a round is one read (after a change to core/reading/)',
     share: 1,
     atOnce: 1,
     open: async ({ tally }) => withoutEnd((seed) => playRange({ seed, tally })),
