@@ -13,6 +13,10 @@ export const commands = {
     summary: 'run all three jobs against a sandbox',
     load: async () => (await import('../demo/demo.ts')).configure,
   },
+  init: {
+    summary: 'ask for the settings, try them, and write .env and schedules.yaml',
+    load: async () => (await import('./init.ts')).configure,
+  },
   check: {
     summary: 'check whether everything is in place',
     load: async () => (await import('./check.ts')).configure,

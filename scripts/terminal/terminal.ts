@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
 import { toPrintable } from '../../core/runs/view/printable.ts'
 import { createBars, createLines, createSilence, type Progress } from './progress.ts'
 import { RefusedError, toFailure } from './failures.ts'
@@ -20,8 +21,11 @@ export interface Terminal {
   progress(what: { name: string; unit: string }): Progress
   /** Shows the progress of something not counted: immediately, with the time it takes. */
   task(title: string): { end(): void }
-  /** Asks for a line; the end of input counts as an empty answer. Requires `isInteractive`. */
-  ask(question: string, options?: { signal?: AbortSignal }): Promise<string>
+  /**
+   * Asks for a line; the end of input counts as an empty answer. Requires `isInteractive`. `hidden`: what is typed is not
+   * shown.
+   */
+  ask(question: string, options?: { signal?: AbortSignal; hidden?: boolean }): Promise<string>
   /** Prints the result, once: the document with `--json`, otherwise the text. */
   result(result: { document: unknown; text: string }): void
   /** Prints an error and returns its exit code. */
@@ -103,7 +107,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       if (!stderr.isTTY || json) board.write(`${title} ...`)
       return board.start({ name: title, unit: '' })
     },
-    ask: (question, { signal } = {}) => ask({ question, stdin, stderr, signal }),
+    ask: (question, { signal, hidden = false } = {}) => ask({ question, stdin, stderr, signal, hidden }),
     result: ({ document, text }) => print(stdout, json ? JSON.stringify(document) : shortenPaths(text)),
     failure(error) {
       const { exitCode, ...failure } = toFailure(error)
@@ -125,17 +129,22 @@ interface Question {
   stdin: NodeJS.ReadStream
   stderr: Stderr
   signal: AbortSignal | undefined
+  hidden: boolean
 }
 
-async function ask({ question, stdin, stderr, signal }: Question): Promise<string> {
-  // Not as a terminal, because readline would then handle Ctrl-C itself.
-  const lines = createInterface({ input: stdin, output: stderr, terminal: false })
+async function ask({ question, stdin, stderr, signal, hidden }: Question): Promise<string> {
+  const nothing = new Writable({ write: (_chunk, _encoding, done) => done() })
+  // Only to hide an answer as a terminal, because readline then handles Ctrl-C itself.
+  const lines = createInterface({ input: stdin, output: hidden ? nothing : stderr, terminal: hidden })
+  // Only now does the terminal show nothing of what is typed.
+  if (hidden) stderr.write(toPrintable(question))
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
   try {
     const answer = lines.question(toPrintable(question), signal === undefined ? {} : { signal })
     return (await Promise.race([answer, ended])).trim()
   } finally {
     lines.close()
+    if (hidden) stderr.write('\n')
   }
 }
 
