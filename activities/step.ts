@@ -5,18 +5,17 @@ import type { Billing } from '../core/billing/client.ts'
 import { TroubleWatch } from '../core/billing/trouble-watch.ts'
 import { UnwritableError } from '../core/destinations/errors.ts'
 import { findExportStep } from '../core/exports/plan.ts'
-import { findImport } from '../core/imports/run-files.ts'
-import { findRecovery } from '../core/recoveries/open.ts'
+import type { ImportPlan } from '../core/imports/input.ts'
+import type { RecoveryPlan } from '../core/recoveries/input.ts'
 import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'
+import { isStaged } from '../core/changes/staged-changes.ts'
 import { whenStoreIsBack } from '../core/changes/send/when-store-is-back.ts'
 import { outwardMessage } from '../core/runs/outward-message.ts'
+import { refuseOther } from '../core/runs/identity.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
-import { createStepFolder, isSmall, type StepFolder } from '../core/runs/step-folder.ts'
-import { createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
+import { type ChangeRun, createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
 import { takeLease } from '../core/runs/lease.ts'
-import type { ChangeRun } from '../core/runs/run-files.ts'
-import { SupersededError, toStateError } from '../core/state/errors.ts'
-import { FolderGoneError } from '../core/storage/kept-folder.ts'
+import { OldLedgerError, toStateError } from '../core/state/errors.ts'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { Trouble } from '../core/runs/view/trouble.ts'
@@ -41,8 +40,6 @@ export interface StepContext {
   client: Client
   /** What is known of runs, as this attempt reads and writes it. */
   notes: RunNotes
-  /** The files of imports and recoveries that it works on; kept when it succeeds or fails. */
-  folder: StepFolder
   /** The last heartbeat of the previous attempt; undefined for the first. */
   lastReport: unknown
   /**
@@ -87,7 +84,7 @@ type Run<Input> = Omit<Input, 'plan'> & RunRef
 
 /** Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. */
 export function createSteps(
-  deps: Pick<ActivityDeps, 'dataDir' | 'shared' | 'files' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
+  deps: Pick<ActivityDeps, 'dataDir' | 'shared' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
 ) {
   const step =
     <Input extends unknown[], Result>(
@@ -102,50 +99,40 @@ export function createSteps(
       }
     }
 
-  /** A step of a run: its input names the run, and the step gets the plan from the run's folder. */
+  /** A step of a run: its input names the run, and the step gets the plan that is known of it. */
   const ofRun =
-    <Plan>(find: (run: string, input: unknown, folder: StepFolder) => Promise<Plan | undefined>) =>
+    <Plan>(find: (run: string, input: unknown, notes: RunNotes) => Promise<Plan | undefined>) =>
     <Input extends { plan: Plan }, Result>(work: (context: StepContext, input: Input) => Promise<Result>) =>
       step(async (context, input: Run<Input>) => {
-        const { folder } = context
-        const plan = await knownRun({ input, worker: deps.identity, find: (run) => find(run, input, folder) })
+        const { notes } = context
+        const plan = await knownRun({ input, worker: deps.identity, find: (run) => find(run, input, notes) })
         return await work(context, { ...input, plan } as unknown as Input)
       }, resourceOf)
 
-  const { identity } = deps
-  const fetched = async (folder: StepFolder, of: Parameters<StepFolder['fetchRun']>[0]) => {
-    await folder.fetchRun(of)
-    return { dataDir: folder.dataDir, identity }
+  const findPlan = async (run: string, notes: RunNotes): Promise<ImportPlan | RecoveryPlan | undefined> => {
+    const { plan } = await notes.read<{ plan: ImportPlan | RecoveryPlan }>(run)
+    if (plan !== undefined) refuseOther({ run: plan.identity, worker: deps.identity })
+    else if (await isStaged(deps, run)) throw new OldLedgerError({ lacks: `what is known of ${run}` })
+    return plan
   }
 
   return {
     step,
     ofExport: ofRun((run, input) => findExportStep(deps, { run, input })),
-    ofImport: ofRun(async (run, _, folder) =>
-      findImport(await fetched(folder, { room: 'imports', run }), run),
-    ),
-    ofRecovery: ofRun(async (run, _, folder) =>
-      findRecovery(await fetched(folder, { room: 'recoveries', run }), run),
-    ),
-    /** For imports and recoveries: their names never collide. */
-    ofChanges: ofRun<ChangeRun>(async (run, _, folder) => {
-      const only = isSmall
-      return (
-        (await findImport(await fetched(folder, { room: 'imports', run, only }), run)) ??
-        (await findRecovery(await fetched(folder, { room: 'recoveries', run, only }), run))
-      )
+    ofImport: ofRun(async (run, _, notes) => {
+      const plan = await findPlan(run, notes)
+      return plan?.job === 'import' ? plan : undefined
     }),
+    ofRecovery: ofRun(async (run, _, notes) => {
+      const plan = await findPlan(run, notes)
+      return plan?.job === 'recovery' ? plan : undefined
+    }),
+    ofChanges: ofRun<ChangeRun>((run, _, notes) => findPlan(run, notes)),
   }
 }
 
 async function withHeartbeat<T>(
-  {
-    state,
-    awaitToken,
-    dataDir,
-    shared,
-    files,
-  }: Pick<ActivityDeps, 'state' | 'awaitToken' | 'dataDir' | 'shared' | 'files'>,
+  { state, awaitToken }: Pick<ActivityDeps, 'state' | 'awaitToken'>,
   resource: string | undefined,
   work: (context: StepContext) => Promise<T>,
 ): Promise<T> {
@@ -173,11 +160,9 @@ async function withHeartbeat<T>(
     state.shared === undefined ? again() : whenStoreIsBack(again, { signal })
   beat()
   const timer = setInterval(beat, heartbeatMs)
-  const folder = createStepFolder({ dataDir, store: shared.isShared ? files : undefined })
   try {
     const result = await work({
       notes: createRunNotes({ notes: state.notes, attempt: info.currentAttemptScheduledTimestampMs }),
-      folder,
       owner,
       scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),
       attempt: info.currentAttemptScheduledTimestampMs,
@@ -200,15 +185,9 @@ async function withHeartbeat<T>(
       outlast,
       isClosedTo,
     })
-    await folder.keep()
     await signals.see(undefined)
     return result
   } catch (error) {
-    // What it has done until then, unless another attempt has taken over. Without its files, a step fails anyhow.
-    if (!(error instanceof SupersededError))
-      await folder.keep().catch((failure: unknown) => {
-        if (failure instanceof FolderGoneError) throw failure
-      })
     const onWait = (tokenUntil: number) => {
       waiting = { what: 'refuses the token', since: Date.now(), failures: 1, tokenUntil }
       beat()
@@ -221,7 +200,6 @@ async function withHeartbeat<T>(
     throw error
   } finally {
     clearInterval(timer)
-    await folder[Symbol.asyncDispose]()
   }
 }
 

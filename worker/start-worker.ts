@@ -1,7 +1,5 @@
 import type { Logger, NativeConnection, NativeConnectionOptions, Worker } from '@temporalio/worker'
-import { rm } from 'node:fs/promises'
 import type { Identity } from '../core/runs/identity.ts'
-import { stepFolders } from '../core/runs/step-folder.ts'
 import { acquireLock } from '../core/state/data-folder-lock.ts'
 import { LockLostError } from '../core/state/errors.ts'
 import { openState, type State } from '../core/state/open.ts'
@@ -75,7 +73,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   if (readable !== undefined) logger.warn(readable)
   const lock = acquireLock({ folder: dataDir, role: 'worker', settings: toFingerprint(settings.fixed) })
   opened.defer(() => lock.release())
-  await rm(stepFolders(dataDir), { recursive: true, force: true })
   const state = await openWorkerState({ settings, logger, isHeld: () => lock.isHeld() })
   opened.defer(() => state.close())
   const { membership, ...files } = await joinState({ settings, state })

@@ -87,15 +87,14 @@ export function createOpenExport(deps: ActivityDeps) {
  */
 export function createOpenFetch(deps: ActivityDeps) {
   return async function openFetch(
-    { owner: execution, scheduledAt: startedAt, signal, takeLeases, folder, watch }: StepContext,
+    { owner: execution, scheduledAt: startedAt, signal, takeLeases, watch }: StepContext,
     input: unknown,
   ): Promise<OpenedExport> {
     const asked = parseInput({ schema: fetchInput, input, taker: 'a fetch' })
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
     checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
-    if (asked.file !== undefined) await folder.fetchFile(asked.file)
-    const source = await openIds({ dataDir: folder.dataDir, asked })
+    const source = await openIds({ ...deps, asked })
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
     const ids = await keepAskedIds({ ...deps, run: plan.run, source })
     plan.ids = ids
@@ -108,13 +107,15 @@ export function createOpenFetch(deps: ActivityDeps) {
   }
 }
 
-async function openIds(options: { dataDir: string; asked: z.output<typeof fetchInput> }): Promise<IdSource> {
-  const { dataDir, asked } = options
+async function openIds(
+  options: Pick<ActivityDeps, 'dataDir' | 'shared'> & { asked: z.output<typeof fetchInput> },
+): Promise<IdSource> {
+  const { dataDir, shared, asked } = options
   const { ids, file, idColumn: column } = asked
   if ((ids === undefined) === (file === undefined))
     throw new InvalidInput('A fetch takes either ids or a file: {"ids": ["501"]} or {"file": "ids.csv"}.')
   if (file !== undefined) {
-    const path = await insideFolder({ dataDir, path: file, command: 'fetch' })
+    const path = await insideFolder({ dataDir, shared, path: file, command: 'fetch' })
     return await openIdColumn({ path, column })
   }
   if (column !== undefined) throw new InvalidInput('idColumn: only a file has columns.')

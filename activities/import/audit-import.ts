@@ -19,7 +19,7 @@ export function createAuditImport({ deps, rates }: { deps: ActivityDeps; rates: 
     return await context.outlast(async () => {
       findings = 0
       return await auditImport({
-        deps: { ...deps, dataDir: context.folder.dataDir, ledger: deps.state.ledger },
+        deps: { ...deps, notes: context.notes, ledger: deps.state.ledger },
         plan,
         billing,
         signal: context.signal,

@@ -1,9 +1,9 @@
 import { closeImport } from '../../core/imports/close.ts'
 import { type ImportPlan, leaseOf } from '../../core/imports/input.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
-import type { RunEnd } from '../../core/runs/run-files.ts'
+import type { RunEnd } from '../../core/runs/run-notes.ts'
 import type { View } from '../../core/runs/view/view.ts'
-import { fetchInput } from './fetch-input.ts'
+import { fetchInput } from '../../core/imports/stored-input.ts'
 import { endSending } from '../changes/end-sending.ts'
 import type { SendDeps } from '../changes/send-segment.ts'
 import type { StepContext } from '../step.ts'
@@ -15,20 +15,16 @@ export function createCloseImport({ deps, rates, attempts }: SendDeps) {
     input: RunEnd & { plan: ImportPlan },
   ): Promise<{ result: ImportResult; view: View }> => {
     const { state, observer } = deps
-    const { folder, notes } = context
+    const { notes } = context
     const { plan } = input
     context.report(() => ({ phase: 'writing the report' }))
-    await fetchInput(folder, plan)
-    const { dataDir } = folder
-    const isShared = deps.shared.isShared
+    await fetchInput({ ...deps, ...plan })
     const lease = { name: leaseOf(plan.run), owner: context.owner, attempt: context.attempt }
     await context.takeLeases([lease.name])
     const closed = await context.outlast(async () => {
       await endSending({ deps, attempts, run: plan.run, lease })
-      return await closeImport({ ...input, ledger: state.ledger, notes, dataDir, isShared })
+      return await closeImport({ ...input, ...deps, ledger: state.ledger, notes })
     })
-    await folder.keep()
-    await folder.prune()
     await context.outlast(() => state.leases.release(lease))
     rates.end(plan)
     observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })

@@ -1,15 +1,8 @@
-import { join } from 'node:path'
 import { importKinds } from '../../core/imports/kinds.ts'
-import {
-  type ImportLimits,
-  type ImportPlan,
-  canarySize,
-  leaseOf,
-  runFiles,
-} from '../../core/imports/input.ts'
-import { runFilesLost } from '../../core/changes/errors.ts'
+import { type ImportLimits, type ImportPlan, canarySize, leaseOf } from '../../core/imports/input.ts'
+import { OldLedgerError } from '../../core/state/errors.ts'
 import { toMs } from '../../core/runs/duration.ts'
-import { readRunNotes } from '../../core/imports/run-files.ts'
+import type { ImportNotes } from '../../core/imports/run-files.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
 import type { StepContext } from '../step.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
@@ -24,9 +17,8 @@ export function createSendImport(options: SendDeps) {
     const { run, verifyAfter, breakerWaits } = plan
     // An execution that somebody reset continues as another one, which takes the lease over.
     await context.takeLeases([leaseOf(run)])
-    const folder = join(context.folder.dataDir, plan.folder)
-    const { staged } = await readRunNotes(folder)
-    if (staged === undefined) throw runFilesLost({ path: join(folder, runFiles.staged) })
+    const { staged } = await context.notes.read<ImportNotes>(run)
+    if (staged === undefined) throw new OldLedgerError({ lacks: 'what this run has staged' })
     const work = {
       run,
       kind: importKinds[plan.kind].change,

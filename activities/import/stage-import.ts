@@ -1,5 +1,6 @@
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import type { ImportPlan } from '../../core/imports/input.ts'
+import { fetchInput } from '../../core/imports/stored-input.ts'
 import type { Staged } from '../../core/imports/run-files.ts'
 import { stageRun } from '../../core/imports/staging.ts'
 import { toReceiptTables } from '../../core/imports/totals.ts'
@@ -7,7 +8,6 @@ import type { Table } from '../../core/runs/view/view.ts'
 import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
-import { fetchInput } from './fetch-input.ts'
 
 interface StageDeps {
   deps: ActivityDeps
@@ -22,13 +22,14 @@ export function createStageImport({ deps, rates }: StageDeps) {
   ): Promise<Staged & { tables: Table[] }> => {
     const { signal } = context
     await refuseOlderThanMark({ ledger: deps.state.ledger, mark: sharedMark(deps) })
-    await fetchInput(context.folder, plan)
+    await fetchInput({ ...deps, ...plan })
     const billing = context.watch(rates.forRun({ run: plan.run, ...plan.limits }))
     const staged = await context.outlast(() =>
       stageRun({
         deps: {
           ...deps,
-          dataDir: context.folder.dataDir,
+          notes: context.notes,
+          attempt: context.attempt,
           owner: context.owner,
           isClosed: context.isClosedTo(context.owner),
         },

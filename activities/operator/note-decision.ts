@@ -1,4 +1,4 @@
-import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
+import type { ChangeRun, Decision } from '../../core/runs/run-notes.ts'
 import type { StepContext } from '../step.ts'
 
 /** Records a person's decision for the report, durably, before it takes effect. */

@@ -2,7 +2,7 @@ import { ApplicationFailure } from '@temporalio/common'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/resolve.ts'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
-import type { ChangeRun, Decision } from '../../core/runs/run-files.ts'
+import type { ChangeRun, Decision } from '../../core/runs/run-notes.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { isFinal, type StepContext } from '../step.ts'
 

@@ -3,7 +3,6 @@ import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { type RecoveryPlan, leasesOf, parseRecoveryInput } from '../../core/recoveries/input.ts'
 import { nameRecovery, saveRecoveryPlan, toRecoveryPlan } from '../../core/recoveries/open.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
-import { fetchNames } from '../fetch-names.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -19,14 +18,12 @@ interface OpenRecoveryInput {
  */
 export function createOpenRecovery(deps: ActivityDeps) {
   return async function openRecovery(
-    { owner, scheduledAt: startedAt, signal, takeLeases, folder, watch }: StepContext,
+    { owner, scheduledAt: startedAt, signal, takeLeases, notes, watch }: StepContext,
     { input: request, firstRunId }: OpenRecoveryInput,
   ): Promise<Opened<RecoveryPlan>> {
-    const { identity, settleMs } = deps
-    const { dataDir } = folder
+    const { identity, settleMs, dataDir } = deps
     const execution = { workflowId: owner.workflowId, runId: firstRunId }
-    await fetchNames({ folder, room: 'recoveries', workflowId: owner.workflowId })
-    const { plan: kept, ...place } = await nameRecovery({ dataDir, execution })
+    const { plan: kept, run } = await nameRecovery(notes, execution)
     if (kept !== undefined) {
       refuseOther({ run: kept.identity, worker: identity })
       await takeLeases(leasesOf(kept), kept.execution)
@@ -36,9 +33,9 @@ export function createOpenRecovery(deps: ActivityDeps) {
     if (input.identity !== undefined) refuseOther({ run: input.identity, worker: identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     await watch(deps.billing).list({ resource: subscriptions, page: 1, pageSize: 1, tries: 1, signal })
-    const plan = toRecoveryPlan({ input, ...place, execution, startedAt, identity, settleMs })
+    const plan = toRecoveryPlan({ input, run, execution, startedAt, identity, settleMs })
     await takeLeases(leasesOf(plan), execution)
-    await saveRecoveryPlan({ dataDir, plan, input: request })
+    await saveRecoveryPlan({ dataDir, notes, plan, input: request })
     return await toOpened(deps, plan)
   }
 }

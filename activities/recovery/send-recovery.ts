@@ -1,13 +1,11 @@
-import { join } from 'node:path'
-import { runFilesLost } from '../../core/changes/errors.ts'
+import { OldLedgerError } from '../../core/state/errors.ts'
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
 import { toMs } from '../../core/runs/duration.ts'
 import type { RecoveryLimits } from '../../core/recoveries/input.ts'
-import { leaseOf, leasesOf, recoveryFiles, type RecoveryPlan, waitsOf } from '../../core/recoveries/input.ts'
+import { leaseOf, leasesOf, type RecoveryPlan, waitsOf } from '../../core/recoveries/input.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
-import { readNote } from '../../core/runs/run-files.ts'
-import type { SnapshotNote } from '../../core/recoveries/open.ts'
+import type { RecoveryNotes } from '../../core/recoveries/open.ts'
 import type { StepContext } from '../step.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
@@ -25,10 +23,10 @@ export function createSendRecovery(options: SendDeps) {
   ): Promise<SendStep> {
     const { plan, limits } = input
     await context.takeLeases(leasesOf(plan), plan.execution)
-    const path = join(context.folder.dataDir, plan.folder, recoveryFiles.snapshot)
-    const snapshot = await readNote<SnapshotNote>(path)
+    const { snapshot } = await context.notes.read<RecoveryNotes>(plan.run)
     // It may have been stopped before its snapshot, and then has staged nothing.
-    if (snapshot === undefined && input.lookupsOnly !== true) throw runFilesLost({ path })
+    if (snapshot === undefined && input.lookupsOnly !== true)
+      throw new OldLedgerError({ lacks: 'what this run has staged' })
     const { staged = 0 } = snapshot ?? {}
     const { run, settleMs, verifyAfter, breakerWaits } = plan
     const work = {

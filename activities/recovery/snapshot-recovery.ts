@@ -8,9 +8,6 @@ import type { Table } from '../../core/runs/view/view.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
-/** The requests of this long, of a worker that is killed, do not count against `maxPages`. */
-const keepEveryMs = 2_000
-
 interface SnapshotInput {
   plan: RecoveryPlan
   /** The current limits, which people may have changed since the plan was made. */
@@ -27,17 +24,13 @@ export function createSnapshotRecovery({ deps, rates }: { deps: ActivityDeps; ra
     const holdLease = () => context.takeLeases(leasesOf(plan), plan.execution)
     await holdLease()
     await refuseOlderThanMark({ ledger: deps.state.ledger, mark: sharedMark(deps) })
-    const { folder } = context
-    // A step whose worker is lost resumes from there.
-    await using _ = folder.keepEvery(keepEveryMs)
     const { requestsPerSecond } = limits
     const billing = context.watch(rates.forRun({ run: plan.run, requestsPerSecond }))
     const snapshot = await context.outlast(() =>
       takeSnapshot({
         deps: {
           ...deps,
-          dataDir: folder.dataDir,
-          keep: () => folder.keep(),
+          notes: context.notes,
           holdLease,
           attempt: context.attempt,
           ledger: deps.state.ledger,

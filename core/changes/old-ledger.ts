@@ -103,7 +103,7 @@ export interface RepairedRun {
  * left to a person and never sent blindly. Repeating it after an interruption completes it: until the last write, the
  * ledger is older than its mark.
  *
- * @throws {RunFilesLostError}
+ * @throws {ChangeError}
  */
 export async function repairLedger({
   ledger,

@@ -1,6 +1,6 @@
-import { createReadStream, writeFileSync } from 'node:fs'
-import { mkdir, open, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createReadStream, existsSync, writeFileSync } from 'node:fs'
+import { mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { KeySpace } from '../state/ledger/queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -9,9 +9,10 @@ import type { Body } from '../billing/client.ts'
 import type { ChangeKind, ChangeKindName } from './change-kind.ts'
 import { maxBodyBytes } from './body.ts'
 import { changeKinds } from './kinds.ts'
-import { removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
+import { readJson, removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
 import { ChangeError, runFilesLost } from './errors.ts'
-import { changeRunFiles, readNote } from '../runs/run-files.ts'
+import type { SharedFolder } from '../storage/cached.ts'
+import { toFileName } from '../storage/file-name.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 
 /** A change that an import or a recovery requests. Numbers of its body are as `parseLossless` returns them. */
@@ -73,11 +74,18 @@ export interface ChangesFile extends AsyncDisposable {
   keep(decided?: ReadonlyMap<number, Decided>): Promise<number>
 }
 
+const names = {
+  changes: 'staged-changes.jsonl',
+  /** What was decided on some of them before they were staged. */
+  decided: 'decided-changes.json',
+  checkpoint: 'checkpoint.json',
+} as const
+
 /** Letters that are written together. */
 const writeLength = 1_000_000
 
 export async function createChangesFile(folder: string, of: ChangesOf): Promise<ChangesFile> {
-  const path = join(folder, changeRunFiles.stagedChanges)
+  const path = join(folder, names.changes)
   await mkdir(folder, { recursive: true })
   await removeTemporaries(path)
   const temporary = temporaryName(path)
@@ -108,7 +116,7 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
       write({ end: count })
       flush()
       await file.sync()
-      const decisions = join(folder, changeRunFiles.decidedChanges)
+      const decisions = join(folder, names.decided)
       if (decided === undefined || decided.size === 0) await rm(decisions, { force: true })
       else await replaceFile(decisions, JSON.stringify([...decided]))
       await rename(temporary, path)
@@ -118,6 +126,8 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
     async [Symbol.asyncDispose]() {
       await file.close()
       await rm(temporary, { force: true })
+      // Of an attempt that kept nothing, nothing is left.
+      await rmdir(folder).catch(() => undefined)
     },
   }
 }
@@ -128,6 +138,64 @@ function refuseLarge({ row, body, closed }: NewChange): void {
   const [size, limit] = [bytes, maxBodyBytes].map((number) => number.toLocaleString('en'))
   const text = `row ${row} makes a request of ${size} bytes; at most ${limit} are sent.`
   throw new ChangeError('BodyTooLargeError', text)
+}
+
+/** A folder of changes that are all staged, with the notes of their run, as a state needs them that has lost them. */
+export interface Checkpoint {
+  folder: string
+  run: string
+  /** How many changes are staged. */
+  staged: number
+  notes: Readonly<Record<string, unknown>>
+}
+
+/** Keeps the changes of a folder for workers on other machines. */
+export async function shareChanges(shared: SharedFolder, folder: string): Promise<void> {
+  for (const name of [names.changes, names.decided])
+    if (shared.isShared && existsSync(join(folder, name))) await shared.keep(join(folder, name))
+}
+
+/** Makes the folder have the changes that a step on another machine has kept. */
+export async function fetchChanges(shared: SharedFolder, folder: string): Promise<void> {
+  for (const name of [names.changes, names.decided]) await shared.fetch(join(folder, name))
+}
+
+/** Says durably that all changes of a folder are staged: a repair stages them again if the state has lost them. */
+export async function writeCheckpoint(
+  shared: SharedFolder,
+  { folder, ...checkpoint }: Checkpoint,
+): Promise<void> {
+  await shared.update(join(folder, names.checkpoint), () => JSON.stringify(checkpoint))
+}
+
+/**
+ * How many changes a run has staged, as its folder shows. A state that was restored from before the run knows none of it,
+ * and would stage the run anew.
+ */
+export async function stagedBefore(shared: SharedFolder, folder: string): Promise<number> {
+  return (await readCheckpoints(shared, folder)).at(-1)?.staged ?? 0
+}
+
+/** Whether a run has staged all of its changes, as far as its folder shows. */
+export async function isStaged(
+  { dataDir, shared }: { dataDir: string; shared: SharedFolder },
+  run: string,
+): Promise<boolean> {
+  const folders = ['imports', 'recoveries'].map((room) => join(dataDir, room, toFileName(run)))
+  const found = await Promise.all(folders.map((folder) => shared.find(folder, names.checkpoint)))
+  return found.flat().length > 0
+}
+
+/** The checkpoints below a folder, the earliest first. */
+export async function readCheckpoints(shared: SharedFolder, below: string): Promise<Checkpoint[]> {
+  const paths = (await shared.find(below, names.checkpoint)).toSorted()
+  const all = paths.map(async (path): Promise<Checkpoint[]> => {
+    const text = await shared.read(path)
+    return text === undefined
+      ? []
+      : [{ ...(JSON.parse(text) as Omit<Checkpoint, 'folder'>), folder: dirname(path) }]
+  })
+  return (await Promise.all(all)).flat()
 }
 
 /**
@@ -174,7 +242,7 @@ export async function stageKeptChanges({
  * @throws {ChangeError}
  */
 export async function readBegin(folder: string): Promise<Begin['begin']> {
-  const path = join(folder, changeRunFiles.stagedChanges)
+  const path = join(folder, names.changes)
   const input = createReadStream(path)
   try {
     for await (const text of createInterface({ input })) return (JSON.parse(text) as Begin).begin
@@ -188,8 +256,8 @@ export async function readBegin(folder: string): Promise<Begin['begin']> {
 
 /** The kept changes, with what was decided on them. */
 async function* readKeptChanges(folder: string): AsyncGenerator<NewChange[]> {
-  const path = join(folder, changeRunFiles.stagedChanges)
-  const decided = new Map(await readNote<[number, Decided][]>(join(folder, changeRunFiles.decidedChanges)))
+  const path = join(folder, names.changes)
+  const decided = new Map(await readJson<[number, Decided][]>(join(folder, names.decided)))
   let read = 0
   let end: number | undefined
   try {

@@ -1,7 +1,7 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
-import { changeRunFiles, type Decision, type EndedNote } from '../runs/run-files.ts'
+import { reportFiles, type Decision, type EndedNote } from '../runs/run-notes.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import { type NextStep, pageName, type Table, toCounts, type View } from '../runs/view/view.ts'
@@ -77,7 +77,7 @@ export function toChangesView(report: FullChangesReport, { meanings, ...own }: O
       { name: 'started', value: { time: startedAt } },
       ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
     ],
-    files: [...own.files, { name: changeRunFiles.report, about: 'this report for programs' }],
+    files: [...own.files, { name: reportFiles.report, about: 'this report for programs' }],
     folder,
     page: join(folder, pageName),
   }
@@ -126,12 +126,13 @@ export async function writeReport(options: {
   write: (folder: string) => Promise<{ report: object; view: View }>
 }): Promise<void> {
   const { folder, sheets, write } = options
+  await mkdir(folder, { recursive: true })
   const fresh = await mkdtemp(join(folder, '.report-'))
   try {
     const { report, view } = await write(fresh)
-    await writeFile(join(fresh, changeRunFiles.page), toReportPage(view))
-    await writeFile(join(fresh, changeRunFiles.report), `${JSON.stringify(report, null, 2)}\n`)
-    for (const name of [...sheets, changeRunFiles.page, changeRunFiles.report])
+    await writeFile(join(fresh, reportFiles.page), toReportPage(view))
+    await writeFile(join(fresh, reportFiles.report), `${JSON.stringify(report, null, 2)}\n`)
+    for (const name of [...sheets, reportFiles.page, reportFiles.report])
       await rename(join(fresh, name), join(folder, name))
   } finally {
     await rm(fresh, { recursive: true, force: true })

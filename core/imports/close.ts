@@ -1,15 +1,14 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { SharedFolder } from '../storage/cached.ts'
 import type { Billing } from '../billing/client.ts'
 import { auditRetentions } from '../changes/audit-retentions.ts'
 import type { RetentionAudit } from '../changes/audit-retentions.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { replaceFile } from '../storage/durable.ts'
 import { type ImportPlan, runFiles } from './input.ts'
-import { type AuditNote, readRunNotes } from './run-files.ts'
-import { rm } from 'node:fs/promises'
+import type { AuditNote, ImportNotes } from './run-files.ts'
 import { closeUntried } from '../changes/close.ts'
-import type { EndedNote, RunEnd } from '../runs/run-files.ts'
+import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import type { View } from '../runs/view/view.ts'
 import { writeImportReport } from './report.ts'
@@ -19,22 +18,31 @@ import type { ImportResult } from './view.ts'
 const mostNamed = 100
 
 /**
- * Compares an import of retentions with the service's own list, and keeps the findings in the run's folder.
+ * Compares an import of retentions with the service's own list, and notes its findings.
  */
 export async function auditImport(options: {
-  deps: { ledger: Ledger; dataDir: string; readLagMs: number; concurrency: number }
+  deps: {
+    ledger: Ledger
+    notes: RunNotes
+    shared: SharedFolder
+    dataDir: string
+    readLagMs: number
+    concurrency: number
+  }
   plan: ImportPlan
   billing: Billing
   signal: AbortSignal
   onFinding: () => void
 }): Promise<RetentionAudit> {
   const { deps, plan, billing, signal, onFinding } = options
-  const { ledger, readLagMs, concurrency } = deps
+  const { ledger, notes, shared, readLagMs, concurrency } = deps
   const { workspace, mode } = plan.identity
-  const folder = join(deps.dataDir, plan.folder)
-  const { staged } = await readRunNotes(folder)
+  const { staged } = await notes.read<ImportNotes>(plan.run)
+  const file = join(deps.dataDir, plan.folder, runFiles.findings)
+  // A worker with an empty folder may go on with the run.
+  mkdirSync(dirname(file), { recursive: true })
   // Findings are few. The error of a stream would reach no caller, and end the process.
-  const findings = openSync(join(folder, runFiles.findings), 'w')
+  const findings = openSync(file, 'w')
   const first: AuditNote['first'] = []
   try {
     const audit = await auditRetentions({
@@ -53,7 +61,8 @@ export async function auditImport(options: {
         writeSync(findings, `${JSON.stringify(finding)}\n`)
       },
     })
-    await replaceFile(join(folder, runFiles.audit), JSON.stringify({ ...audit, first }, null, 2))
+    if (shared.isShared) await shared.keep(file)
+    await notes.write(plan.run, { audit: { ...audit, first } })
     return audit
   } finally {
     closeSync(findings)
@@ -66,26 +75,23 @@ export async function closeImport(
     ledger: Ledger
     notes: RunNotes
     dataDir: string
-    isShared: boolean
+    shared: SharedFolder
     plan: ImportPlan
   },
 ): Promise<{ result: ImportResult; view: View }> {
-  const { ledger, notes, dataDir, isShared, plan, how, why, canary, giveUp } = options
-  const folder = join(dataDir, plan.folder)
+  const { ledger, notes, dataDir, shared, plan, how, why, canary, giveUp } = options
   if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
-  // An audit of the rows sent so far proves nothing about rows sent later.
-  if (how !== 'finished') await rm(join(folder, runFiles.audit), { force: true })
   const at = new Date().toISOString()
-  const note: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
-  await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
-  const { result, outward: view } = await writeImportReport({ ledger, notes, plan, dataDir, isShared })
+  const ended: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
+  // An audit of the rows sent so far proves nothing about rows sent later.
+  await notes.write(plan.run, { ended, ...(how !== 'finished' && { audit: null }) })
+  const { result, outward: view } = await writeImportReport({ ledger, notes, plan, dataDir, shared })
   return { result, view }
 }
 
 /** Lets the same command resume an import that ended before its ledger was restored from a backup. */
-export async function reopenImport({ folder, ended }: { folder: string; ended: EndedNote }): Promise<void> {
+export async function reopenImport(notes: RunNotes, run: string, ended: EndedNote): Promise<void> {
+  const stopped: EndedNote = { ...ended, how: 'stopped', why: 'its ledger was restored from a backup' }
   // The audit is of rows that the ledger has forgotten.
-  for (const name of [runFiles.audit, runFiles.shown]) await rm(join(folder, name), { force: true })
-  const note: EndedNote = { ...ended, how: 'stopped', why: 'its ledger was restored from a backup' }
-  await replaceFile(join(folder, runFiles.ended), JSON.stringify(note))
+  await notes.write(run, { ended: stopped, audit: null })
 }

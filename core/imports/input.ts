@@ -13,7 +13,7 @@ import { identityInput } from '../runs/identity-input.ts'
 import { parseInput } from '../runs/parse-input.ts'
 import { type ImportKind, type ImportKindName, importKindNames } from './kinds.ts'
 import { readingFields } from './mapping/mapping.ts'
-import { type ChangeRun, changeRunFiles } from '../runs/run-files.ts'
+import { type ChangeRun, reportFiles } from '../runs/run-notes.ts'
 import type { Execution } from '../runs/name.ts'
 
 /** The limits of a run, which an operator may change while it runs. */
@@ -106,10 +106,11 @@ export const parseImportInput = (input: unknown): ParsedImport =>
   parseInput({ schema: importInput, input, taker: 'an import' })
 
 /**
- * What an import does, decided once at its start and kept in its folder: names, counts and paths only, because it is
+ * What an import does, decided once at its start: names, counts and paths only, because it is
  * part of the workflow's history. Paths are relative to the data folder. What the input decides has the same names here.
  */
 export interface ImportPlan extends ChangeRun, ImportSettings {
+  job: 'import'
   /** The execution that decided it, so that a second attempt keeps the decision. */
   execution: Execution
   startedAt: string
@@ -131,19 +132,17 @@ export interface ImportPlan extends ChangeRun, ImportSettings {
 /** The lease of an import, and of its sender. */
 export const leaseOf = (run: string) => `import ${run}`
 
-/** The names in a run's folder. */
+/** The files that people read, in a run's folder. */
 export const runFiles = {
-  ...changeRunFiles,
+  ...reportFiles,
   check: 'check.json',
-  staged: 'staged.json',
-  audit: 'audit.json',
   findings: 'findings.jsonl',
   results: 'results.csv',
   rejected: 'rejected.csv',
   parked: 'parked.csv',
   /** The file as a command was given it; only on the machine of that command. */
   origin: 'origin.json',
-  /** Exists once a command has shown the report of the finished run. */
+  /** When the run ended whose report a command has shown; only on the machine of that command. */
   shown: 'shown',
 } as const
 

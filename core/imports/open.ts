@@ -1,33 +1,33 @@
 import { createHash } from 'node:crypto'
-import { rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
 import { insideFolder } from '../runs/inside-folder.ts'
-import { type Execution, namesIn } from '../runs/name.ts'
-import type { RunNotes } from '../runs/run-notes.ts'
-import { replaceFile } from '../storage/durable.ts'
-import { prepareInput, hashIn } from './stored-input.ts'
-import {
-  type ImportPlan,
-  type ParsedImport,
-  importLimits,
-  importSettings,
-  leaseOf,
-  runFiles,
-} from './input.ts'
+import type { Execution } from '../runs/name.ts'
+import type { Noted, RunNotes } from '../runs/run-notes.ts'
+import type { SharedFolder } from '../storage/cached.ts'
+import { toFileName } from '../storage/file-name.ts'
+import { hashIn, prepareInput, shareInput, type StoredInput } from './stored-input.ts'
+import { type ImportPlan, type ParsedImport, importLimits, importSettings, leaseOf } from './input.ts'
 import { type ImportKindName, importKinds } from './kinds.ts'
 import { type Mapping, readingOf, readMapping, toMapping } from './mapping/mapping.ts'
-import { readPlan } from './run-files.ts'
+import type { ImportNotes } from './run-files.ts'
 
 /**
- * Plans an import and keeps the plan in the run's folder. Starting the same rows, read the same way, under the same
- * workflow id resumes that run.
+ * Plans an import and notes the plan. Starting the same rows, read the same way, under the same workflow id resumes that
+ * run.
  *
  * @throws {InvalidInput} a file is outside the data folder, or does not exist
  * @throws {InvalidFile}
  */
 export async function openImport(options: {
-  deps: { dataDir: string; identity: Identity; settleMs: number; notes: RunNotes }
+  deps: {
+    dataDir: string
+    shared: SharedFolder
+    identity: Identity
+    settleMs: number
+    notes: RunNotes
+  }
   input: ParsedImport
   execution: Execution
   /** When the run was first started (ISO 8601). */
@@ -35,23 +35,24 @@ export async function openImport(options: {
   takeLeases: (leases: readonly string[]) => Promise<void>
 }): Promise<ImportPlan> {
   const { deps, input, execution, takeLeases } = options
-  const { dataDir, identity } = deps
-  const { dryRun } = input
-  const { hash, ...stored } = await storeInput({ dataDir, input })
+  const { dataDir, identity, notes } = deps
+  const { hash, ...stored } = await storeInput(deps, input)
   const fingerprint = fingerprintOf({ ...input, ...identity, hash })
-  const named = await nameImport({ dataDir, workflowId: execution.workflowId, fingerprint, dryRun })
-  await takeLeases([leaseOf(named.run)])
-  const plan = await toPlan({ ...options, ...named, ...stored, fingerprint })
-  const folder = join(dataDir, plan.folder)
-  for (const name of [runFiles.ended, runFiles.shown]) await rm(join(folder, name), { force: true })
-  await replaceFile(join(folder, runFiles.plan), JSON.stringify(plan))
+  const { run, noted } = await nameImport({ notes, execution, fingerprint, dryRun: input.dryRun })
+  await takeLeases([leaseOf(run)])
+  const plan = toPlan({ ...options, ...stored, run, noted, fingerprint })
+  await mkdir(join(dataDir, plan.folder), { recursive: true })
+  await notes.write(run, { plan, ended: null })
   return plan
 }
 
 /** The input as it is stored. One that a command has stored has its mapping, and is not copied again. */
-async function storeInput({ dataDir, input }: { dataDir: string; input: ParsedImport }) {
+async function storeInput(
+  deps: { dataDir: string; shared: SharedFolder },
+  input: ParsedImport,
+): Promise<StoredInput & { hash: string }> {
   const { kind, columns, file, mapping } = input
-  const inside = (path: string) => insideFolder({ dataDir, path, command: 'import' })
+  const inside = (path: string) => insideFolder({ ...deps, path, command: 'import' })
   const path = await inside(file)
   const base: Mapping = mapping === undefined ? {} : await readMapping(await inside(mapping))
   for (const lookup of Object.values(base.lookups ?? {})) await inside(lookup)
@@ -59,10 +60,12 @@ async function storeInput({ dataDir, input }: { dataDir: string; input: ParsedIm
   if (hash !== undefined && mapping !== undefined && Object.keys(readingOf(input)).length === 0)
     return { hash, file, mapping }
   await using prepared = await prepareInput({
-    dataDir,
+    dataDir: deps.dataDir,
     files: { kind, columns, file: path, mapping: toMapping({ ...input, base }) },
   })
-  return { hash: prepared.hash, ...(await prepared.keep()) }
+  const stored = await prepared.keep()
+  await shareInput({ ...deps, ...stored })
+  return { hash: prepared.hash, ...stored }
 }
 
 /** Equal only for the same rows read the same way: such an import resumes instead of starting over. */
@@ -79,20 +82,21 @@ export function fingerprintOf(of: {
   return createHash('sha256').update(reading).digest('hex').slice(0, 32)
 }
 
-type Copied = Pick<ImportPlan, 'run' | 'folder' | 'file' | 'mapping' | 'fingerprint'>
-
 /** The parsed input, with what the kind and the worker decide, and what was approved in the same run before. */
-async function toPlan(options: Parameters<typeof openImport>[0] & Copied): Promise<ImportPlan> {
-  const { deps, input, execution, startedAt, run, folder, file, mapping, fingerprint } = options
-  const { decisions } = await deps.notes.read(run)
-  const before = await readPlan(join(deps.dataDir, folder))
+function toPlan(
+  options: Parameters<typeof openImport>[0] &
+    Pick<ImportPlan, 'run' | 'file' | 'mapping' | 'fingerprint'> & { noted: Noted<ImportNotes> },
+): ImportPlan {
+  const { deps, input, execution, startedAt, run, file, mapping, fingerprint, noted } = options
+  const { plan: before, decisions } = noted
   const { does, one, listed = false } = importKinds[input.kind]
   const limits = importLimits.parse(input)
   return {
     ...importSettings.parse(input),
+    job: 'import',
     run,
     execution,
-    folder,
+    folder: `imports/${toFileName(run)}`,
     file,
     mapping,
     fingerprint,
@@ -119,29 +123,30 @@ async function toPlan(options: Parameters<typeof openImport>[0] & Copied): Promi
  * Names the run after its workflow id. An id that a person chose may have been used before: for the same
  * rows, that run resumes; for others, the new one is called `<id>.2`.
  */
-async function nameImport(options: {
-  dataDir: string
-  workflowId: string
+async function nameImport(of: {
+  notes: RunNotes
+  execution: Execution
   fingerprint: string
   dryRun: boolean
-}) {
-  for await (const place of namesIn({ ...options, room: 'imports' })) {
-    const before = await readPlan(join(options.dataDir, place.folder))
-    const isTheSame = before?.fingerprint === options.fingerprint && (before.dryRun || !options.dryRun)
-    if (before === undefined || isTheSame) return place
+}): Promise<{ run: string; noted: Noted<ImportNotes> }> {
+  const { notes, execution, fingerprint, dryRun } = of
+  for await (const named of notes.named<ImportNotes>(execution.workflowId)) {
+    const { plan } = named.noted
+    if (plan === undefined) return named
+    if (plan.job === 'import' && plan.fingerprint === fingerprint && (plan.dryRun || !dryRun)) return named
   }
   throw new RangeError('no name is left for the run')
 }
 
-/** The plan that an earlier attempt to open this execution kept. */
-export async function findKeptPlan(of: {
-  dataDir: string
-  workflowId: string
-  runId: string
-}): Promise<ImportPlan | undefined> {
-  for await (const { folder } of namesIn({ ...of, room: 'imports' })) {
-    const plan = await readPlan(join(of.dataDir, folder))
-    if (plan === undefined || plan.execution.runId === of.runId) return plan
+/** The plan that an earlier attempt to open this execution has noted. */
+export async function findKeptPlan(
+  notes: RunNotes,
+  { workflowId, runId }: Execution,
+): Promise<ImportPlan | undefined> {
+  for await (const { noted } of notes.named<ImportNotes>(workflowId)) {
+    const { plan } = noted
+    if (plan === undefined) return undefined
+    if (plan.job === 'import' && plan.execution.runId === runId) return plan
   }
   return undefined
 }

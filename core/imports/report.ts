@@ -4,14 +4,16 @@ import { createRowTally, placeOf, type ReportSummary, summarize } from '../chang
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/view.ts'
 import { countLabels, places, sumOf } from '../runs/view/counts.ts'
-import type { RunNotes } from '../runs/run-notes.ts'
+import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
+import type { SharedFolder } from '../storage/cached.ts'
+import { readJson } from '../storage/durable.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import { importKinds } from './kinds.ts'
 import { type RowResult, sheetNames, writeResults } from './result-sheets.ts'
-import { type AuditNote, fileOf, readRunNotes, type ImportNotes, type StagedNote } from './run-files.ts'
+import { type AuditNote, fileOf, type ImportNotes, type Origin, type StagedNote } from './run-files.ts'
 import { columnNames, createReceipt } from './totals.ts'
 import {
   type FullReport,
@@ -34,8 +36,8 @@ export async function writeImportReport(options: {
   plan: ImportPlan
   dataDir: string
   notes: RunNotes
-  /** Whether people find the files on another machine: paths are then relative to its data folder. */
-  isShared?: boolean
+  /** Where several workers share the files: people find them on another machine, and paths are relative to its data folder. */
+  shared?: SharedFolder
 }): Promise<{
   result: ImportResult
   report: FullReport
@@ -43,13 +45,14 @@ export async function writeImportReport(options: {
   /** The view for Temporal: without what rows and the person's command contain. */
   outward: View
 }> {
-  const { ledger, plan, dataDir, isShared = false } = options
-  const { decisions } = await options.notes.read(plan.run)
+  const { ledger, plan, dataDir, shared } = options
+  const isShared = shared?.isShared === true
   const { kind, file, startedAt, identity, sendAgain } = plan
   const folder = join(dataDir, plan.folder)
   const root = isShared ? '' : dataDir
-  const notes = await readRunNotes(folder)
-  const { check, staged, origin } = notes
+  const notes = await options.notes.read<ImportNotes>(plan.run)
+  const { check, staged, decisions } = notes
+  const origin = await readJson<Origin>(join(folder, runFiles.origin))
   const fileTotals = staged?.totals ?? check?.totals
   // If nothing was sent, there are no results.
   const sheets = plan.dryRun || staged === undefined ? [] : sheetNames
@@ -112,6 +115,8 @@ export async function writeImportReport(options: {
       return { report: kept, view: toImportView(kept) }
     },
   })
+  if (isShared)
+    for (const name of [...sheets, 'page', 'report'] as const) await shared.keep(join(folder, runFiles[name]))
   const { result, report } = written!
   const totals = report.totals && { ...report.totals, columns: {} }
   const outward = { ...report, totals, first: [], next: nextSteps(report) }
@@ -131,7 +136,7 @@ function withoutFindings(note: AuditNote): ImportResult['audit'] {
 
 function toReport(
   plan: ImportPlan,
-  { audit, ended, staged, check }: ImportNotes,
+  { audit, ended, staged, check }: Partial<ImportNotes>,
   summary: ReportSummary,
 ): Omit<ImportReport, 'files' | 'rows'> {
   const { counts, outcomes } = summary
@@ -185,7 +190,7 @@ function toSummary(
   { kind }: ImportPlan,
   { counts, outcomes }: ReportSummary,
   reasons: readonly string[],
-  { by, ended }: Pick<ImportReport, 'by'> & Pick<ImportNotes, 'ended'>,
+  { by, ended }: Pick<ImportReport, 'by'> & { ended: EndedNote | undefined },
 ): string {
   const others = places
     .filter((place) => place !== 'done' && counts[place] > 0)

@@ -1,13 +1,10 @@
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import type { RetentionAudit } from '../changes/audit-retentions.ts'
-import { type Identity, refuseOther } from '../runs/identity.ts'
 import type { TypedOption } from '../runs/input-fields.ts'
-import { runFolder } from '../runs/known-run.ts'
-import { type EndedNote, readNote } from '../runs/run-files.ts'
-import { resolveInside } from '../storage/inside.ts'
+import type { EndedNote } from '../runs/run-notes.ts'
 import type { FileCheck } from './check.ts'
 import type { ControlTotals } from './totals.ts'
-import { type ImportPlan, runFiles } from './input.ts'
+import type { ImportPlan } from './input.ts'
 import type { ImportFile } from './open-file.ts'
 import { readMapping } from './mapping/mapping.ts'
 
@@ -50,49 +47,13 @@ export interface Origin {
   reading: TypedOption[]
 }
 
-/**
- * What is known of a run besides its rows, which are in the ledger. Any part may be missing after a crash.
- */
+/** What is known of an import besides its rows. */
 export interface ImportNotes {
-  check: FileCheck | undefined
-  staged: StagedNote | undefined
-  audit: AuditNote | undefined
-  ended: EndedNote | undefined
-  /** Absent for a run that no command of this machine has started. */
-  origin: Origin | undefined
-}
-
-export async function readRunNotes(folder: string): Promise<ImportNotes> {
-  const [check, staged, audit, ended, origin] = await Promise.all([
-    readNote<FileCheck>(join(folder, runFiles.check)),
-    readNote<StagedNote>(join(folder, runFiles.staged)),
-    readNote<AuditNote>(join(folder, runFiles.audit)),
-    readNote<EndedNote>(join(folder, runFiles.ended)),
-    readNote<Origin>(join(folder, runFiles.origin)),
-  ])
-  return { check, staged, audit, ended, origin }
-}
-
-export const readPlan = (folder: string): Promise<ImportPlan | undefined> =>
-  readNote<ImportPlan>(join(folder, runFiles.plan))
-
-/**
- * The plan of an import; undefined if the data folder has no such run, or if one of its files is elsewhere.
- *
- * @throws {WrongWorker}
- */
-export async function findImport(
-  { dataDir, identity }: { dataDir: string; identity: Identity },
-  run: string,
-): Promise<ImportPlan | undefined> {
-  const folder = await runFolder({ dataDir, room: 'imports', run })
-  const plan = folder === undefined ? undefined : await readPlan(folder)
-  if (folder === undefined || plan?.run !== run || plan.folder !== relative(dataDir, folder)) return undefined
-  const root = join(dataDir, inputsFolder)
-  for (const path of [plan.file, plan.mapping])
-    if ((await resolveInside({ root, path: join(dataDir, path) })) === undefined) return undefined
-  refuseOther({ run: plan.identity, worker: identity })
-  return plan
+  plan: ImportPlan
+  check: FileCheck
+  staged: StagedNote
+  audit: AuditNote
+  ended: EndedNote
 }
 
 /** The file of a run as it is read for its check, its staging and its results. */

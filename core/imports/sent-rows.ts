@@ -1,8 +1,8 @@
-import { join } from 'node:path'
 import { parseLossless } from '../billing/lossless-json.ts'
 import { parseBody } from '../changes/body.ts'
 import { differencesOf, textOf } from '../changes/compare-fields.ts'
 import { placeOf } from '../changes/report.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import { countLabels } from '../runs/view/counts.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
@@ -12,7 +12,7 @@ import { eachRow } from './mapping/columns.ts'
 import { conventionsIn } from './mapping/mapping.ts'
 import { openFile } from './open-file.ts'
 import type { Unit } from './parsed-changes.ts'
-import { fileOf, readRunNotes } from './run-files.ts'
+import { fileOf, type ImportNotes } from './run-files.ts'
 
 const mostAdded = 5
 
@@ -22,6 +22,7 @@ const mostAdded = 5
  */
 export async function describeSentRows(of: {
   ledger: Pick<Ledger, 'rows'>
+  notes: RunNotes
   plan: ImportPlan
   dataDir: string
   most: number
@@ -33,7 +34,7 @@ export async function describeSentRows(of: {
     if (sent.size === most) break
   }
   if (sent.size === 0) return ''
-  const { check } = await readRunNotes(join(dataDir, plan.folder))
+  const { check } = await of.notes.read<ImportNotes>(plan.run)
   const input = await fileOf({ plan, dataDir, check })
   const file = await openFile(input)
   const { decimal = '.', dates = 'ymd' } = conventionsIn(input.mapping ?? {})

@@ -11,15 +11,20 @@ import {
   type ChangesFile,
   createChangesFile,
   type Decided,
+  shareChanges,
+  stagedBefore,
   stageKeptChanges,
+  writeCheckpoint,
 } from '../changes/staged-changes.ts'
 import { refuseOlderThanTold } from '../changes/old-ledger.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import { takeLease } from '../runs/lease.ts'
 import type { LeaseOwner } from '../state/leases.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { mayRepeat, type NewChange } from '../state/ledger/stage.ts'
 import type { State } from '../state/open.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { checkFile, closedBy, type FileCheck } from './check.ts'
 import { InvalidFile, quote, RowsTaken, say } from './errors.ts'
@@ -27,7 +32,7 @@ import { type Existing, findExisting } from './existing-in-service.ts'
 import { canarySize, type ImportPlan, leaseOf, runFiles } from './input.ts'
 import { importKinds } from './kinds.ts'
 import { toOutwardSentence, toSentence } from './problems.ts'
-import { fileOf, readRunNotes, type Staged, type StagedNote } from './run-files.ts'
+import { fileOf, type ImportNotes, type Staged, type StagedNote } from './run-files.ts'
 import { refuseDamaged } from './stored-input.ts'
 
 interface StageOptions {
@@ -39,6 +44,10 @@ interface StageOptions {
     isClosed: (owner: LeaseOwner) => Promise<boolean>
     /** How long a record may stay invisible after its `created`. */
     readLagMs: number
+    notes: RunNotes
+    shared: SharedFolder
+    /** When Temporal scheduled this attempt. */
+    attempt: number
   }
   plan: ImportPlan
   billing: Billing
@@ -57,22 +66,30 @@ export async function stageRun(
 ): Promise<Staged> {
   const { deps, plan, billing, signal, onPhase } = options
   const { run, dryRun } = plan
-  const { dataDir } = deps
+  const { dataDir, notes, shared } = deps
   const { ledger } = deps.state
-  const folder = join(dataDir, plan.folder)
   onPhase('checking the file')
-  const { staged } = await readRunNotes(folder)
+  const { staged } = await notes.read<ImportNotes>(run)
   if (staged !== undefined && !dryRun) {
     await refuseOlderThanTold({ ledger, run, told: { rows: staged.staged, claims: 0 } })
     return await withOpen(ledger, plan, staged)
   }
+  const before = dryRun ? 0 : await stagedBefore(shared, join(dataDir, plan.folder))
+  await refuseOlderThanTold({ ledger, run, told: { rows: before, claims: 0 } })
   await refuseDamaged({ dataDir, ...plan })
   const kind = importKinds[plan.kind].change.name
+  // Of each attempt its own: one that was given up and wakes changes nothing of a later one.
+  const folder = join(dataDir, plan.folder, 'staged', String(deps.attempt))
   await using changes = await createChangesFile(folder, { ...plan.identity, run, kind })
   const { expectRows, expectTotals, sendAgain } = plan
   const file = await fileOf({ plan, dataDir })
   const check = await checkFile({ ...file, expectRows, expectTotals, sendAgain, changes })
-  await replaceFile(join(folder, runFiles.check), JSON.stringify(check, null, 2))
+  const checkJson = join(dataDir, plan.folder, runFiles.check)
+  await replaceFile(checkJson, JSON.stringify(check, null, 2))
+  if (shared.isShared) await shared.keep(checkJson)
+  // Its problems are for people, who read them in the file.
+  const noted = { ...check, problems: [] }
+  await notes.write(run, { check: noted })
   if (dryRun && check.stopped) return { ...noteOf(check), open: 0, canary: [] }
   refuseInvalid(check, dryRun ? 'skip' : plan.onInvalid)
   onPhase('looking for rows of earlier runs')
@@ -102,6 +119,7 @@ export async function stageRun(
   onPhase('staging')
   await takeOverRows(deps, plan, matches)
   const rows = await changes.keep(await decide(plan, check, matches, existing, changes))
+  await shareChanges(shared, folder)
   await stageKeptChanges({
     ledger,
     folder,
@@ -113,7 +131,8 @@ export async function stageRun(
   })
   const newestBefore = newest && newestCreated(newest)
   const note = { ...counts, staged: rows, ...(newestBefore !== undefined && { newestBefore }) }
-  await replaceFile(join(folder, runFiles.staged), JSON.stringify(note, null, 2))
+  await writeCheckpoint(shared, { folder, run, staged: rows, notes: { plan, check: noted, staged: note } })
+  await notes.write(run, { staged: note })
   return await withOpen(ledger, plan, note)
 }
 

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, posix, relative } from 'node:path'
 import type { FieldMeta } from '../billing/resources/fields.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import { syncPath } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 import { comparableName } from './cells/refused.ts'
@@ -180,6 +181,25 @@ export async function filesOf(input: StoredInput & { dataDir: string }): Promise
   const folder = posix.dirname(input.mapping)
   const stored = JSON.parse(await readFile(join(input.dataDir, input.mapping), 'utf8')) as Mapping
   return namesOf(posix.relative(folder, input.file), stored).map((name) => posix.join(folder, name))
+}
+
+/** Makes the data folder have a stored input, which never changes. */
+export async function fetchInput({
+  shared,
+  ...input
+}: StoredInput & { dataDir: string; shared: SharedFolder }): Promise<void> {
+  if (!shared.isShared) return
+  await shared.fetch(join(input.dataDir, input.mapping))
+  for (const path of await filesOf(input)) await shared.fetch(join(input.dataDir, path))
+}
+
+/** Keeps a stored input for workers on other machines. */
+export async function shareInput({
+  shared,
+  ...input
+}: StoredInput & { dataDir: string; shared: SharedFolder }): Promise<void> {
+  if (!shared.isShared) return
+  for (const path of await filesOf(input)) await shared.keep(join(input.dataDir, path))
 }
 
 async function isIntact(input: StoredInput & { dataDir: string }): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
-import type { EndedNote } from '../runs/run-files.ts'
+import type { EndedNote } from '../runs/run-notes.ts'
 import { inputCommand } from '../runs/input-fields.ts'
 import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'

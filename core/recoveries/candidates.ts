@@ -1,12 +1,8 @@
-import { open } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Billing, Body } from '../billing/client.ts'
 import { subscriptions } from '../billing/resources/subscriptions.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { readList } from '../reading/read-list.ts'
-import { readNote } from '../runs/run-files.ts'
-import { replaceFile } from '../storage/durable.ts'
-import { recoveryFiles } from './input.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 
 /** A subscription that needs attention, as of the snapshot. */
 export interface Candidate {
@@ -80,6 +76,12 @@ export interface CandidateRead {
   count: number | undefined
 }
 
+/** The list requests of all attempts, each counted before it leaves, and how many of them failed. */
+export interface RequestCounts {
+  sent: number
+  failed: number
+}
+
 /** `maxPages` is used up: what was read so far is the snapshot. */
 class PagesUsedUp extends Error {
   override readonly name = 'PagesUsedUp'
@@ -90,27 +92,30 @@ class PagesUsedUp extends Error {
  * subscription that needed attention throughout the read, or the reasons say why that is not proven. Resuming
  * removes a subscription from this list, so the whole read comes before the first resume.
  *
- * A finished read is kept in the run's folder, because its rows may be staged. One that is interrupted starts again, with
- * what is left of its requests.
+ * A read that is interrupted starts again, with what is left of its requests.
  */
 export async function readCandidates(options: {
-  /** The run's folder. */
-  folder: string
+  run: string
+  notes: RunNotes
   /** Limited to the run's share of the rate. */
   billing: Billing
   testMode: boolean
   readLagMs: number
-  /** The most list requests, including failed ones, across all calls with this folder. */
+  /** The most list requests, including failed ones, across all calls for this run. */
   maxPages: number
   signal: AbortSignal
   onProgress?: (progress: { candidates: number; requests: number }) => void
 }): Promise<CandidateRead> {
-  const { folder, billing, testMode, readLagMs, maxPages, signal, onProgress } = options
-  const path = join(folder, recoveryFiles.candidates)
-  const before = await readNote<CandidateRead>(path)
-  if (before !== undefined) return before
-  await using counted = await openRequestCount(join(folder, recoveryFiles.requests))
-  const lost = counted.requests() - counted.failed()
+  const { run, notes, billing, testMode, readLagMs, maxPages, signal, onProgress } = options
+  const { requests: before = { sent: 0, failed: 0 } } = await notes.read<{ requests: RequestCounts }>(run)
+  const lost = before.sent - before.failed
+  const requests = { ...before }
+  let written = Promise.resolve()
+  /** Resolves when the count is durable: a kill forgets no request. */
+  const count = (what: keyof typeof requests) => {
+    requests[what] += 1
+    return (written = written.then(() => notes.write(run, { requests })))
+  }
   const candidates: Candidate[] = []
   const ids = new Set<string>()
   const read = readList({
@@ -123,10 +128,10 @@ export async function readCandidates(options: {
         ...page,
         signal,
         async beforeSend() {
-          if (counted.requests() >= maxPages) throw new PagesUsedUp()
-          await counted.add('sent')
+          if (requests.sent >= maxPages) throw new PagesUsedUp()
+          await count('sent')
         },
-        onFailure: () => counted.add('failed'),
+        onFailure: () => count('failed'),
       }),
     readLagMs,
     now: Date.now,
@@ -140,41 +145,20 @@ export async function readCandidates(options: {
     })
     if (step === undefined || step.done === true) {
       const outcome = step?.value
-      const capped = whyCapped({ maxPages, failed: counted.failed(), lost })
-      const result: CandidateRead = {
+      const capped = whyCapped({ maxPages, failed: requests.failed, lost })
+      return {
         candidates,
         proven: outcome?.verdict === 'proven',
         reasons: outcome?.reasons ?? [capped, ...(last?.reasons ?? [])],
         capped: outcome === undefined,
-        requests: counted.requests(),
+        requests: requests.sent,
         count: (outcome ?? last)?.countBefore ?? undefined,
       }
-      await replaceFile(path, JSON.stringify(result))
-      return result
     }
     const { records, state } = step.value
     last = state
     candidates.push(...records.flatMap((record) => toCandidate(record) ?? []))
-    onProgress?.({ candidates: candidates.length, requests: counted.requests() })
-  }
-}
-
-const marks = { sent: '+', failed: '-' } as const
-
-/** Counts the requests of all attempts of a read: each is on disk before it leaves, so that a kill forgets none. */
-async function openRequestCount(path: string) {
-  const file = await open(path, 'a+')
-  let text = await file.readFile('utf8')
-  const count = (mark: string) => text.split(mark).length - 1
-  return {
-    requests: () => count(marks.sent),
-    failed: () => count(marks.failed),
-    async add(what: keyof typeof marks): Promise<void> {
-      text += marks[what]
-      await file.appendFile(marks[what])
-      await file.datasync()
-    },
-    [Symbol.asyncDispose]: () => file.close(),
+    onProgress?.({ candidates: candidates.length, requests: requests.sent })
   }
 }
 

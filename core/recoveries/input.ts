@@ -15,7 +15,7 @@ import {
   verifyAfterInput,
 } from '../runs/shared-inputs.ts'
 import { type Reason, reasonNames, triedReasons } from './reasons.ts'
-import { type ChangeRun, changeRunFiles } from '../runs/run-files.ts'
+import { type ChangeRun, reportFiles } from '../runs/run-notes.ts'
 import { toMs } from '../runs/duration.ts'
 import type { Execution } from '../runs/name.ts'
 
@@ -113,7 +113,7 @@ export const recoverySettings = z.object({
     .meta({ help: 'the number of history events after which the workflow continues as a new execution' }),
 })
 
-/** The lists of an input; they stay in the run's folder. */
+/** The lists of an input; they stay out of the history. */
 export const narrowing = z.object({
   customers: z
     .array(z.string().min(1))
@@ -164,9 +164,10 @@ const kindOf = (input: unknown) =>
 
 /**
  * The plan of a recovery, fixed at its start. Holds only names, counts and times, because it is part of the
- * workflow's history; lists of customers stay in the run's folder. What the input decides has the same names here.
+ * workflow's history; lists of customers are notes of the run. What the input decides has the same names here.
  */
 export interface RecoveryPlan extends ChangeRun, z.output<typeof recoverySettings> {
+  job: 'recovery'
   /** The execution that made the plan: the workflow id, and the first run id of its chain. */
   execution: Execution
   startedAt: string
@@ -181,19 +182,8 @@ export interface RecoveryPlan extends ChangeRun, z.output<typeof recoverySetting
   limits: RecoveryLimits
 }
 
-/** The files in a recovery's folder. */
-export const recoveryFiles = {
-  ...changeRunFiles,
-  /** A mark for each request for the list, of all attempts. */
-  requests: 'requests.log',
-  /** What a read of the list found. */
-  candidates: 'candidates.json',
-  /** The counts of the finished snapshot. */
-  snapshot: 'snapshot.json',
-  /** Of a dry run: the rows of recovery.csv, as its snapshot decided them. */
-  decided: 'decided.json',
-  results: 'recovery.csv',
-} as const
+/** The files that people read, in a recovery's folder. */
+export const recoveryFiles = { ...reportFiles, results: 'recovery.csv' } as const
 
 /** Whether a subscription that has needed attention since `since` meets the plan's `olderThan`. */
 export function isLongEnough(since: string, { startedAt, olderThan }: RecoveryPlan): boolean {

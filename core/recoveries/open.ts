@@ -1,23 +1,20 @@
-import { join, relative } from 'node:path'
-import { type EndedNote, readNote } from '../runs/run-files.ts'
-import type { LeftOut, Preview } from './select.ts'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { toMs } from '../runs/duration.ts'
+import type { Execution } from '../runs/name.ts'
+import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
+import { toFileName } from '../storage/file-name.ts'
+import type { CandidateRead, RequestCounts } from './candidates.ts'
 import {
   type Narrowing,
   type ParsedRecovery,
   type RecoveryPlan,
   narrowing,
-  recoveryFiles,
   recoveryLimits,
   recoverySettings,
 } from './input.ts'
-import type { CandidateRead } from './candidates.ts'
-import { mkdir } from 'node:fs/promises'
-import { toMs } from '../runs/duration.ts'
-import { namesIn } from '../runs/name.ts'
-import { replaceFile } from '../storage/durable.ts'
 import { triedReasons } from './reasons.ts'
-import { type Identity, refuseOther } from '../runs/identity.ts'
-import { runFolder } from '../runs/known-run.ts'
+import type { LeftOut, Preview } from './select.ts'
 
 /** The result of the snapshot: only counts, because it is also part of the history. */
 export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
@@ -31,30 +28,18 @@ export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
   settledBefore: number
 }
 
-/** A plan as saved in the run's folder, with the lists that are too long for the history. */
-export interface SavedPlan {
-  plan: RecoveryPlan
-  narrowing: Narrowing
-  /** The original input, to start a run with the same input again. */
-  input: Readonly<Record<string, unknown>>
-}
-
-/** The data on a recovery besides its rows. Any of it may be missing if the run died. */
+/** What is known of a recovery besides its rows. */
 export interface RecoveryNotes {
-  snapshot: SnapshotNote | undefined
-  ended: EndedNote | undefined
+  plan: RecoveryPlan
+  /** The original input, to start a run with the same input again, and its lists. */
+  asked: { input: Readonly<Record<string, unknown>>; narrowing: Narrowing }
+  requests: RequestCounts
+  /** What the snapshot decided, and the folder of its changes: from then on every attempt stages the same ones. */
+  decided: SnapshotNote & { changes?: string }
+  /** The same once all of them are staged. */
+  snapshot: SnapshotNote
+  ended: EndedNote
 }
-
-export async function readRecoveryNotes(folder: string): Promise<RecoveryNotes> {
-  const [snapshot, ended] = await Promise.all([
-    readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot)),
-    readNote<EndedNote>(join(folder, recoveryFiles.ended)),
-  ])
-  return { snapshot, ended }
-}
-
-export const readSavedPlan = (folder: string): Promise<SavedPlan | undefined> =>
-  readNote<SavedPlan>(join(folder, recoveryFiles.plan))
 
 /** What a recovery has staged, and how much of it is still to be resumed. */
 export interface Snapshot extends SnapshotNote {
@@ -63,34 +48,31 @@ export interface Snapshot extends SnapshotNote {
   canary: number[]
 }
 
-/** Names a recovery after its workflow id; a reused id gives `<id>.2`. */
-export async function nameRecovery({
-  dataDir,
-  execution,
-}: {
-  dataDir: string
-  execution: RecoveryPlan['execution']
-}): Promise<{ run: string; folder: string; plan?: RecoveryPlan }> {
-  const { workflowId, runId } = execution
-  for await (const place of namesIn({ dataDir, room: 'recoveries', workflowId })) {
-    const saved = await readSavedPlan(join(dataDir, place.folder))
-    if (saved === undefined) return place
-    if (saved.plan.execution.runId === runId) return { ...place, plan: saved.plan }
+/** Names a recovery after its workflow id; a reused id gives `<id>.2`. An execution that has a plan keeps it. */
+export async function nameRecovery(
+  notes: RunNotes,
+  { workflowId, runId }: Execution,
+): Promise<{ run: string; plan?: RecoveryPlan }> {
+  for await (const { run, noted } of notes.named<RecoveryNotes>(workflowId)) {
+    const { plan } = noted
+    if (plan === undefined) return { run }
+    if (plan.job === 'recovery' && plan.execution.runId === runId) return { run, plan }
   }
   throw new RangeError('the names of a run have an end')
 }
 
-/** Saves a plan in the run's folder, together with its input. */
+/** Notes a plan, together with its input. */
 export async function saveRecoveryPlan(options: {
   dataDir: string
+  notes: RunNotes
   plan: RecoveryPlan
   input: unknown
 }): Promise<void> {
-  const { dataDir, plan } = options
+  const { dataDir, notes, plan } = options
   const { identity: _, ...input } = options.input as Record<string, unknown>
   await mkdir(join(dataDir, plan.folder), { recursive: true })
-  const saved: SavedPlan = { plan, narrowing: narrowing.parse(input), input }
-  await replaceFile(join(dataDir, plan.folder, recoveryFiles.plan), JSON.stringify(saved))
+  const asked: RecoveryNotes['asked'] = { narrowing: narrowing.parse(input), input }
+  await notes.write(plan.run, { plan, asked })
 }
 
 /** The parsed input, with what the worker decides. */
@@ -98,13 +80,15 @@ export function toRecoveryPlan({
   input,
   settleMs,
   ...run
-}: Pick<RecoveryPlan, 'run' | 'folder' | 'execution' | 'startedAt' | 'identity' | 'settleMs'> & {
+}: Pick<RecoveryPlan, 'run' | 'execution' | 'startedAt' | 'identity' | 'settleMs'> & {
   input: ParsedRecovery
 }): RecoveryPlan {
   const { reasons, attended, approval, verifyAfter } = input
   return {
     ...recoverySettings.parse(input),
     ...run,
+    job: 'recovery',
+    folder: `recoveries/${toFileName(run.run)}`,
     reasons: [...new Set(reasons ?? triedReasons)],
     named: reasons !== undefined,
     attended: attended || approval,
@@ -112,21 +96,4 @@ export function toRecoveryPlan({
     settleMs: Math.max(toMs(verifyAfter ?? 0), settleMs),
     limits: recoveryLimits.parse(input),
   }
-}
-
-/**
- * Loads the plan of a recovery; undefined if the data folder has no such run.
- *
- * @throws {WrongWorker} the run belongs to another service, workspace or mode
- */
-export async function findRecovery(
-  { dataDir, identity }: { dataDir: string; identity: Identity },
-  run: string,
-): Promise<RecoveryPlan | undefined> {
-  const folder = await runFolder({ dataDir, room: 'recoveries', run })
-  const saved = folder === undefined ? undefined : await readSavedPlan(folder)
-  if (folder === undefined || saved?.plan.run !== run) return undefined
-  if (saved.plan.folder !== relative(dataDir, folder)) return undefined
-  refuseOther({ run: saved.plan.identity, worker: identity })
-  return saved.plan
 }

@@ -3,7 +3,7 @@ import { explain } from '../changes/view.ts'
 import { type ReportSummary, createRowTally, placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/view.ts'
-import { type EndedNote, type RunEnd, readNote } from '../runs/run-files.ts'
+import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
 import { canaryFailed, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
@@ -11,13 +11,7 @@ import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { type RecoveryRow, outcomeOf, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './input.ts'
-import {
-  type RecoveryNotes,
-  type SavedPlan,
-  type SnapshotNote,
-  readRecoveryNotes,
-  readSavedPlan,
-} from './open.ts'
+import type { RecoveryNotes, SnapshotNote } from './open.ts'
 import { becauseOf } from './reasons.ts'
 import { endOf, isReportedOnly } from './refusal.ts'
 import {
@@ -28,16 +22,16 @@ import {
   toRecoveryView,
 } from './view.ts'
 import { closeRemaining } from '../changes/close.ts'
-import { replaceFile } from '../storage/durable.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 
 /** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
 export async function writeRecoveryReport(options: {
   ledger: Ledger
-  saved: SavedPlan
+  plan: RecoveryPlan
   dataDir: string
   notes: RunNotes
-  /** Whether people find the files on another machine: paths are then relative to its data folder. */
-  isShared?: boolean
+  /** Where several workers share the files: people find them on another machine, and paths are relative to its data folder. */
+  shared?: SharedFolder
 }): Promise<{
   result: RecoveryReport
   report: FullReport
@@ -45,24 +39,23 @@ export async function writeRecoveryReport(options: {
   /** The view for Temporal: without subscriptions and what the service said of them. */
   outward: View
 }> {
-  const { ledger, saved, dataDir, isShared = false } = options
-  const { decisions } = await options.notes.read(saved.plan.run)
-  const { plan } = saved
+  const { ledger, plan, dataDir, shared } = options
+  const isShared = shared?.isShared === true
   const { run, startedAt, identity } = plan
   const folder = join(dataDir, plan.folder)
   const shownFolder = join(isShared ? '' : dataDir, plan.folder)
-  const notes = await readRecoveryNotes(folder)
-  const { snapshot } = notes
+  const notes = await options.notes.read<RecoveryNotes>(run)
+  const { snapshot, decisions } = notes
   const tally = createTally(plan, notes)
-  const sheets = snapshot === undefined ? [] : (['results'] as const)
-  const paths = [...sheets, 'report' as const].map((name) => [name, join(shownFolder, recoveryFiles[name])])
+  const named = [...(snapshot === undefined ? [] : ['results' as const]), 'report' as const]
+  const paths = named.map((name) => [name, join(shownFolder, recoveryFiles[name])])
+  // A dry run has no rows in the ledger: its snapshot has written them.
+  const sheets = snapshot === undefined || plan.dryRun ? [] : (['results'] as const)
   async function* readRows(): AsyncGenerator<RecoveryRow> {
     for await (const row of ledger.rows({ run })) {
       tally.add(row)
       yield toRecoveryRow(row)
     }
-    // A dry run has no rows in the ledger; its snapshot has decided them.
-    if (plan.dryRun) yield* (await readNote<RecoveryRow[]>(join(folder, recoveryFiles.decided))) ?? []
   }
   let written: { result: RecoveryReport; report: FullReport } | undefined
   await writeReport({
@@ -73,7 +66,7 @@ export async function writeRecoveryReport(options: {
       if (sheets.length === 0) for await (const _ of rows);
       else await writeRecoveryCsv({ rows, to: join(fresh, recoveryFiles.results) })
       const result: RecoveryReport = {
-        ...toReport(saved, notes, tally, await summarize({ ledger, run, staged: snapshot?.staged ?? 0 })),
+        ...toReport(plan, notes, tally, await summarize({ ledger, run, staged: snapshot?.staged ?? 0 })),
         files: Object.fromEntries(paths) as RecoveryReport['files'],
         rows: tally.rows,
       }
@@ -81,7 +74,7 @@ export async function writeRecoveryReport(options: {
         ...result,
         startedAt,
         identity,
-        next: [...(isShared ? [toFetch(run)] : []), ...recoveryNextSteps(result, saved.input)],
+        next: [...(isShared ? [toFetch(run)] : []), ...recoveryNextSteps(result, notes.asked?.input ?? {})],
         decisions,
         first: tally.first(),
         coolingDown: tally.coolingDown,
@@ -93,6 +86,9 @@ export async function writeRecoveryReport(options: {
       return { report: kept, view: toRecoveryView(kept) }
     },
   })
+  if (isShared)
+    for (const name of [...sheets, 'page', 'report'] as const)
+      await shared.keep(join(folder, recoveryFiles[name]))
   const { result, report } = written!
   const outward = toRecoveryView({ ...report, first: [], coolingDown: [] })
   return { result, report, view: toRecoveryView(report), outward }
@@ -105,7 +101,7 @@ type Tally = ReturnType<typeof createTally>
 const mostCooling = 5
 
 /** What the report has of the rows, collected while recovery.csv is written. */
-function createTally(plan: RecoveryPlan, { ended }: RecoveryNotes) {
+function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
   const named = createRowTally<NamedRow>()
   const coolingDown: FullReport['coolingDown'] = []
   const byReason: RecoveryReport['byReason'] = {}
@@ -141,12 +137,11 @@ function createTally(plan: RecoveryPlan, { ended }: RecoveryNotes) {
 }
 
 function toReport(
-  saved: SavedPlan,
-  { snapshot, ended }: RecoveryNotes,
+  plan: RecoveryPlan,
+  { snapshot, ended, asked }: Partial<RecoveryNotes>,
   tally: Tally,
   summary: ReportSummary,
 ): Omit<RecoveryReport, 'files' | 'rows'> {
-  const { plan } = saved
   const { counts, outcomes } = summary
   const { byReason } = tally
   const reported = tally.reported()
@@ -158,7 +153,7 @@ function toReport(
   })
   // A dry run changes nothing: only the list can be incomplete.
   const reasons = [...(plan.dryRun ? [] : proof.reasons), ...(snapshot?.reasons ?? [])]
-  const continueWith = toContinueWith(saved, snapshot, counts, failedCanaries)
+  const continueWith = toContinueWith(plan, asked?.input ?? {}, snapshot, counts, failedCanaries)
   return {
     run: plan.run,
     summary: toSummary(plan, summary, { reasons, reported, snapshot, ended }),
@@ -183,7 +178,12 @@ function toReport(
 function toSummary(
   plan: RecoveryPlan,
   { counts, outcomes }: ReportSummary,
-  of: Pick<RecoveryNotes, 'snapshot' | 'ended'> & { reasons: readonly string[]; reported: number },
+  of: {
+    snapshot: SnapshotNote | undefined
+    ended: EndedNote | undefined
+    reasons: readonly string[]
+    reported: number
+  },
 ): string {
   const { reasons, reported, snapshot, ended } = of
   const why = ended?.why === undefined ? [] : [ended.why]
@@ -268,7 +268,8 @@ function toNeeds(
  * continues, with more pages if the list was not read completely.
  */
 function toContinueWith(
-  { plan, input: asked }: SavedPlan,
+  plan: RecoveryPlan,
+  asked: RecoveryNotes['asked']['input'],
   snapshot: SnapshotNote | undefined,
   counts: RecoveryReport['counts'],
   failedCanaries: RecoveryReport['failedCanaries'],
@@ -293,17 +294,14 @@ export async function closeRecovery(
     ledger: Ledger
     notes: RunNotes
     dataDir: string
-    isShared: boolean
+    shared: SharedFolder
     plan: RecoveryPlan
   },
 ): Promise<{ result: RecoveryReport; view: View }> {
-  const { ledger, notes, dataDir, isShared, plan, how, why } = options
-  const folder = join(dataDir, plan.folder)
-  const saved = await readSavedPlan(folder)
-  if (saved === undefined) throw new RangeError(`${plan.run} has no plan`)
+  const { ledger, notes, dataDir, shared, plan, how, why } = options
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
-  const note: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
-  await replaceFile(join(folder, recoveryFiles.ended), JSON.stringify(note))
-  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, saved, dataDir, isShared })
+  const ended: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  await notes.write(plan.run, { ended })
+  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir, shared })
   return { result, view }
 }

@@ -1,4 +1,5 @@
-import { join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join, posix } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
@@ -8,29 +9,32 @@ import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
 import { createSendRight } from '../changes/send/sending.ts'
 import {
   createChangesFile,
+  fetchChanges,
   type OnKeyHeld,
+  shareChanges,
+  stagedBefore,
   stageKeptChanges,
   toNewChange,
+  writeCheckpoint,
 } from '../changes/staged-changes.ts'
 import { refuseOlderThanTold } from '../changes/old-ledger.ts'
 import { toMs } from '../runs/duration.ts'
-import { readNote } from '../runs/run-files.ts'
-import type { StepFolder } from '../runs/step-folder.ts'
+import type { RunNotes } from '../runs/run-notes.ts'
 import type { KeyHistory } from '../state/ledger/queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { replaceFile } from '../storage/durable.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import { type Candidate, readCandidates } from './candidates.ts'
-import { toDryRows } from './csv.ts'
-import { leaseOf, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
-import { readSavedPlan, type Snapshot, type SnapshotNote } from './open.ts'
+import { toDryRows, writeRecoveryCsv } from './csv.ts'
+import { leaseOf, type Narrowing, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
+import type { RecoveryNotes, Snapshot, SnapshotNote } from './open.ts'
 import { selectCandidates, type Selection, toPreview } from './select.ts'
 
 interface Work {
   deps: {
     ledger: Ledger
     dataDir: string
-    /** Makes what was read so far be there for the next attempt, wherever that runs. */
-    keep: StepFolder['keep']
+    shared: SharedFolder
+    notes: RunNotes
     /** @throws {Busy} if another recovery has begun meanwhile */
     holdLease: () => Promise<void>
     /** When Temporal scheduled this attempt. */
@@ -55,17 +59,20 @@ const batchRows = 1_000
  */
 export async function takeSnapshot(work: Work): Promise<Snapshot> {
   const { deps, plan, billing, signal, onProgress } = work
-  const { ledger, readLagMs } = deps
+  const { ledger, notes, readLagMs } = deps
   const { run, dryRun, maxPages } = plan
-  const folder = join(deps.dataDir, plan.folder)
-  const before = await readNote<SnapshotNote>(join(folder, recoveryFiles.snapshot))
-  if (before !== undefined) {
-    if (!dryRun) await refuseOlderThanTold({ ledger, run, told: { rows: before.staged, claims: 0 } })
-    return await withOpen(work, before)
+  const before = await notes.read<RecoveryNotes>(run)
+  if (before.snapshot !== undefined) {
+    if (!dryRun) await refuseOlderThanTold({ ledger, run, told: { rows: before.snapshot.staged, claims: 0 } })
+    return await withOpen(work, before.snapshot)
   }
+  const staged = dryRun ? 0 : await stagedBefore(deps.shared, join(deps.dataDir, plan.folder))
+  await refuseOlderThanTold({ ledger, run, told: { rows: staged, claims: 0 } })
+  if (before.decided !== undefined) return await stage(work, before.decided)
   const settledBefore = dryRun ? 0 : await reconcileOrphans(work)
   const { candidates, ...outcome } = await readCandidates({
-    folder,
+    run,
+    notes,
     billing,
     testMode: plan.identity.mode === 'test',
     readLagMs,
@@ -73,19 +80,29 @@ export async function takeSnapshot(work: Work): Promise<Snapshot> {
     signal,
     onProgress: (now) => onProgress({ phase: 'reading the list', ...now }),
   })
-  const { rows, leftOut } = await select(work, candidates)
-  if (dryRun) await replaceFile(join(folder, recoveryFiles.decided), JSON.stringify(toDryRows({ rows })))
-  const staged = dryRun ? 0 : await stageAll(work, rows)
+  const { rows, leftOut } = await select(work, candidates, before.asked?.narrowing)
+  const kept = dryRun ? await writeDryRun(work, rows) : await keepRows(work, rows)
   const takenAt = new Date().toISOString()
   const preview = toPreview({ rows }, Date.now())
-  const note = { takenAt, ...outcome, candidates: candidates.length, leftOut, staged, preview, settledBefore }
-  await replaceFile(join(folder, recoveryFiles.snapshot), JSON.stringify(note, null, 2))
-  return await withOpen(work, note)
+  const decided = {
+    takenAt,
+    ...outcome,
+    candidates: candidates.length,
+    leftOut,
+    ...kept,
+    preview,
+    settledBefore,
+  }
+  await notes.write(run, { decided })
+  return await stage(work, decided)
 }
 
-async function select({ deps, plan }: Work, candidates: readonly Candidate[]): Promise<Selection> {
+async function select(
+  { deps, plan }: Work,
+  candidates: readonly Candidate[],
+  narrowing: Narrowing = {},
+): Promise<Selection> {
   const { workspace, mode } = plan.identity
-  const { narrowing = {} } = (await readSavedPlan(join(deps.dataDir, plan.folder))) ?? {}
   const history = new Map<string, KeyHistory>()
   for (let from = 0; from < candidates.length; from += batchRows) {
     const keys = candidates.slice(from, from + batchRows).map(({ id }) => id)
@@ -95,17 +112,46 @@ async function select({ deps, plan }: Work, candidates: readonly Candidate[]): P
   return selectCandidates({ plan, ...narrowing, candidates, history })
 }
 
-/** Stages the rows after saving them beside the run. Returns their number. */
-async function stageAll({ deps, plan }: Work, rows: Selection['rows']): Promise<number> {
-  const folder = join(deps.dataDir, plan.folder)
+/** Writes recovery.csv of a dry run, which has no rows in the ledger. */
+async function writeDryRun({ deps, plan }: Work, rows: Selection['rows']): Promise<{ staged: 0 }> {
+  const to = join(deps.dataDir, plan.folder, recoveryFiles.results)
+  await mkdir(dirname(to), { recursive: true })
+  await writeRecoveryCsv({ rows: toDryRows({ rows }), to })
+  if (deps.shared.isShared) await deps.shared.keep(to)
+  return { staged: 0 }
+}
+
+/** Keeps the rows to stage: by the time an attempt is repeated, the list has changed. */
+async function keepRows(
+  { deps, plan }: Work,
+  rows: Selection['rows'],
+): Promise<{ staged: number; changes: string }> {
+  const { dataDir, shared, attempt } = deps
   const kind = resumeSubscription
+  const changes = posix.join(plan.folder, 'staged', String(attempt))
+  const folder = join(dataDir, changes)
   await using file = await createChangesFile(folder, { ...plan.identity, run: plan.run, kind: kind.name })
   for (const { change } of rows) file.add(toNewChange({ kind, change }))
   const staged = await file.keep()
-  // From the first staged row on, the next attempt must stage the same ones: the list has changed by then.
-  await deps.keep()
-  await stageKeptChanges({ ledger: deps.ledger, folder, onHeld: leaveToNextRecovery })
-  return staged
+  await shareChanges(shared, folder)
+  return { staged, changes }
+}
+
+/** Stages what was decided, unless it is a dry run. */
+async function stage(work: Work, decided: RecoveryNotes['decided']): Promise<Snapshot> {
+  const { deps, plan } = work
+  const { ledger, notes, shared, dataDir } = deps
+  const { run } = plan
+  const { changes, ...snapshot } = decided
+  if (changes !== undefined) {
+    const folder = join(dataDir, changes)
+    await fetchChanges(shared, folder)
+    await stageKeptChanges({ ledger, folder, onHeld: leaveToNextRecovery })
+    const { asked } = await notes.read<RecoveryNotes>(run)
+    await writeCheckpoint(shared, { folder, run, staged: snapshot.staged, notes: { plan, asked, snapshot } })
+  }
+  await notes.write(run, { snapshot })
+  return await withOpen(work, snapshot)
 }
 
 /** Leaves a subscription that an earlier recovery has not yet reconciled to the next recovery. */

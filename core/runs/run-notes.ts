@@ -1,6 +1,59 @@
 import { createHash } from 'node:crypto'
 import type { Notes } from '../state/notes.ts'
-import type { Decision } from './run-files.ts'
+import type { Identity } from './identity.ts'
+import { runOfUse } from './name.ts'
+import { pageName } from './view/view.ts'
+
+export type JobName = 'import' | 'recovery'
+
+/** A write run, as all its steps know it. */
+export interface ChangeRun {
+  job: JobName
+  run: string
+  /** The folder of its changes and reports, relative to the data folder. */
+  folder: string
+  identity: Identity
+}
+
+/** An operator's decision about a run or one of its rows. Name and reason are not verified. */
+export interface Decision {
+  at: string
+  about: 'approval' | 'canary' | 'breaker' | 'limits' | 'row'
+  by: string
+  why: string
+  row?: number
+  /** The id under which the operator says the row exists. */
+  exists?: string
+  /** Whether the service confirmed that id. */
+  confirmed?: boolean
+  absent?: true
+  drop?: true
+}
+
+/** How a run ended. */
+export interface EndedNote {
+  how: 'finished' | 'stopped' | 'refused' | 'failed' | 'dryRun'
+  why?: string
+  /** All that went first failed, so nothing else was sent. */
+  canary?: true
+  at: string
+}
+
+/** How a run ends. */
+export interface RunEnd {
+  how: EndedNote['how']
+  /** Why the run ended before everything was done, for people. */
+  why?: string
+  /** All that went first failed, so nothing else was sent. */
+  canary?: true
+  /**
+   * The remaining changes are given up: an import reports them as not tried and frees them for other runs.
+   */
+  giveUp: boolean
+}
+
+/** The reports in the folder of every write run. */
+export const reportFiles = { report: 'report.json', page: pageName } as const
 
 /** A row as a decision on it found it: both change when it is sent or closed again. */
 export interface FoundRow {
@@ -15,9 +68,11 @@ export interface FoundRow {
  */
 export interface RunNotes {
   /** The notes of a run by name; `Known` says which the job writes. Any of them may be missing after a crash. */
-  read<Known>(run: string): Promise<Partial<Known> & { decisions: Decision[] }>
+  read<Known>(run: string): Promise<Noted<Known>>
+  /** The names that the next run of a workflow id may have: the id, `<id>.2`, `<id>.3` and so on, with what is known of each. */
+  named<Known>(workflowId: string): AsyncGenerator<{ run: string; noted: Noted<Known> }>
   /**
-   * Writes notes, all or none of them. `null` removes one; what is left of it keeps an earlier attempt from bringing it
+   * Writes notes, all or none of them, and replaces those of the same names. `null` removes one; what is left of it keeps an earlier attempt from bringing it
    * back.
    *
    * @throws {SupersededError} a later attempt has written one of them
@@ -37,16 +92,28 @@ export interface RunNotes {
   ): Promise<ReadonlyMap<number, FoundRow>>
 }
 
+export type Noted<Known> = Partial<Known> & { decisions: Decision[] }
+
 const kinds = { decision: 'decision ', found: 'found ' } as const
 
-/** @param options.attempt when Temporal scheduled the attempt of the step, by its clock */
-export function createRunNotes({ notes, attempt = 0 }: { notes: Notes; attempt?: number }): RunNotes {
+/**
+ * @param options.attempt when Temporal scheduled the attempt of the step, by its clock. Absent where no worker runs: then
+ *   every note is replaced.
+ */
+export function createRunNotes({ notes, attempt }: { notes: Notes; attempt?: number }): RunNotes {
+  const read = async <Known>(run: string): Promise<Noted<Known>> => {
+    const all = (await notes.of(runSubject(run))).filter(({ body }) => body !== null)
+    const decisions = all.filter(({ name }) => name.startsWith(kinds.decision))
+    const known = Object.fromEntries(all.map(({ name, body }) => [name, body])) as Partial<Known>
+    return { ...known, decisions: decisions.map(({ body }) => body as Decision) }
+  }
   return {
-    async read<Known>(run: string) {
-      const all = (await notes.of(runSubject(run))).filter(({ body }) => body !== null)
-      const decisions = all.filter(({ name }) => name.startsWith(kinds.decision))
-      const known = Object.fromEntries(all.map(({ name, body }) => [name, body])) as Partial<Known>
-      return { ...known, decisions: decisions.map(({ body }) => body as Decision) }
+    read,
+    async *named<Known>(workflowId: string) {
+      for (let use = 1; ; use += 1) {
+        const run = runOfUse(workflowId, use)
+        yield { run, noted: await read<Known>(run) }
+      }
     },
     write: (run, written) => notes.put({ subject: runSubject(run), attempt, notes: written }),
     async addDecisions(run, decisions) {

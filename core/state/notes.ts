@@ -13,10 +13,14 @@ export interface Notes {
   /**
    * Writes notes, all or none of them, and replaces those of the same names.
    *
-   * @param options.attempt when Temporal scheduled the attempt that writes, by its clock
+   * @param options.attempt when Temporal scheduled the attempt that writes, by its clock; absent where nobody else writes
    * @throws {SupersededError} a later attempt has written one of them
    */
-  put(options: { subject: string; attempt: number; notes: Readonly<Record<string, unknown>> }): Promise<void>
+  put(options: {
+    subject: string
+    attempt?: number | undefined
+    notes: Readonly<Record<string, unknown>>
+  }): Promise<void>
   /** The notes of a subject, oldest first. */
   of(subject: string): Promise<Note[]>
 }
@@ -51,7 +55,7 @@ export function createNotes({ db, now }: Pick<Store, 'db' | 'now'>): Notes {
       const values = Object.entries(notes).map(([name, body]) => ({
         subject,
         name,
-        at: attempt,
+        at: attempt ?? 0,
         body: JSON.stringify(body),
       }))
       await transact(db, async (transaction) => {
@@ -59,12 +63,12 @@ export function createNotes({ db, now }: Pick<Store, 'db' | 'now'>): Notes {
           const written = await transaction
             .insertInto('notes')
             .values(value)
-            .onConflict((conflict) =>
-              conflict
-                .columns(['subject', 'name'])
-                .doUpdateSet({ at: value.at, body: value.body })
-                .where('notes.at', '<=', attempt),
-            )
+            .onConflict((conflict) => {
+              const update = conflict.columns(['subject', 'name'])
+              return attempt === undefined
+                ? update.doUpdateSet({ body: value.body })
+                : update.doUpdateSet({ at: attempt, body: value.body }).where('notes.at', '<=', attempt)
+            })
             .returning('name')
             .executeTakeFirst()
           if (written === undefined) throw new SupersededError({ run: subject })

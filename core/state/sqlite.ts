@@ -21,10 +21,11 @@ export const stateFileOf = (folder: string): string => join(folder, 'state.db')
 /**
  * Opens `state.db`, and creates it unless it is opened for reading.
  *
- * @throws {NoStateError} with `readOnly`, if the file is empty
+ * @throws {NoStateError} with `readOnly`, if there is no file or it is empty
  */
 export function openStateFile({ folder, readOnly }: { folder: string; readOnly: boolean }): DatabaseSync {
   const file = stateFileOf(folder)
+  if (readOnly && !existsSync(file)) throw new NoStateError({ place: file })
   let database: DatabaseSync | undefined
   try {
     if (!readOnly) mkdirSync(folder, { recursive: true })

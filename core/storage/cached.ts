@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
+import { dirname, join, posix, relative, sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createFolderStore } from './folder-store.ts'
 import { replaceFile, syncPath, temporaryName } from './durable.ts'
@@ -24,9 +24,13 @@ export interface SharedFolder {
    * Copies a kept file to the folder, unless it is there with this size. Does nothing if it is kept nowhere: reading it
    * then fails as for any missing file.
    *
+   * @param options.changes whether the file may have changed, so that a copy says nothing
    * @throws the signal's reason if it is aborted in the meantime
    */
-  fetch(file: string, options?: { bytes?: number; signal?: AbortSignal | undefined }): Promise<void>
+  fetch(
+    file: string,
+    options?: { bytes?: number; changes?: boolean; signal?: AbortSignal | undefined },
+  ): Promise<void>
   /** Keeps a complete file of the folder, of any size. */
   keep(file: string): Promise<void>
   /** Keeps a small text, whole or not at all, unless the path has another one: false then. */
@@ -37,6 +41,8 @@ export interface SharedFolder {
   update(file: string, change: (text: string | undefined) => string): Promise<void>
   /** The names of the files in a folder, without those of its folders. */
   list(folder: string): Promise<string[]>
+  /** Every file of this name in a folder and in its folders. */
+  find(folder: string, name: string): Promise<string[]>
   /**
    * Removes the copies in each folder of `root` that was last used before a moment (ms since 1970); what is kept nowhere
    * else stays. What cannot be removed is left for the next time.
@@ -53,10 +59,10 @@ export function cached(folder: string, store: FileStore = createFolderStore(fold
   const isShared = store.locate('') !== join(folder, '')
   return {
     isShared,
-    async fetch(file, { bytes, signal } = {}) {
+    async fetch(file, { bytes, changes = false, signal } = {}) {
       if (!isShared) return
       const copy = await orMissing(stat(file))
-      if (copy !== undefined && (bytes === undefined || copy.size === bytes)) return
+      if (!changes && copy !== undefined && (bytes === undefined || copy.size === bytes)) return
       const body = await store.open(pathOf(file))
       if (body === undefined) return
       await mkdir(dirname(file), { recursive: true })
@@ -98,6 +104,10 @@ export function cached(folder: string, store: FileStore = createFolderStore(fold
       const root = `${pathOf(of)}/`
       const names = (await store.list(pathOf(of))).map(({ path }) => path.slice(root.length))
       return names.filter((name) => !name.includes('/'))
+    },
+    async find(below, name) {
+      const paths = (await store.list(pathOf(below))).map(({ path }) => path)
+      return paths.filter((path) => posix.basename(path) === name).map((path) => join(folder, path))
     },
     async removeCopies(root, { before }) {
       if (!isShared) return

@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, mkdir, open, readdir, rename, rm, symlink } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { orMissing } from './system-errors.ts'
 
 /**
  * Replaces a small file by rename: readers see the old or the new content, never a mix, even after a crash.
  */
 export async function replaceFile(path: string, text: string): Promise<void> {
   await replace(path, (temporary) => writeNew(temporary, text))
+}
+
+/** Reads a JSON file; undefined if there is none. */
+export async function readJson<T>(path: string): Promise<T | undefined> {
+  const text = await orMissing(readFile(path, 'utf8'))
+  return text === undefined ? undefined : (JSON.parse(text) as T)
 }
 
 /**

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -7,13 +6,12 @@ import { type ListName, listNames } from '../../core/billing/resources/lists.ts'
 import { destinationNames, type DestinationName } from '../../core/destinations/names.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
-import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
+import { NoStateError } from '../../core/state/errors.ts'
 import { openState } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
-import { stateFileOf } from '../../core/state/sqlite.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { fetchRun, openToRead, sharedFiles } from '../runs/run-files.ts'
+import { openToRead, sharedFiles } from '../runs/run-files.ts'
 import { repairState } from '../runs/repair-state.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
@@ -115,8 +113,7 @@ async function readPublications(): Promise<readonly Publication[]> {
     await using state = await openToRead(place)
     return await state.publications.all()
   } catch (error) {
-    const isMissing = error instanceof StateUnreadableError && !existsSync(stateFileOf(place.folder))
-    if (isMissing || error instanceof NoStateError) return []
+    if (error instanceof NoStateError) return []
     throw error
   }
 }
@@ -186,8 +183,6 @@ async function repair({ filesLost, terminal }: { filesLost: boolean; terminal: T
   const lock = acquireLock({ folder: place.folder, role: 'state repair' })
   try {
     const runs = await repairState({ place, files: sharedFiles(places), bindsFiles: filesLost })
-    // The next command names the run's own copy of its input.
-    for (const { run, resume } of runs) if (resume !== undefined) await fetchRun(places, run)
     const lines = runs.flatMap(({ run, restaged, unknown, resume }) => [
       `${run}: ${restaged} rows staged again, ${unknown} others unknown`,
       ...(resume === undefined ? [] : [`Next: start the worker, then: ${resume}`]),

@@ -5,16 +5,17 @@ import { isDone, type Outcome } from '../../core/changes/outcomes.ts'
 import { summarize } from '../../core/changes/report.ts'
 import { verdictOf } from '../../core/changes/verdict.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
-import { type ImportPlan, runFiles } from '../../core/imports/input.ts'
+import { runFiles } from '../../core/imports/input.ts'
 import { shouldBeStaged } from '../../core/imports/report.ts'
-import { type AuditNote, readPlan, type StagedNote } from '../../core/imports/run-files.ts'
+import type { AuditNote, ImportNotes } from '../../core/imports/run-files.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { runOfUse } from '../../core/runs/name.ts'
-import { readNote } from '../../core/runs/run-files.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { NoStateError, StateUnreadableError } from '../../core/state/errors.ts'
 import type { KeySpace } from '../../core/state/ledger/queries.ts'
 import type { LedgerRow } from '../../core/state/ledger/row.ts'
 import { openState, type State } from '../../core/state/open.ts'
+import { readJson } from '../../core/storage/durable.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { importFolder } from './run-files.ts'
@@ -99,13 +100,12 @@ async function isDoneInAllUses(records: Records, ended: EndedRun): Promise<boole
 
 /** Undefined if the data folder has no such import. */
 async function isImported(records: Records, { run, verdict }: EndedRun): Promise<boolean | undefined> {
-  const { dataDir, state } = records
-  const plan = await readPlan(importFolder({ dataDir, run }))
-  if (plan === undefined) return undefined
+  const { state } = records
+  const { plan, staged, audit } = await createRunNotes(state).read<ImportNotes>(run)
+  if (plan?.job !== 'import') return undefined
   const { identity, does } = plan
   if (identity.store !== state.storeId) return false
   const rows = await readRows({ state, run })
-  const staged = await readNote<StagedNote>(join(dataDir, plan.folder, runFiles.staged))
   if (rows === undefined || staged === undefined || rows.all < shouldBeStaged({ plan, staged })) return false
   if (rows.inDoubt > 0 || rows.parked.length > 0) return false
   const kind = importKinds[plan.kind].change.name
@@ -115,7 +115,7 @@ async function isImported(records: Records, { run, verdict }: EndedRun): Promise
     does !== 'update' || (row.outcome !== 'invalid' && fieldsOf(row).isSubsetOf(fieldsOf(later)))
   if (await areDoneLater({ state, space, rows: rows.left, answers })) {
     if (verdict === 'proven' || rows.done.size === 0) return true
-    if (await isProvenButForRows({ ...records, plan, staged })) return true
+    if (await isProvenButForRows({ state, plan, staged, audit })) return true
   }
   return await isInCorrectedSheet({ ...records, run, space, rows })
 }
@@ -123,10 +123,11 @@ async function isImported(records: Records, { run, verdict }: EndedRun): Promise
 const fieldsOf = (row: LedgerRow) => new Set(Object.keys(parseBody(row)))
 
 /** Whether nothing but its rows made an import unproven. */
-async function isProvenButForRows(of: Records & { plan: ImportPlan; staged: StagedNote }): Promise<boolean> {
-  const { dataDir, state, plan, staged } = of
+async function isProvenButForRows(
+  of: Pick<Records, 'state'> & Pick<ImportNotes, 'plan' | 'staged'> & { audit: AuditNote | undefined },
+): Promise<boolean> {
+  const { state, plan, staged, audit } = of
   if (staged.existingReasons.length > 0 || staged.doubtfulEarlier > 0) return false
-  const audit = await readNote<AuditNote>(join(dataDir, plan.folder, runFiles.audit))
   const { counts, doneWithoutId } = await summarize({ ledger: state.ledger, run: plan.run })
   const { verdict } = verdictOf({
     kind: importKinds[plan.kind].change.name,
@@ -151,7 +152,7 @@ async function isInCorrectedSheet(
   const later = new Set(under.flatMap((row) => (row.run !== run && row.id > own ? [row.run] : [])))
   for (const other of later) {
     const path = join(importFolder({ dataDir, run: other }), runFiles.report)
-    const report = await readNote<FullImportReport>(path)
+    const report = await readJson<FullImportReport>(path)
     if (report?.verdict !== 'proven' || report.identity.store !== state.storeId) continue
     const sheet = await readRows({ state, run: other })
     if (sheet === undefined || sheet.left.length + sheet.parked.length + sheet.inDoubt > 0) continue

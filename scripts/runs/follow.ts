@@ -2,8 +2,10 @@ import { ServiceError, WorkflowFailedError, type WorkflowHandle } from '@tempora
 import { userInfo } from 'node:os'
 import type { ExportReport } from '../../core/exports/report.ts'
 import { describeSentRows } from '../../core/imports/sent-rows.ts'
+import { fetchInput } from '../../core/imports/stored-input.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { type FullReport as FullRecoveryReport, toPreviewTables } from '../../core/recoveries/view.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
@@ -16,7 +18,7 @@ import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { RunKind } from './find-run.ts'
 import { toQuestion } from './held-up.ts'
 import { reportExport, reportImport, reportRecovery } from './report.ts'
-import { fetchInput, openToRead, planOf } from './run-files.ts'
+import { openToRead, planOf, sharedFolder } from './run-files.ts'
 import { observeChanges, observeExport, type Observe, showRun } from './show-run.ts'
 
 /** A run that a command follows. */
@@ -188,8 +190,10 @@ async function describeSent({
   settings: Settings
 }): Promise<string> {
   const plan = await planOf(settings, run)
-  if (plan === undefined) return 'Nothing was sent yet.'
+  if (plan?.job !== 'import') return 'Nothing was sent yet.'
+  const { dataDir } = settings
   await using state = await openToRead(settings.state)
-  await fetchInput(settings, plan)
-  return await describeSentRows({ ledger: state.ledger, plan, dataDir: settings.dataDir, most: mostShown })
+  await fetchInput({ ...plan, dataDir, shared: sharedFolder(settings) })
+  const notes = createRunNotes(state)
+  return await describeSentRows({ ledger: state.ledger, notes, plan, dataDir, most: mostShown })
 }

@@ -1,20 +1,20 @@
-import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type ImportInput, runFiles } from '../../core/imports/input.ts'
-import { fileOf, type Origin, readRunNotes } from '../../core/imports/run-files.ts'
+import { fileOf, type ImportNotes, type Origin } from '../../core/imports/run-files.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
+import { orMissing } from '../../core/storage/system-errors.ts'
 import type { Session } from '../session/session.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import { runToEnd, startRun, type StartedRun } from './jobs.ts'
 import { reportImport } from './report.ts'
-import { importFolder, planOf, sharedFiles } from './run-files.ts'
+import { importFolder, notesOf, sharedFolder } from './run-files.ts'
 import { awaitAnyEnd, isResolving } from './find-run.ts'
 import { FileRefusal } from '../../core/imports/errors.ts'
 import {
-  filesOf,
   type PreparedInput,
   prepareInput,
+  shareInput,
   type StoredInput,
 } from '../../core/imports/stored-input.ts'
 import { fingerprintOf } from '../../core/imports/open.ts'
@@ -99,10 +99,11 @@ export async function startImport({
  */
 async function reportFinished(options: Importing & { run: string }): Promise<void> {
   const { settings, terminal, run, order } = options
-  const wasShown = existsSync(join(importFolder({ dataDir: settings.dataDir, run }), runFiles.shown))
+  const path = join(importFolder({ dataDir: settings.dataDir, run }), runFiles.shown)
+  const shown = await orMissing(readFile(path, 'utf8'))
   terminal.note(`The run ${run} of this file has ended, so nothing was sent now. This is its report:`)
-  await reportImport({ run, terminal, settings, local: order.local })
-  if (wasShown) process.exitCode = exitCodes.refused
+  const { ended } = await reportImport({ run, terminal, settings, local: order.local })
+  if (shown === ended?.at) process.exitCode = exitCodes.refused
 }
 
 /** An import as the command line requests it, parsed and checked. */
@@ -148,9 +149,7 @@ export async function uploadImport(call: {
 async function storeUpload({ prepared }: UploadedImport, settings: Settings): Promise<StoredInput> {
   const { dataDir } = settings
   const stored = await prepared.keep()
-  const store = sharedFiles(settings)
-  if (store !== undefined)
-    for (const path of await filesOf({ dataDir, ...stored })) await store.put(path, join(dataDir, path))
+  await shareInput({ ...stored, dataDir, shared: sharedFolder(settings) })
   return stored
 }
 
@@ -179,9 +178,8 @@ async function findRun(options: {
   if (order.input.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
   for (let use = 1; ; use += 1) {
     const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
-    const plan = await planOf(settings, run)
+    const { plan, ended } = await notesOf<ImportNotes>(settings, run)
     if (plan === undefined) return { run, before: 'nothing' }
-    const { ended } = await readRunNotes(importFolder({ dataDir: settings.dataDir, run }))
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
     // The remaining rows become a run of their own.
     if (order.input.done !== 'skip') return { run, before: 'finished' }

@@ -8,14 +8,17 @@ import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { runFiles } from '../../core/imports/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
+import type { ImportNotes } from '../../core/imports/run-files.ts'
+import { fetchInput } from '../../core/imports/stored-input.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
+import type { RecoveryNotes } from '../../core/recoveries/open.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'
 import type { FullReport as FullRecoveryReport } from '../../core/recoveries/view.ts'
-import { type EndedNote, readNote } from '../../core/runs/run-files.ts'
-import { createRunNotes } from '../../core/runs/run-notes.ts'
+import { createRunNotes, type EndedNote } from '../../core/runs/run-notes.ts'
+import { readJson } from '../../core/storage/durable.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { fetchInput, openToRead, planOf, savedRecovery } from './run-files.ts'
+import { fetchRun, openToRead, planOf } from './run-files.ts'
 
 const exportCodes = {
   proven: exitCodes.proven,
@@ -27,10 +30,11 @@ const exportCodes = {
 /** Prints the report of a run that has left one in the data folder, and sets its exit code. */
 export async function reportRun(of: RunToReport): Promise<void> {
   const { run, settings, terminal } = of
-  if ((await planOf(settings, run)) !== undefined) await reportImport(of)
-  else if ((await savedRecovery(settings, run)) !== undefined) await reportRecovery(of)
+  const plan = await planOf(settings, run)
+  if (plan !== undefined) await (plan.job === 'import' ? reportImport : reportRecovery)(of)
   else {
-    const report = await readNote<ExportReport>(
+    await fetchRun(settings, run)
+    const report = await readJson<ExportReport>(
       reportFile({ dataDir: settings.dataDir, run, ending: '.json' }),
     )
     if (report === undefined)
@@ -68,16 +72,18 @@ const firstErrors = 5
 export async function reportImport(of: RunToReport): Promise<FullImportReport> {
   const { run, terminal, settings, local } = of
   const { dataDir } = settings
-  const plan = await planOf(settings, run)
-  if (plan === undefined) throw new RangeError(`${run} has no plan`)
-  await fetchInput(settings, plan)
+  const shared = await fetchRun(settings, run)
   await using state = await openToRead(settings.state)
   const notes = createRunNotes(state)
+  const { plan } = await notes.read<ImportNotes>(run)
+  if (plan?.job !== 'import') throw new RangeError(`${run} has no plan`)
+  await fetchInput({ ...plan, dataDir, shared })
   const { report, view } = await writeImportReport({ ledger: state.ledger, notes, plan, dataDir })
   const findings = (report.audit?.first ?? []).slice(0, firstErrors).map(({ message }) => ({ text: message }))
   const problems = [...(view.problems ?? []), ...findings]
   terminal.result({ document: report, text: toText({ ...view, problems }, { local }) })
-  if (report.ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), '')
+  const { ended } = report
+  if (ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), ended.at)
   process.exitCode = exitCodeOf(report)
   return report
 }
@@ -86,11 +92,12 @@ export async function reportImport(of: RunToReport): Promise<FullImportReport> {
 export async function reportRecovery(of: RunToReport): Promise<FullRecoveryReport> {
   const { run, terminal, settings, local } = of
   const { dataDir } = settings
-  const saved = await savedRecovery(settings, run)
-  if (saved === undefined) throw new RangeError(`${run} has no plan`)
+  await fetchRun(settings, run)
   await using state = await openToRead(settings.state)
   const notes = createRunNotes(state)
-  const { report, view } = await writeRecoveryReport({ ledger: state.ledger, notes, saved, dataDir })
+  const { plan } = await notes.read<RecoveryNotes>(run)
+  if (plan?.job !== 'recovery') throw new RangeError(`${run} has no plan`)
+  const { report, view } = await writeRecoveryReport({ ledger: state.ledger, notes, plan, dataDir })
   terminal.result({ document: report, text: toText(view, { local }) })
   process.exitCode = exitCodeOf(report)
   return report

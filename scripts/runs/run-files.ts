@@ -1,18 +1,15 @@
-import { readFile, rm } from 'node:fs/promises'
-import { join, posix } from 'node:path'
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { reportFile } from '../../core/exports/report.ts'
-import type { StoredInput } from '../../core/imports/stored-input.ts'
-import { type ImportPlan, runFiles } from '../../core/imports/input.ts'
-import { runRooms } from '../../core/runs/step-folder.ts'
+import type { ImportPlan } from '../../core/imports/input.ts'
+import type { RecoveryPlan } from '../../core/recoveries/input.ts'
+import { createRunNotes, type Noted } from '../../core/runs/run-notes.ts'
+import { NoStateError } from '../../core/state/errors.ts'
 import { openState, type State, type StatePlace } from '../../core/state/open.ts'
+import { cached, type SharedFolder } from '../../core/storage/cached.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
-import { checkOut, fetchFile, isKept } from '../../core/storage/kept-folder.ts'
-import { orMissing } from '../../core/storage/system-errors.ts'
 import { openFiles } from '../../worker/files.ts'
-import { readPlan } from '../../core/imports/run-files.ts'
-import { readSavedPlan, type SavedPlan } from '../../core/recoveries/open.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
@@ -28,54 +25,20 @@ export interface RunPlaces {
 export const sharedFiles = (places: RunPlaces): FileStore | undefined =>
   places.state.database === undefined ? undefined : openFiles(places)
 
-const pathsOf = (run: string) => runRooms.map((room) => `${room}/${toFileName(run)}`)
+export const sharedFolder = (places: RunPlaces): SharedFolder => cached(places.dataDir, sharedFiles(places))
 
-/** The report and the page of an export, relative to the data folder. */
-const reportsOf = (run: string) =>
-  (['.json', '.html'] as const).map((ending) => posix.join(reportFile({ dataDir: '', run, ending })))
+/** The report and the page of an export. */
+const reportsOf = (of: Run) => (['.json', '.html'] as const).map((ending) => reportFile({ ...of, ending }))
 
-/** Whether several workers keep files of a run of this name. */
-async function isRunKept(store: FileStore, run: string): Promise<boolean> {
-  for (const path of pathsOf(run)) if (await isKept(store, path)) return true
-  const [report = ''] = reportsOf(run)
-  return (await store.read(report)) !== undefined
-}
-
-/** What only a worker needs. */
-const onlyForWorkers: ReadonlySet<string> = new Set([
-  runFiles.stagedChanges,
-  runFiles.decidedChanges,
-  runFiles.claims,
-])
-
-/** What this machine notes for itself. */
-const ofThisMachine: ReadonlySet<string> = new Set([runFiles.shown, runFiles.origin])
-
-/** Makes the data folder have the input of an import that is kept for workers on other machines. */
-export async function fetchInput(places: RunPlaces, input: StoredInput): Promise<void> {
-  const store = sharedFiles(places)
-  if (store === undefined) return
-  const { dataDir } = places
-  const fetch = (path: string) => fetchFile({ store, path, to: join(dataDir, path) })
-  await fetch(input.mapping)
-  // Loaded late: only an import needs what reads a file of rows.
-  const { filesOf } = await import('../../core/imports/stored-input.ts')
-  for (const path of await filesOf({ dataDir, ...input })) await fetch(path)
-}
-
-/** Makes the data folder have the files of a run that workers on other machines have kept: of an export, its report. */
-export async function fetchRun(places: RunPlaces, run: string): Promise<void> {
-  const store = sharedFiles(places)
-  if (store === undefined) return
-  for (const path of pathsOf(run)) {
-    const to = join(places.dataDir, path)
-    const endOf = () => orMissing(readFile(join(to, runFiles.ended), 'utf8'))
-    const before = await endOf()
-    await checkOut({ store, path, to, only: (name) => !onlyForWorkers.has(name), ignored: ofThisMachine })
-    // The run has ended once more, and that report was not shown.
-    if ((await endOf()) !== before) await rm(join(to, runFiles.shown), { force: true })
-  }
-  for (const path of reportsOf(run)) await fetchFile({ store, path, to: join(places.dataDir, path) })
+/** Makes the data folder have the files of a run that people read, if workers on other machines have written them. */
+export async function fetchRun(places: RunPlaces, run: string): Promise<SharedFolder> {
+  const shared = sharedFolder(places)
+  if (!shared.isShared) return shared
+  const of = { ...places, run }
+  for (const folder of [importFolder(of), recoveryFolder(of)])
+    for (const name of await shared.list(folder)) await shared.fetch(join(folder, name), { changes: true })
+  for (const path of reportsOf(of)) await shared.fetch(path, { changes: true })
+  return shared
 }
 
 interface Run {
@@ -87,19 +50,25 @@ export const importFolder = ({ dataDir, run }: Run): string => join(dataDir, 'im
 
 export const recoveryFolder = ({ dataDir, run }: Run): string => join(dataDir, 'recoveries', toFileName(run))
 
-export async function planOf(settings: Settings, run: string): Promise<ImportPlan | undefined> {
-  await fetchRun(settings, run)
-  return await readPlan(importFolder({ dataDir: settings.dataDir, run }))
+/** What the state knows of an import or a recovery besides its rows; nothing where there is no state yet. */
+export async function notesOf<Known>(
+  { state: place }: Pick<RunPlaces, 'state'>,
+  run: string,
+): Promise<Partial<Noted<Known>>> {
+  try {
+    await using state = await openToRead(place)
+    return await createRunNotes(state).read<Known>(run)
+  } catch (error) {
+    if (error instanceof NoStateError) return {}
+    throw error
+  }
 }
 
-export async function savedRecovery(settings: Settings, run: string): Promise<SavedPlan | undefined> {
-  await fetchRun(settings, run)
-  return await readSavedPlan(recoveryFolder({ dataDir: settings.dataDir, run }))
-}
-
-interface Run {
-  dataDir: string
-  run: string
+export async function planOf(
+  places: Pick<RunPlaces, 'state'>,
+  run: string,
+): Promise<ImportPlan | RecoveryPlan | undefined> {
+  return (await notesOf<{ plan: ImportPlan | RecoveryPlan }>(places, run)).plan
 }
 
 /**
@@ -112,10 +81,8 @@ export async function newestRun(options: {
   terminal: Pick<Terminal, 'note'>
 }): Promise<string> {
   const { places, run, terminal } = options
-  const store = sharedFiles(places)
-  const { dataDir } = places
   const isThere = async (name: string) =>
-    isInFolder({ dataDir, run: name }) || (store !== undefined && (await isRunKept(store, name)))
+    isInFolder({ dataDir: places.dataDir, run: name }) || (await isShared(places, name))
   const first = run.endsWith('.1') && !(await isThere(run)) ? run.slice(0, -'.1'.length) : undefined
   if (first !== undefined && (await isThere(first))) return first
   let newest = run
@@ -131,6 +98,15 @@ const isInFolder = (run: Run): boolean =>
     join(run.dataDir, 'parts', toFileName(run.run)),
     reportFile({ ...run, ending: '.json' }),
   ].some((path) => existsSync(path))
+
+/** Whether workers on other machines have a run of this name. */
+async function isShared(places: RunPlaces, run: string): Promise<boolean> {
+  const shared = sharedFolder(places)
+  if (!shared.isShared) return false
+  if ((await planOf(places, run)) !== undefined) return true
+  const [report = ''] = reportsOf({ ...places, run })
+  return (await shared.read(report)) !== undefined
+}
 
 /** Opens the state to read it alone. */
 export async function openToRead(place: StatePlace): Promise<State & AsyncDisposable> {

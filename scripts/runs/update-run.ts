@@ -10,7 +10,7 @@ import {
 import { type ImportInput, type ImportPlan, importSettings } from '../../core/imports/input.ts'
 import type { importFile } from '../../workflows/import-file.ts'
 import { awaitAnyEnd, onlyResolvedMemo } from './find-run.ts'
-import { planOf, savedRecovery } from './run-files.ts'
+import { planOf } from './run-files.ts'
 import { openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import type { RunEnding } from '../../workflows/write-run/messages.ts'
@@ -67,7 +67,9 @@ interface Resolving {
 export async function resolveInRun(options: Resolving): Promise<string> {
   const { settings, terminal, run } = options
   const plan = await planOf(settings, run)
-  if (plan === undefined) return await resolveInRecovery(options)
+  if (plan === undefined)
+    throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, { hint: listHint })
+  if (plan.job === 'recovery') return await resolveInRecovery(options)
   if (plan.dryRun)
     throw new RefusedError(
       `The import ${run} was a dry run: nothing was sent, so there is nothing to resolve.`,
@@ -81,9 +83,7 @@ export async function resolveInRun(options: Resolving): Promise<string> {
 }
 
 async function resolveInRecovery(options: Resolving): Promise<string> {
-  const { settings, run } = options
-  if ((await savedRecovery(settings, run)) === undefined)
-    throw new RefusedError(`There is no import ${run} in ${settings.dataDir}.`, { hint: listHint })
+  const { run } = options
   return await updateRun<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
     if (!(error instanceof NoSuchRunError)) throw error
     throw new RefusedError(`The recovery ${run} is not in progress, so there is nothing to resolve in it.`, {

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
+import type { ImportNotes } from '../../core/imports/run-files.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
@@ -25,11 +27,19 @@ async function openSteps({ files, readLagMs = 0 }: { files?: FileStore; readLagM
   const dataDir = await newFolder()
   const worker = await openWorker({ sandbox, dataDir, settleMs: 20, readLagMs, client, files })
   onTestFinished(() => worker.close())
-  const start = (name: Parameters<typeof worker.start>[0]['name'], input: object, runId = 'r1'): Attempt =>
+  const start = (
+    name: Parameters<typeof worker.start>[0]['name'],
+    input: object,
+    { runId = 'r1', attempt = 1 } = {},
+  ): Attempt =>
     worker.start({
       name,
       input,
-      info: { workflowExecution: { workflowId: 'import-1', runId }, scheduledTimestampMs: Date.now() },
+      info: {
+        workflowExecution: { workflowId: 'import-1', runId },
+        scheduledTimestampMs: Date.now(),
+        currentAttemptScheduledTimestampMs: attempt,
+      },
     })
   return { sandbox, dataDir, worker, client, start }
 }
@@ -42,7 +52,7 @@ async function openRows({ start, dataDir }: Steps, input: Partial<ImportInput> =
   await mkdir(join(dataDir, 'inbox'), { recursive: true })
   await writeFile(join(dataDir, 'inbox', 'rows.csv'), retentionsCsv(5))
   const asked = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0, ...input }
-  return (await start('openImport', asked, runId).result) as ImportPlan
+  return (await start('openImport', asked, runId === undefined ? {} : { runId }).result) as ImportPlan
 }
 
 /** The first staging reaches the ledger, and its worker is lost before it knows. */
@@ -157,9 +167,15 @@ test.each(['refuse', 'skip'] as const)(
     expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
     const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
     loseStaging(steps)
-    await expect(steps.start('stageImport', refOf(plan), 'r2').result).rejects.toThrow('the worker is lost')
-    expect(await steps.start('stageImport', refOf(plan), 'r2').result).toMatchObject({ existed: 0, open: 1 })
-    await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }, 'r2').result
+    await expect(steps.start('stageImport', refOf(plan), { runId: 'r2' }).result).rejects.toThrow(
+      'the worker is lost',
+    )
+    expect(await steps.start('stageImport', refOf(plan), { runId: 'r2' }).result).toMatchObject({
+      existed: 0,
+      open: 1,
+    })
+    await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }, { runId: 'r2' })
+      .result
     expect(numbersIn(steps)).toEqual([1, 2, 2, 3, 4, 5])
   },
 )
@@ -173,7 +189,7 @@ test.each(['refuse', 'create'] as const)(
     await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
     const id = String(steps.sandbox.control.insert({ resource: 'retentions', fields: theirs }))
     const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
-    const staged = steps.start('stageImport', refOf(plan), 'r2').result
+    const staged = steps.start('stageImport', refOf(plan), { runId: 'r2' }).result
     if (existing === 'refuse')
       await expect(staged).rejects.toMatchObject({
         type: 'RowsTaken',
@@ -194,7 +210,10 @@ test('a row to send again is sent where the service has nothing but what an earl
   await steps.start('stageImport', refOf(first)).result
   await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
   const plan = await openRows(steps, { sendAgain: [3] }, 'r2')
-  expect(await steps.start('stageImport', refOf(plan), 'r2').result).toMatchObject({ existed: 0, open: 1 })
+  expect(await steps.start('stageImport', refOf(plan), { runId: 'r2' }).result).toMatchObject({
+    existed: 0,
+    open: 1,
+  })
 })
 
 test('the audit starts before the search for existing retentions, so that one of the two finds what is created meanwhile', async () => {
@@ -222,50 +241,34 @@ test('the audit starts before the search for existing retentions, so that one of
   expect(staged).toMatchObject({ newestBefore: created })
 })
 
-test('of two attempts that open an import at once, one is tried again, and the end of the import removes all leftovers', async () => {
+test('an attempt that opens an import, is given up and wakes after a later one replaces nothing, and the input is kept once', async () => {
   const store = createFolderStore(await newFolder())
   await store.create('inbox/rows.csv', retentionsCsv(5))
   let opens = 0
-  const attempts: Attempt[] = []
-  const ended = Promise.withResolvers<void>()
+  const later = Promise.withResolvers<void>()
   const files: FileStore = {
     ...store,
     async open(path) {
-      if (path.startsWith('inbox')) {
-        opens += 1
-        // The other attempt is frozen until the first one has done everything.
-        if (opens === 2) await ended.promise
-      }
+      opens += 1
+      if (opens === 1) await later.promise
       return await store.open(path)
     },
   }
-  const steps = await openSteps({ files })
+  const { worker, start } = await openSteps({ files })
   const input = { kind: 'retentions', file: 'inbox/rows.csv', dryRun: true }
-  for (let count = 0; count < 2; count += 1) attempts.push(steps.start('openImport', input))
-  const results = attempts.map(({ result }) => result)
-  const plan = (await Promise.race(results)) as ImportPlan
-  ended.resolve()
-  const failures = (await Promise.allSettled(results)).flatMap((settled) =>
-    settled.status === 'rejected' ? [settled.reason as unknown] : [],
-  )
-  // Temporal tries it again.
-  expect(failures).toMatchObject([{ type: 'SupersededFolderError', nonRetryable: false }])
-  expect(await steps.start('openImport', input).result).toEqual(plan)
+  const first = start('openImport', input, { attempt: 1 }).result
+  await expect.poll(() => opens).toBe(1)
+  const plan = (await start('openImport', input, { attempt: 2 }).result) as ImportPlan
+  await start('stageImport', refOf(plan), { attempt: 3 }).result
+  await start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }, { attempt: 4 }).result
+  const notes = createRunNotes(worker.state)
+  const before = await notes.read<ImportNotes>(plan.run)
+  expect(before.ended?.how).toBe('dryRun')
+  later.resolve()
+  await expect(first).rejects.toMatchObject({ type: 'SupersededError', nonRetryable: false })
+  expect(await notes.read(plan.run)).toEqual(before)
   expect((await store.list('imports/input')).map(({ path }) => path).toSorted()).toEqual(
     [plan.file, plan.mapping].toSorted(),
-  )
-  // A step was killed while it kept a file.
-  await store.create('imports/import-1/kept/1/check.json', '{}')
-  await steps.start('stageImport', refOf(plan)).result
-  await steps.start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
-  const { files: named } = JSON.parse((await store.read('imports/import-1/folder.json'))!.text) as {
-    files: Record<string, { object: string }>
-  }
-  const objects = (await store.list('imports/import-1/kept')).map(({ path }) => path)
-  expect(objects.toSorted()).toEqual(
-    Object.values(named)
-      .map(({ object }) => object)
-      .toSorted(),
   )
 })
 

@@ -1,14 +1,10 @@
 import { Client, Connection } from '@temporalio/client'
 import { MockActivityEnvironment } from '@temporalio/testing'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createSteps, type StepContext } from '../../activities/step.ts'
 import { StateAwayError } from '../../core/state/errors.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
-import { createFolderStore } from '../../core/storage/folder-store.ts'
 import { cached } from '../../core/storage/cached.ts'
 
 const identity = { workspace: 'acc_1', baseUrl: 'http://127.0.0.1', mode: 'test', store: 's' } as const
@@ -108,33 +104,4 @@ async function takeLeaseAfter(failures: number, shared: object | undefined): Pro
 test('a step that begins while PostgreSQL is away waits for it to take its leases, and one whose state.db is locked leaves that to Temporal', async () => {
   expect(await takeLeaseAfter(3, {})).toBe(4)
   expect(await takeLeaseAfter(3, undefined)).toBe(1)
-})
-
-test('a step whose folder was cleaned up under it is tried again, whatever it says of the missing files', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'step-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const [dataDir, store] = [join(folder, 'data'), createFolderStore(join(folder, 'bucket'))]
-  const shared = cached(dataDir, store)
-  const steps = createSteps({ dataDir, shared, files: store, outDirs: [], identity, state: {} as never })
-  const inRun = (work: (path: string) => Promise<void>) =>
-    open().run(
-      steps.step(async ({ folder: files }) => {
-        await files.fetchRun({ room: 'imports', run: 'run' })
-        await work(join(files.dataDir, 'imports', 'run'))
-      }),
-    )
-  await inRun(async (path) => {
-    await mkdir(path, { recursive: true })
-    await writeFile(join(path, 'plan.json'), 'plan')
-  })
-  const cleanedUp = inRun(async () => {
-    await rm(join(dataDir, 'steps'), { recursive: true })
-    throw new InvalidInput('There is no run in the data folder of this worker.')
-  })
-  await expect(cleanedUp).rejects.toMatchObject({ type: 'FolderGoneError', nonRetryable: false })
-  // Of a folder that is there, it is the step that is right.
-  const wrong = inRun(async () => {
-    throw new InvalidInput('There is no such row.')
-  })
-  await expect(wrong).rejects.toMatchObject({ type: 'InvalidInput', nonRetryable: true })
 })

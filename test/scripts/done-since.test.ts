@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ChangeKind } from '../../core/changes/change-kind.ts'
 import { changeKinds } from '../../core/changes/kinds.ts'
 import type { ChangeToStage } from '../../core/changes/staged-changes.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { openState } from '../../core/state/open.ts'
 import type { RowPatch } from '../../core/state/ledger/row.ts'
 import { createJudge, type EndedRun } from '../../scripts/runs/done-since.ts'
@@ -22,6 +23,7 @@ async function openFolder() {
   const folder = await temporaryFolder()
   const state = await openState({ folder })
   onTestFinished(() => state.close())
+  const notes = createRunNotes(state)
   const identity = { workspace, baseUrl: 'https://billing', mode: 'live', store: state.storeId } as const
   const write = async (path: string, value: object) => {
     await mkdir(dirname(join(folder, path)), { recursive: true })
@@ -59,9 +61,8 @@ async function openFolder() {
       const own = { ...identity, store }
       const does = kind === 'update-contacts' ? 'update' : 'create'
       const plan = { run, folder: `imports/${run}`, identity: own, kind, does, dryRun: false, sendAgain: [] }
-      await write(`imports/${run}/plan.json`, plan)
       const note = { staged, changes: staged, existingReasons: [], doubtfulEarlier: 0 }
-      await write(`imports/${run}/staged.json`, note)
+      await notes.write(run, { plan: { ...plan, job: 'import' }, staged: note })
       if (verdict !== undefined) await write(`imports/${run}/report.json`, { verdict, identity: own })
     },
     async isDone(run: string, type: string, verdict: EndedRun['verdict'] = 'proven') {

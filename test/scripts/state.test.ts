@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { recoveryFiles } from '../../core/recoveries/input.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { openState } from '../../core/state/open.ts'
 import { repairState } from '../../scripts/runs/repair-state.ts'
 import { callCommand } from '../system/command-line/call-command.ts'
@@ -28,9 +28,9 @@ test('`state show` says that a data folder which no worker has used has no water
 test('`state repair` passes over a dry run of a recovery, which has staged nothing', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'state-'))
   onTestFinished(() => rm(folder, { recursive: true }))
-  await (await openState({ folder })).close()
-  const dryRun = join(folder, 'recoveries', 'dry')
-  await mkdir(dryRun, { recursive: true })
-  await writeFile(join(dryRun, recoveryFiles.snapshot), JSON.stringify({ staged: 0 }))
+  const state = await openState({ folder })
+  const plan = { job: 'recovery', run: 'dry', dryRun: true }
+  await createRunNotes(state).write('dry', { plan, snapshot: { staged: 0 } })
+  await state.close()
   expect(await repairState({ place: { folder } })).toEqual([])
 })

@@ -1,7 +1,7 @@
 import type { RunRef } from '../../core/runs/known-run.ts'
 import type { Opened } from '../../core/notifications/opened.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
-import type { ChangeRun, RunEnd } from '../../core/runs/run-files.ts'
+import type { ChangeRun, RunEnd } from '../../core/runs/run-notes.ts'
 import type { ControlText, RunControl } from '../run/control.ts'
 import type { Notifier, RunNotification } from '../run/notify.ts'
 import type { SearchAttributes } from '../run/search-attributes.ts'

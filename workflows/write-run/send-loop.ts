@@ -6,7 +6,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { SendEnd, SendInput, SendStep } from '../../core/changes/send/sending.ts'
-import type { RunEnd } from '../../core/runs/run-files.ts'
+import type { RunEnd } from '../../core/runs/run-notes.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'
 import { toThroughput } from '../run/throughput.ts'

@@ -11,7 +11,7 @@ import {
 import type { Activities } from '../../activities/index.ts'
 import type { PartlyResolved } from '../../activities/operator/resolve-row.ts'
 import type { RunRef } from '../../core/runs/known-run.ts'
-import type { Decision } from '../../core/runs/run-files.ts'
+import type { Decision } from '../../core/runs/run-notes.ts'
 import { operating } from '../run/activity-options.ts'
 import { refOf } from '../run/run-ref.ts'
 import { throwRootFailure } from '../run/unwrap-failure.ts'

@@ -6,7 +6,7 @@ import {
   rootCause,
   setCurrentDetails,
 } from '@temporalio/workflow'
-import type { RunEnd } from '../../core/runs/run-files.ts'
+import type { RunEnd } from '../../core/runs/run-notes.ts'
 import { allowHeartbeats } from '../run/heartbeats.ts'
 import { controlRun, stoppedBefore } from '../run/control.ts'
 import { createNotifier } from '../run/notify.ts'

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createSandbox } from '../../../sandbox/sandbox.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import type { ImportInput, ImportPlan } from '../../../core/imports/input.ts'
-import { readPlan } from '../../../core/imports/run-files.ts'
+import type { ImportInput } from '../../../core/imports/input.ts'
+import { planOf } from '../../../scripts/runs/run-files.ts'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import type { WriteProgress } from '../../../workflows/write-run/progress.ts'
@@ -153,7 +153,7 @@ async function lookAsPerson({
   made: ReturnType<ReturnType<typeof createSubject>['made']>
 }): Promise<void> {
   const worker = world.worker()
-  const plan = (await readPlan(join(worker.dataDir, 'imports', world.handle().workflowId))) as ImportPlan
+  const plan = (await planOf({ state: { folder: worker.dataDir } }, world.handle().workflowId))!
   for await (const row of worker.state.ledger.rows({ run: plan.run, state: 'parked' })) {
     const [id] = made.get(valueOf(row)) ?? []
     const decision = id === undefined ? { absent: true } : { exists: id }

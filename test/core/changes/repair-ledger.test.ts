@@ -12,7 +12,6 @@ import { takeOver } from '../../../core/changes/close.ts'
 import { type ChangeToStage, createChangesFile, toNewChange } from '../../../core/changes/staged-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { watchLedger } from '../../../core/changes/old-ledger.ts'
-import { changeRunFiles } from '../../../core/runs/run-files.ts'
 import { sharedMark } from '../../../core/state/claims-mark.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -187,7 +186,7 @@ test('where the mark was restored, too, a repair makes all unknown that is open'
 
 test('what lies beside a run is cut short: nothing is staged from it, and the sentence names the file', async () => {
   const { beside } = await startRun('create-addon', 5)
-  const path = join(beside, changeRunFiles.stagedChanges)
+  const path = join(beside, 'staged-changes.jsonl')
   const lines = (await readFile(path, 'utf8')).split('\n')
   truncateSync(path, lines.slice(0, 4).join('\n').length + 1)
   await expect(repairFolder(await temporaryFolder(), [beside])).rejects.toThrow(

@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { maxBodyBytes } from '../../../core/changes/body.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
@@ -60,7 +61,7 @@ test('changes that are not kept leave no file, and are read as they were added, 
   const before = await readdir(folder)
   const changes = retentionRows(5_100).map((change) => toNewChange({ kind, change }))
   {
-    await using file = await createChangesFile(folder, of)
+    await using file = await createChangesFile(join(folder, 'staged'), of)
     for (const change of changes) file.add(change)
     for (let time = 1; time <= 2; time += 1) {
       const batches = await Array.fromAsync(file.batches())

@@ -1,9 +1,12 @@
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { auditImport } from '../../../core/imports/close.ts'
 import { type ImportPlan, runFiles } from '../../../core/imports/input.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
+import { openState } from '../../../core/state/open.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { clientOf, retentionRows, startEngine, startSandbox } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
@@ -20,9 +23,18 @@ test.for([
   const dataDir = await temporaryFolder()
   await mkdir(join(dataDir, 'run'))
   await spoil(join(dataDir, 'run', runFiles.findings))
+  const state = await openState({ folder: dataDir })
+  onTestFinished(() => state.close())
   const plan = { run: engine.run, folder: 'run', identity: { workspace: 'acc_sandbox', mode: 'live' } }
   const auditing = auditImport({
-    deps: { ledger: engine.ledger, dataDir, readLagMs: 0, concurrency: 1 },
+    deps: {
+      ledger: engine.ledger,
+      notes: createRunNotes(state),
+      shared: cached(dataDir),
+      dataDir,
+      readLagMs: 0,
+      concurrency: 1,
+    },
     plan: plan as ImportPlan,
     billing: clientOf(sandbox),
     signal: new AbortController().signal,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { importNextSteps } from '../../../core/imports/view.ts'
 import type { ImportPlan } from '../../../core/imports/input.ts'
 import type { Origin } from '../../../core/imports/run-files.ts'
-import type { EndedNote } from '../../../core/runs/run-files.ts'
+import type { EndedNote } from '../../../core/runs/run-notes.ts'
 import type { ReportCounts } from '../../../core/runs/view/counts.ts'
 
 const plan = {

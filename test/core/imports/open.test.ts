@@ -8,6 +8,7 @@ import { openFile } from '../../../core/imports/open-file.ts'
 import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { temporaryFolder } from './csv-file.ts'
 
 const identity = {
@@ -21,7 +22,7 @@ async function open(dataDir: string, input: object, runId: string) {
   const state = await openState({ folder: dataDir })
   onTestFinished(() => state.close())
   return await openImport({
-    deps: { dataDir, identity, settleMs: 0, notes: createRunNotes(state) },
+    deps: { dataDir, shared: cached(dataDir), identity, settleMs: 0, notes: createRunNotes(state) },
     input: parseImportInput({ kind: 'products', ...input }),
     execution: { workflowId: 'import-1', runId },
     startedAt: '2026-11-22T00:00:00Z',

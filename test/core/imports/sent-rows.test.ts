@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ImportPlan } from '../../../core/imports/input.ts'
 import { describeSentRows } from '../../../core/imports/sent-rows.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
+import type { Notes } from '../../../core/state/notes.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
@@ -48,6 +50,7 @@ async function describe(answer: string | null, state = 'done') {
       yield* rows
     },
   } as unknown as Ledger
+  const notes = createRunNotes({ notes: { of: async () => [] } as unknown as Notes })
   const plan = {
     run: 'run',
     kind: 'retentions',
@@ -55,7 +58,7 @@ async function describe(answer: string | null, state = 'done') {
     file: join(folder, 'rows.csv'),
     mapping: join(folder, 'mapping.json'),
   } as unknown as ImportPlan
-  return await describeSentRows({ ledger, plan, dataDir, most: 10 })
+  return await describeSentRows({ ledger, notes, plan, dataDir, most: 10 })
 }
 
 test('a row that was sent is shown as its sheet has it, with only what the service changed or added marked', async () => {

@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
-import { readSavedPlan, saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
+import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
 import { writeRecoveryReport } from '../../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { clientOf, stageChanges, startSandbox, workspace } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
@@ -25,23 +26,24 @@ test('the table of a dry run says what its preview counts, although another reco
   const state = await openState({ folder: await temporaryFolder() })
   onTestFinished(() => state.close())
   const { ledger } = state
+  const notes = createRunNotes(state)
   const dataDir = await temporaryFolder()
   const request = { dryRun: true, reasons: ['gateway_issue'] }
   const plan = toRecoveryPlan({
     input: parseRecoveryInput(request),
     run: 'recovery-1',
-    folder: 'recoveries/recovery-1',
     execution: { workflowId: 'recovery-1', runId: 'first' },
     startedAt: new Date().toISOString(),
     identity: { workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
     settleMs: 20,
   })
-  await saveRecoveryPlan({ dataDir, plan, input: request })
+  await saveRecoveryPlan({ dataDir, notes, plan, input: request })
   const { preview } = await takeSnapshot({
     deps: {
       ledger,
       dataDir,
-      keep: () => Promise.resolve(),
+      notes,
+      shared: cached(dataDir),
       attempt: 0,
       holdLease: () => Promise.resolve(),
       concurrency: 2,
@@ -63,8 +65,7 @@ test('the table of a dry run says what its preview counts, although another reco
     patch: { state: 'done', outcome: 'recovered', sends: 1, sentAt: Date.now() },
   })
 
-  const saved = await readSavedPlan(join(dataDir, plan.folder))
-  await writeRecoveryReport({ ledger, notes: createRunNotes(state), saved: saved!, dataDir })
+  await writeRecoveryReport({ ledger, notes, plan, dataDir })
   const csv = await readFile(join(dataDir, plan.folder, 'recovery.csv'), 'utf8')
   expect(csv.match(/would be resumed/g)).toHaveLength(8)
 })

@@ -2,8 +2,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
 import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
-import { createStepFolder } from '../../../core/runs/step-folder.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { clientOf, startSandbox, workspace } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
@@ -22,24 +23,22 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
   const plan = toRecoveryPlan({
     input,
     run: 'recovery-1',
-    folder: 'recoveries/recovery-1',
     execution: { workflowId: 'recovery-1', runId: 'first' },
     startedAt: new Date().toISOString(),
     identity: { workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
     settleMs: 20,
   })
-  const startStep = async () => {
-    const folder = createStepFolder({ dataDir: await temporaryFolder(), store })
-    await folder.fetchRun({ room: 'recoveries', run: plan.run })
-    return folder
-  }
-  const snapshotIn = (folder: Awaited<ReturnType<typeof startStep>>) =>
-    takeSnapshot({
+  const notes = createRunNotes({ notes: state.notes, attempt: 1 })
+  /** A step on a worker with an empty folder. */
+  const takeNew = async () => {
+    const dataDir = await temporaryFolder()
+    return await takeSnapshot({
       deps: {
         ledger,
-        dataDir: folder.dataDir,
-        keep: () => folder.keep(),
-        attempt: 0,
+        dataDir,
+        shared: cached(dataDir, store),
+        notes,
+        attempt: 1,
         holdLease: () => Promise.resolve(),
         concurrency: 2,
         readLagMs: 0,
@@ -49,18 +48,19 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
       signal: new AbortController().signal,
       onProgress: () => undefined,
     })
-  const opening = await startStep()
-  await saveRecoveryPlan({ dataDir: opening.dataDir, plan, input: {} })
-  await opening.keep()
+  }
+  await saveRecoveryPlan({ dataDir: await temporaryFolder(), notes, plan, input: {} })
 
-  const lost = await snapshotIn(await startStep())
+  const lost = await takeNew()
   const rows = await Array.fromAsync(ledger.rows({ run: plan.run }))
   expect([lost.staged, rows.length]).toEqual([8, 8])
+  // It was lost before it could say that all are staged.
+  await notes.write(plan.run, { snapshot: null })
   const first = await ledger.row({ run: plan.run, row: 1 })
   const isGone = sandbox.control.delete({ resource: 'subscriptions', id: first?.key ?? '' })
   expect(isGone).toBe(true)
 
-  const next = await snapshotIn(await startStep())
+  const next = await takeNew()
   expect([next.staged, next.candidates]).toEqual([8, 8])
   expect(await Array.fromAsync(ledger.rows({ run: plan.run }))).toEqual(rows)
 })

@@ -20,7 +20,7 @@ test('a newer or an earlier schema is refused with a sentence, and an empty file
     expect(() => readStateFile(folder)).toThrow(opened instanceof Error ? opened.message : '')
     return opened
   }
-  expect(() => readStateFile(folder)).toThrow(StateUnreadableError)
+  expect(() => readStateFile(folder)).toThrow(NoStateError)
   new DatabaseSync(join(folder, 'state.db')).close()
   expect(() => readStateFile(folder)).toThrow(NoStateError)
   await expect(openState({ folder, readOnly: true })).rejects.toBeInstanceOf(NoStateError)
@@ -50,7 +50,7 @@ test('says what is wrong with a file that is no database, a folder that is a fil
   await expect(openState({ folder })).rejects.toMatchObject({ name: 'StateCorruptError' })
   await expect(openState({ folder: join(folder, 'state.db') })).rejects.toBeInstanceOf(StateUnreadableError)
   await expect(openState({ folder: join(folder, 'none'), readOnly: true })).rejects.toBeInstanceOf(
-    StateUnreadableError,
+    NoStateError,
   )
 })
 

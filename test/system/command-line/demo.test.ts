@@ -35,7 +35,7 @@ test('a demo that is interrupted in the middle begins nothing more', { tags: ['l
   // A run that is stopped before its file is read fails, because it has nothing to report.
   const imports = join(folder, 'data', 'demo', 'imports')
   await until(async () =>
-    (await readdir(imports, { recursive: true })).some((path) => path.endsWith('staged.json')),
+    (await readdir(imports, { recursive: true })).some((path) => path.endsWith('checkpoint.json')),
   )
   child.kill('SIGINT')
   const { code, stdout, stderr } = await ended

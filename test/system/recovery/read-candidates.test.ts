@@ -1,8 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readCandidates } from '../../../core/recoveries/candidates.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
+import { openState } from '../../../core/state/open.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { clientOf, startSandbox } from '../../core/changes/engine.ts'
 import type { Billing, BillingSettings } from '../../../core/billing/client.ts'
@@ -16,16 +18,20 @@ async function openSnapshot(faults: SandboxOptions['faults'], settings: Partial<
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const sandbox = await startSandbox({ counts, needsAttention: 1, ...(faults && { faults }) })
   const billing = clientOf(sandbox, settings)
+  const state = await openState({ folder })
+  onTestFinished(() => state.close())
+  const notes = createRunNotes(state)
   const read = (pages = maxPages, by: Billing = billing) =>
     readCandidates({
-      folder,
+      run: 'run',
+      notes,
       billing: by,
       testMode: false,
       readLagMs: 60_000,
       maxPages: pages,
       signal: new AbortController().signal,
     })
-  return { sandbox, folder, billing, read, asked: () => sandbox.control.requests().length }
+  return { sandbox, notes, billing, read, asked: () => sandbox.control.requests().length }
 }
 
 test('maxPages bounds the requests of all tries of a snapshot together, and the report says that failures used it up', async () => {
@@ -87,8 +93,8 @@ test('a request counts against maxPages before it leaves, so that a kill forgets
 })
 
 test('the requests of a process that was killed are lost, and their number says nothing about the list', async () => {
-  const { folder, read } = await openSnapshot([])
-  await writeFile(join(folder, 'requests.log'), '+++')
+  const { notes, read } = await openSnapshot([])
+  await notes.write('run', { requests: { sent: 3, failed: 0 } })
   expect((await read(5)).reasons).toEqual([
     'maxPages (5) was used up before the end of the list: 3 of these requests were lost when the read was interrupted',
   ])

@@ -1,11 +1,12 @@
 import { Client, Connection } from '@temporalio/client'
 import { NativeConnection, Worker } from '@temporalio/worker'
-import { mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type Activities, createActivities } from '../../../activities/index.ts'
 import type { ImportPlan } from '../../../core/imports/input.ts'
+import { planOf } from '../../../scripts/runs/run-files.ts'
 import { openTestWorker, openWorld, startRun, type World } from '../export/world.ts'
 import { putFile, retentionsCsv, startImport } from '../import/world.ts'
 import type { Answer, callStep } from './probes/call-step.ts'
@@ -46,7 +47,7 @@ beforeAll(async () => {
     import: importing.workflowId,
     recovery: recovering.workflowId,
   }
-  plan = JSON.parse(await readFile(join(world.dataDir, 'imports', runs.import, 'plan.json'), 'utf8'))
+  plan = (await planOf({ state: { folder: world.dataDir } }, runs.import)) as ImportPlan
   await furnish()
   attacker = await startAttacker()
 })

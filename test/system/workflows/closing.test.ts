@@ -1,9 +1,7 @@
 import type { Client } from '@temporalio/client'
 import { NativeConnection, Worker } from '@temporalio/worker'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import type { ChangeRun } from '../../../core/runs/run-files.ts'
+import { planOf } from '../../../scripts/runs/run-files.ts'
 import { createWorld, connectTemporal, startTestWorker, until, type World } from '../export/world.ts'
 import { addonsCsv, putFile, quick, startImport } from '../import/world.ts'
 import { breakSome, idsOf, quick as quickRecovery, startRecovery, well } from '../recovery/world.ts'
@@ -46,24 +44,23 @@ const jobs = {
     const world = await createWorld({ counts, faults: [...slowly] })
     const file = await putFile(world, addonsCsv(200))
     const input = { kind: 'addons', file, ...quick, approval: true } as const
-    return { world, folder: 'imports', run: await startImport({ client, world, input }) }
+    return { world, run: await startImport({ client, world, input }) }
   },
   async recovery(client: Client) {
     const world = await createWorld({ ...well, faults: [...slowly] })
     breakSome(world, { ids: idsOf(world), reason: 'gateway_issue' })
     const input = { ...quickRecovery, approval: true, canary: 0 }
-    return { world, folder: 'recoveries', run: await startRecovery({ client, world, input }) }
+    return { world, run: await startRecovery({ client, world, input }) }
   },
 } as const
 
 async function startWaiting(job: keyof typeof jobs) {
   const client = await connectTemporal()
-  const { world, folder, run } = await jobs[job](client)
+  const { world, run } = await jobs[job](client)
   await startTestWorker(world, { BILLING_SETTLE_SECONDS: '0.05', BILLING_CONCURRENCY: '2' })
   await until(async () => (await run.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
-  const path = join(world.dataDir, folder, run.workflowId, 'plan.json')
-  const saved = JSON.parse(await readFile(path, 'utf8')) as ChangeRun & { plan?: ChangeRun }
-  const ref = { run: run.workflowId, identity: (saved.plan ?? saved).identity }
+  const plan = await planOf({ state: { folder: world.dataDir } }, run.workflowId)
+  const ref = { run: run.workflowId, identity: plan!.identity }
   const posts = () => world.sandbox.control.requests().filter(({ method }) => method === 'POST').length
   const segment = { ...ref, seconds: 60, breakers: {}, claims: 0, limits: {} }
   return { run, ref, segment, posts, call: await startCaller(client, world) }
