@@ -238,7 +238,7 @@ test('the audit starts before the search for existing retentions, so that one of
   })
   const staged = await steps.start('stageImport', refOf(plan)).result
   expect(isCreated).toBe(true)
-  expect(staged).toMatchObject({ newestBefore: created })
+  expect(staged).toMatchObject({ newestBefore: new Date(String(created)).toISOString() })
 })
 
 test('an attempt that opens an import, is given up and wakes after a later one replaces nothing, and the input is kept once', async () => {
