@@ -13,6 +13,7 @@ import {
   snapshot,
   staged,
   startSteps,
+  type Steps,
 } from './steps.ts'
 
 const person = { by: 'Ana', why: 'looked it up' }
@@ -22,21 +23,44 @@ const phaseOf = async (run: WorkflowHandle) => (await run.query<{ phase: string 
 let runs = 0
 const idOf = (name: string) => `late-${name}-${process.pid}-${(runs += 1)}`
 
-test('an update that arrives while an import reports is refused and changes nothing', async () => {
-  const closing = gate()
-  const resolved: unknown[] = []
+/**
+ * An import whose first sending waits until `sending` is opened; the second one finds nothing left. Records what its
+ * steps were told.
+ */
+async function startImport(steps: Steps & { step?: object } = {}) {
+  const { step = {}, ...others } = steps
+  const sending = gate()
+  const order: string[] = []
+  const inputs: SendInput[] = []
+  const ends: object[] = []
   const { client, taskQueue } = await startSteps({
     openImport: () => importPlan,
     stageImport: () => staged,
-    sendImport: () => sendStep(),
-    closeImport: async () => {
-      await closing.promise
+    sendImport: async (input: SendInput) => {
+      order.push('send')
+      inputs.push(input)
+      if (inputs.length === 1) await sending.promise
+      return sendStep(step)
+    },
+    closeImport: (end: object) => {
+      order.push('close')
+      ends.push(end)
       return closedRun()
     },
-    resolveRow: (said: unknown) => void resolved.push(said),
-    noteDecision: () => undefined,
+    resolveRow: () => void order.push('resolve'),
+    ...others,
   })
   const run = await client.workflow.start('importFile', { workflowId: idOf('import'), taskQueue, args: [{}] })
+  return { run, sending, order, inputs, ends }
+}
+
+test('an update that arrives while an import reports is refused and changes nothing', async () => {
+  const closing = gate()
+  const { run, sending, order } = await startImport({
+    closeImport: () => closing.promise.then(() => closedRun()),
+    noteDecision: () => undefined,
+  })
+  sending.open()
   await until(async () => (await phaseOf(run)) === 'reporting')
   for (const [name, said] of [
     ['resolve', resolution],
@@ -51,121 +75,90 @@ test('an update that arrives while an import reports is refused and changes noth
     })
   closing.open()
   expect(await run.result()).toMatchObject({ verdict: 'proven' })
-  expect(resolved).toEqual([])
+  expect(order).toEqual(['send'])
 })
 
 test('a row that is resolved while the last changes are sent is sent before the report is written', async () => {
-  const [sending, resolving] = [gate(), gate()]
-  const steps: string[] = []
-  const { client, taskQueue } = await startSteps({
-    openImport: () => importPlan,
-    stageImport: () => staged,
-    sendImport: async () => {
-      steps.push('send')
-      if (steps.length === 1) await sending.promise
-      return sendStep()
-    },
-    closeImport: () => {
-      steps.push('close')
-      return closedRun()
-    },
+  const resolving = gate()
+  const { run, sending, order } = await startImport({
     resolveRow: async () => {
       await resolving.promise
-      steps.push('resolve')
+      order.push('resolve')
     },
   })
-  const run = await client.workflow.start('importFile', { workflowId: idOf('row'), taskQueue, args: [{}] })
-  await until(() => steps.length === 1)
+  await until(() => order.length === 1)
   const answer = await run.startUpdate<string, [object]>('resolve', {
     args: [resolution],
     waitForStage: 'ACCEPTED',
   })
   sending.open()
-  await until(async () => (await eventsOf(run)).filter((name) => name === 'sendImport completed').length > 0)
+  await until(async () => (await eventsOf(run)).includes('sendImport completed'))
   resolving.open()
   expect(await answer.result()).toBe('row 2 resolved by Ana')
   expect(await run.result()).toMatchObject({ verdict: 'proven' })
-  expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
+  expect(order).toEqual(['send', 'resolve', 'send', 'close'])
 })
 
-test('rows that are resolved while the last changes are sent are sent, although one beside them could not be', async () => {
-  const sending = gate()
-  const steps: string[] = []
-  const { client, taskQueue } = await startSteps({
-    openImport: () => importPlan,
-    stageImport: () => staged,
-    sendImport: async () => {
-      steps.push('send')
-      if (steps.length === 1) await sending.promise
-      return sendStep()
-    },
-    closeImport: () => {
-      steps.push('close')
-      return closedRun()
-    },
-    resolveRow: () => {
-      steps.push('resolve')
-      throw ApplicationFailure.nonRetryable('row 3 is done, not parked', 'NotParkedError')
-    },
-  })
-  const run = await client.workflow.start('importFile', { workflowId: idOf('some'), taskQueue, args: [{}] })
-  await until(() => steps.length === 1)
-  const { row: _, ...decision } = resolution
-  await expect(run.executeUpdate('resolve', { args: [{ ...decision, rows: [2, 3] }] })).rejects.toMatchObject(
-    { cause: { type: 'NotParkedError' } },
-  )
-  sending.open()
-  await run.result()
-  expect(steps).toEqual(['send', 'resolve', 'send', 'close'])
-})
+const onlyResolved = () => ({ ...importPlan, onlyResolved: true })
+const { row: _, ...decision } = resolution
+const notParked = (type: string, details: object = {}) => {
+  throw ApplicationFailure.nonRetryable('row 3 is not parked', type, details)
+}
+const breakers = { '': { clearedAt: 1, openedAt: 2, trials: 1 } }
 
-const onlyResolved = { ...importPlan, onlyResolved: true }
-
-test('a run that sends only what is resolved also sends a row that is resolved meanwhile, and nothing without one', async () => {
-  const sending = gate()
-  const inputs: SendInput[] = []
-  const ends: object[] = []
-  const { client, taskQueue } = await startSteps({
-    openImport: () => onlyResolved,
-    stageImport: () => staged,
-    sendImport: async (input: SendInput) => {
-      inputs.push(input)
-      if (inputs.length === 1) await sending.promise
-      return sendStep({ counts: countsOf({ staged: 2 }) })
-    },
-    closeImport: (end: object) => {
-      ends.push(end)
-      return closedRun()
-    },
-    resolveRow: () => undefined,
-  })
-  const run = await client.workflow.start('importFile', { workflowId: idOf('only'), taskQueue, args: [{}] })
+test.each<{
+  title: string
+  steps: Parameters<typeof startImport>[0]
+  said?: object
+  then: object
+  end?: object
+}>([
+  {
+    title: 'with the breakers and the claims of the run so far',
+    steps: { step: { breakers, claims: 7 } },
+    then: { breakers, claims: 7 },
+  },
+  {
+    title: 'although one beside it could not be resolved',
+    steps: { resolveRow: () => notParked('NotParkedError') },
+    said: { ...decision, rows: [2, 3] },
+    then: {},
+  },
+  {
+    title: 'by a run that sends only what is resolved, alone',
+    steps: { openImport: onlyResolved, step: { counts: countsOf({ staged: 2 }) } },
+    said: { ...resolution, row: 3 },
+    then: { rows: [3] },
+    end: { how: 'stopped', giveUp: false },
+  },
+  {
+    title: 'by a run that sends only what is resolved, if it was resolved before one that could not be',
+    steps: { openImport: onlyResolved, resolveRow: () => notParked('InvalidInput', { resolved: [2] }) },
+    said: { ...decision, rows: [2, 3] },
+    then: { rows: [2] },
+  },
+])('a row that is resolved while the last changes are sent is sent $title', async (one) => {
+  const { steps, said = resolution, then, end = {} } = one
+  const { run, sending, inputs, ends } = await startImport(steps)
   await until(() => inputs.length === 1)
-  await run.executeUpdate('resolve', { args: [{ ...resolution, row: 3 }] })
+  const answer = run.executeUpdate('resolve', { args: [said] })
+  if (steps?.resolveRow === undefined) await answer
+  else await expect(answer).rejects.toMatchObject({ cause: { message: 'row 3 is not parked' } })
   sending.open()
   await run.result()
-  expect(inputs).toMatchObject([{ lookupsOnly: true }, { rows: [3] }])
+  expect(inputs).toMatchObject([steps?.openImport === undefined ? {} : { lookupsOnly: true }, then])
   expect(inputs[0]?.rows).toBeUndefined()
-  expect(ends).toMatchObject([{ how: 'stopped', giveUp: false }])
+  expect(ends).toMatchObject([end])
 })
 
 test('a run that sends only what is resolved waits for the update that it was started with, and is proven once', async () => {
   const [staging, resolving] = [gate(), gate()]
-  const inputs: SendInput[] = []
-  const { client, taskQueue } = await startSteps({
-    openImport: () => onlyResolved,
-    stageImport: async () => {
-      await staging.promise
-      return staged
-    },
-    sendImport: (input: SendInput) => {
-      inputs.push(input)
-      return sendStep()
-    },
-    closeImport: () => closedRun(),
+  const { run, sending, inputs } = await startImport({
+    openImport: onlyResolved,
+    stageImport: () => staging.promise.then(() => staged),
     resolveRow: () => resolving.promise,
   })
-  const run = await client.workflow.start('importFile', { workflowId: idOf('first'), taskQueue, args: [{}] })
+  sending.open()
   const answer = await run.startUpdate<string, [object]>('resolve', {
     args: [resolution],
     waitForStage: 'ACCEPTED',
@@ -176,32 +169,6 @@ test('a run that sends only what is resolved waits for the update that it was st
   await answer.result()
   await run.result()
   expect(inputs).toMatchObject([{ rows: [2] }])
-})
-
-test('a run that sends only what is resolved sends those rows that were resolved before one that could not be', async () => {
-  const sending = gate()
-  const inputs: SendInput[] = []
-  const { client, taskQueue } = await startSteps({
-    openImport: () => onlyResolved,
-    stageImport: () => staged,
-    sendImport: async (input: SendInput) => {
-      inputs.push(input)
-      if (inputs.length === 1) await sending.promise
-      return sendStep()
-    },
-    closeImport: () => closedRun(),
-    resolveRow: () => {
-      throw ApplicationFailure.nonRetryable('row 3 is not parked', 'InvalidInput', { resolved: [2] })
-    },
-  })
-  const run = await client.workflow.start('importFile', { workflowId: idOf('part'), taskQueue, args: [{}] })
-  await until(() => inputs.length === 1)
-  const { row: _, ...decision } = resolution
-  const update = run.executeUpdate('resolve', { args: [{ ...decision, rows: [2, 3] }] })
-  await expect(update).rejects.toMatchObject({ cause: { message: 'row 3 is not parked' } })
-  sending.open()
-  await run.result()
-  expect(inputs[1]).toMatchObject({ rows: [2] })
 })
 
 const rest = expect.stringContaining('the same import sends the rest')
@@ -222,67 +189,26 @@ test.each([
 ])(
   'a run that sends only what is resolved gives up nothing, and is finished only without a rest: %o',
   async (step, end) => {
-    const ends: object[] = []
-    const { client, taskQueue } = await startSteps({
-      openImport: () => onlyResolved,
-      stageImport: () => staged,
-      sendImport: () => sendStep(step),
-      closeImport: (of: object) => {
-        ends.push(of)
-        return closedRun()
-      },
-    })
-    await client.workflow.execute('importFile', { workflowId: idOf('left'), taskQueue, args: [{}] })
+    const { run, sending, ends } = await startImport({ openImport: onlyResolved, step })
+    sending.open()
+    await run.result()
     expect(ends).toMatchObject([{ giveUp: false, ...end }])
   },
 )
-
-test('a row that is resolved at the end is sent with the breakers and the claims of the run so far', async () => {
-  const breakers = { '': { clearedAt: 1, openedAt: 2, trials: 1 } }
-  const sending = gate()
-  const inputs: SendInput[] = []
-  const { client, taskQueue } = await startSteps({
-    openImport: () => importPlan,
-    stageImport: () => staged,
-    sendImport: async (input: SendInput) => {
-      inputs.push(input)
-      if (inputs.length === 1) await sending.promise
-      return sendStep({ breakers, claims: 7 })
-    },
-    closeImport: () => closedRun(),
-    resolveRow: () => undefined,
-  })
-  const run = await client.workflow.start('importFile', { workflowId: idOf('state'), taskQueue, args: [{}] })
-  await until(() => inputs.length === 1)
-  await run.executeUpdate('resolve', { args: [resolution] })
-  sending.open()
-  await run.result()
-  expect(inputs.slice(1)).toMatchObject([{ breakers, claims: 7 }])
-})
 
 test.each(['the time is up', 'the run is stopped'])(
   'an approval that is recorded while %s counts, because the next start goes by it',
   async (what) => {
     const [noting, noted] = [gate(), gate()]
-    const { client, taskQueue } = await startSteps({
-      openImport: () => ({
-        ...importPlan,
-        approval: true,
-        approvalWait: what === 'the time is up' ? 1 : 600,
-      }),
-      stageImport: () => staged,
-      sendImport: () => sendStep(),
+    const approvalWait = what === 'the time is up' ? 1 : 600
+    const { run, sending } = await startImport({
+      openImport: () => ({ ...importPlan, approval: true, approvalWait }),
       noteDecision: async () => {
         noting.open()
         await noted.promise
       },
-      closeImport: () => closedRun(),
     })
-    const run = await client.workflow.start('importFile', {
-      workflowId: idOf(what.replaceAll(' ', '-')),
-      taskQueue,
-      args: [{}],
-    })
+    sending.open()
     await until(async () => (await phaseOf(run)) === 'waiting for approval')
     const answer = await run.startUpdate<string, [object]>('approve', {
       args: [person],
