@@ -110,35 +110,35 @@ test.each<{
   title: string
   steps: Parameters<typeof startImport>[0]
   said?: object
-  then: object
+  second: object
   end?: object
 }>([
   {
     title: 'with the breakers and the claims of the run so far',
     steps: { step: { breakers, claims: 7 } },
-    then: { breakers, claims: 7 },
+    second: { breakers, claims: 7 },
   },
   {
     title: 'although one beside it could not be resolved',
     steps: { resolveRow: () => notParked('NotParkedError') },
     said: { ...decision, rows: [2, 3] },
-    then: {},
+    second: {},
   },
   {
     title: 'by a run that sends only what is resolved, alone',
     steps: { openImport: onlyResolved, step: { counts: countsOf({ staged: 2 }) } },
     said: { ...resolution, row: 3 },
-    then: { rows: [3] },
+    second: { rows: [3] },
     end: { how: 'stopped', giveUp: false },
   },
   {
     title: 'by a run that sends only what is resolved, if it was resolved before one that could not be',
     steps: { openImport: onlyResolved, resolveRow: () => notParked('InvalidInput', { resolved: [2] }) },
     said: { ...decision, rows: [2, 3] },
-    then: { rows: [2] },
+    second: { rows: [2] },
   },
 ])('a row that is resolved while the last changes are sent is sent $title', async (one) => {
-  const { steps, said = resolution, then, end = {} } = one
+  const { steps, said = resolution, second, end = {} } = one
   const { run, sending, inputs, ends } = await startImport(steps)
   await until(() => inputs.length === 1)
   const answer = run.executeUpdate('resolve', { args: [said] })
@@ -146,7 +146,7 @@ test.each<{
   else await expect(answer).rejects.toMatchObject({ cause: { message: 'row 3 is not parked' } })
   sending.open()
   await run.result()
-  expect(inputs).toMatchObject([steps?.openImport === undefined ? {} : { lookupsOnly: true }, then])
+  expect(inputs).toMatchObject([steps?.openImport === undefined ? {} : { lookupsOnly: true }, second])
   expect(inputs[0]?.rows).toBeUndefined()
   expect(ends).toMatchObject([end])
 })
