@@ -3,9 +3,9 @@ import { defineConfig, type OxlintOverride } from 'oxlint'
 /**
  * The rooms and the arrows between them, from the doors down to the ground. A room imports along its arrows and from
  * itself, and nothing else: `values` lists the rooms it may import anything from, `types` those it may import only
- * types from. docs/architecture.md prints this table.
+ * types from.
  */
-export const rooms: Record<string, { values?: readonly string[]; types?: readonly string[] }> = {
+const rooms: Record<string, { values?: readonly string[]; types?: readonly string[] }> = {
   workflows: { values: ['core/runs/view'], types: ['core', 'activities'] },
   activities: { values: ['core'] },
   worker: { values: ['core', 'activities'] },

@@ -15,7 +15,6 @@ import { scheduleSchema } from '../scripts/schedules/file.ts'
 import { schemaFiles } from './schemas.ts'
 import { dbtSources } from './dbt-sources.ts'
 import { groupedLines, importBlocks } from './import-pages.ts'
-import { rooms } from '../oxlint.config.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
@@ -30,7 +29,6 @@ export function generatedPages(): { path: string; text: string }[] {
     filledPage(here('imports.md')),
     filledPage(here('recovery.md')),
     filledPage(here('schedules.md')),
-    filledPage(here('architecture.md')),
     ...schemaFiles(),
   ]
 }
@@ -50,7 +48,6 @@ const blocks: Readonly<Record<string, () => string>> = {
           `- \`${name}\` is ${does === 'try' ? 'resumed' : 'reported'}: ${because}`,
       )
       .join('\n'),
-  rooms: listRooms,
 }
 
 type Shape = Readonly<Record<string, z.ZodType>>
@@ -91,17 +88,6 @@ In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apa
 
 ${sections.join('\n\n')}
 `
-}
-
-const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
-
-/** The arrows between the rooms, from the data that the linter enforces. */
-function listRooms(): string {
-  const rows = Object.entries(rooms).map(([room, { values = [], types = [] }]) => {
-    const arrows = [values.length > 0 ? list(values) : '', types.length > 0 ? `types of ${list(types)}` : '']
-    return `- \`${room}\`: ${arrows.filter(Boolean).join('; ') || 'none'}`
-  })
-  return rows.join('\n')
 }
 
 function commandList(all: Commands, group = ''): string {

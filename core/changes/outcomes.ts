@@ -6,7 +6,7 @@ export const outcomes = {
   created: 'the service answered that it created it',
   updated: 'the service answered that it updated it',
   deleted: 'the service answered that it deleted it',
-  storedDifferently: 'the service did it, but with other values than were sent',
+  storedDifferently: 'the service did it, but with other values',
   found: 'the reply was lost; a lookup found it done',
   recovered: 'a lookup after the resume found it active',
   alreadyFine: 'the check before sending found nothing left to do',
@@ -51,7 +51,7 @@ export const outcomes = {
   existed: 'it existed in the service before the run',
   takenOver: 'the run ended without sending it, and another run took it over',
   dropped: 'a person dropped it',
-  nothingGiven: 'its cells are empty, so there is nothing to change',
+  nothingGiven: 'its cells are empty: there is nothing to change',
 } as const satisfies Record<string, string>
 
 /** Whether the service has done a change, for this run or for an earlier one. */
