@@ -74,7 +74,7 @@ export const variables = z.object({
   }),
   BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400 }).meta({
     meaning:
-      'How long after its `created` a record may become visible in a list. A read covers records created up to its start minus this time.',
+      'How long after its `created` a record may become visible in a list: a read covers records up to its start minus this time.',
     default: '60',
   }),
   BILLING_SETTLE_SECONDS: number({ from: 0, to: 86_400 }).meta({
@@ -88,13 +88,13 @@ export const variables = z.object({
   }),
   CONNECTOR_DATA_DIR: path.meta({
     meaning:
-      'The folder for all durable data: exports, imports, reports, the ledger. One worker process per folder. With `CONNECTOR_STATE_URL`, it is scratch that may be lost.',
+      'The folder for exports, imports, reports and the ledger, of one worker process. With `CONNECTOR_STATE_URL`, it is scratch that may be lost.',
     form: 'a path',
     default: './data',
   }),
   CONNECTOR_STATE_URL: postgresAddress.optional().meta({
     meaning:
-      'The PostgreSQL database that keeps the state, for several workers: in the schema `connector_<workspace>`, in test mode `connector_<workspace>_test`. It needs `CONNECTOR_FILES_URL`. See deployment.md.',
+      'The PostgreSQL database that keeps the state of several workers. It needs `CONNECTOR_FILES_URL`. See deployment.md.',
     form: '`postgres://user:password@host/database`',
     otherwise: 'the state is `state.db` in the data folder',
     secret: true,
@@ -106,7 +106,7 @@ export const variables = z.object({
   }),
   CONNECTOR_FILES_URL: bucketAddress.optional().meta({
     meaning:
-      'The bucket that exports to csv and parquet are published to, instead of the data folder: any S3-compatible store with conditional writes. With `CONNECTOR_STATE_URL`, workers also share there what a run needs. See deployment.md.',
+      'The bucket for exports to csv and parquet: any S3-compatible store with conditional writes. With `CONNECTOR_STATE_URL`, workers also share the files of runs there. See deployment.md.',
     form: '`s3://bucket/prefix`',
     otherwise: 'the data folder',
   }),
@@ -134,7 +134,7 @@ export const variables = z.object({
   }),
   NOTIFY_URL: leveledAddresses(notificationLevels, 'decisions').optional().meta({
     meaning:
-      'Channels to notify, separated by spaces: addresses that accept a POST as Slack does, each with a level if it is not `decisions`, as in `all=https://...`. See schedules.md.',
+      'Channels to notify, separated by spaces, each with a level if it is not `decisions`, as in `all=https://...`. See schedules.md.',
     form: '`https://...`, `problems=https://...`',
     otherwise: 'nobody is notified',
     secret: true,
