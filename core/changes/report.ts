@@ -87,24 +87,31 @@ export async function rowsInDoubt({
 /** The most rows of a state that a report names; the sheets have all of them. */
 const mostNamed = 500
 /** Enough messages to see what is wrong. */
-const mostMessages = 5
+export const mostMessages = 5
 
 type Place = keyof ReportCounts
+
+/** Why a row is not done. */
+export interface RowReason {
+  message: string
+  /** Without what a cell or the service says, for a page that people pass on. */
+  outward: string
+}
 
 /** What a report names of the rows that are not done, by state: `named` identifies a row there. */
 export function createRowTally<Named>() {
   const rows: Partial<Record<Place, Named[]>> = {}
   /** The first ones that need attention, with what the service said of them. */
-  const first: Partial<Record<Place, { named: Named; message: string }[]>> = {}
+  const first: Partial<Record<Place, ({ named: Named } & RowReason)[]>> = {}
   return {
     rows,
     first,
-    /** `message`: undefined for a row that needs no attention. */
-    add(place: Place, named: Named, message: string | undefined): void {
+    /** `reason`: undefined for a row that needs no attention. */
+    add(place: Place, named: Named, reason: RowReason | undefined): void {
       if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostNamed)
         (rows[place] ??= []).push(named)
-      if (message !== undefined && (first[place]?.length ?? 0) < mostMessages)
-        (first[place] ??= []).push({ named, message })
+      if (reason !== undefined && (first[place]?.length ?? 0) < mostMessages)
+        (first[place] ??= []).push({ named, ...reason })
     },
   }
 }

@@ -39,45 +39,50 @@ export interface FullChangesReport extends ChangesReport {
 }
 
 type Own = Required<Pick<View, 'title' | 'unit' | 'problems' | 'controls' | 'tables' | 'files'>> & {
+  headline: string
+  /** The reasons that the job's own problems say, too. */
+  covered: readonly string[]
   /** What each verdict means for someone who has not read the manual. */
   meanings: Readonly<Record<ChangesReport['verdict'], string>>
-  facts?: NonNullable<View['facts']>
-}
+} & Pick<View, 'counts' | 'facts' | 'evidence' | 'pageTables'>
 
 /**
  * The view of a write run for its page, the Temporal UI and the terminal: counts and row numbers, no contents. The job
  * adds what is its own.
  */
-export function toChangesView(report: FullChangesReport, { meanings, ...own }: Own): View {
+export function toChangesView(report: FullChangesReport, { meanings, headline, ...own }: Own): View {
   const { run, summary, verdict, reasons, ended, counts, startedAt, next, folder } = report
   const { mode, workspace, baseUrl } = report.identity
   const isActive = verdict !== 'dryRun' && ended === undefined
+  const decided = toDecisions(report)
   return {
     title: own.title,
     run,
     identity: { mode, workspace, baseUrl },
     verdict: isActive
-      ? { word: 'not ended', tone: 'neutral', meaning: 'The run is still active or was cut off.' }
-      : { ...words[verdict], meaning: meanings[verdict] },
+      ? { word: 'not ended', tone: 'neutral', headline, meaning: 'The run is still active or was cut off.' }
+      : { ...words[verdict], headline, meaning: meanings[verdict] },
     summary,
     problems: [
       ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),
-      ...reasons.map((reason) => ({
-        text: `${ended === undefined ? 'Not proven yet' : 'Not proven'}: ${reason}.`,
-      })),
+      ...reasons
+        .filter((reason) => !own.covered.includes(reason))
+        .map((reason) => ({ text: `${ended === undefined ? 'Not proven yet' : 'Not proven'}: ${reason}.` })),
       ...own.problems,
     ],
     next,
     controls: own.controls,
-    counts: toCounts(counts),
+    counts: own.counts ?? toCounts(counts),
     unit: own.unit,
-    tables: [...own.tables, ...toDecisions(report)],
+    tables: [...own.tables, ...decided],
+    ...(own.pageTables && { pageTables: [...own.pageTables, ...decided] }),
     facts: [
       ...(own.facts ?? []),
-      { name: 'started', value: { time: startedAt } },
-      ...(ended === undefined ? [] : [{ name: 'ended', value: { time: ended.at } }]),
+      { name: 'Started', value: { time: startedAt } },
+      ...(ended === undefined ? [] : [{ name: 'Ended', value: { time: ended.at } }]),
     ],
-    files: [...own.files, { name: reportFiles.report, about: 'this report for programs' }],
+    ...(own.evidence && { evidence: own.evidence }),
+    files: [...own.files, { name: reportFiles.report, about: 'the same for programs' }],
     folder,
     page: join(folder, pageName),
   }

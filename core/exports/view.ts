@@ -1,25 +1,26 @@
 import { dirname, relative, sep } from 'node:path'
 import { sentence, strong } from '../runs/view/sentence.ts'
+import { type Cell, formatCount } from '../runs/view/format.ts'
 import type { Problem, Table, View } from '../runs/view/view.ts'
 import { type ExportedItem, type ExportReport, isPublished, withAllFields } from './report.ts'
 
-const verdicts: Readonly<Record<ExportReport['verdict'], NonNullable<View['verdict']>>> = {
+const verdicts: Readonly<Record<ExportReport['verdict'], Omit<NonNullable<View['verdict']>, 'headline'>>> = {
   proven: {
     word: 'proven',
     tone: 'good',
-    meaning: 'Each read is proven; its manifest says of which records, and up to which moment.',
+    meaning: 'Each read proved that it skipped no record and has none twice.',
   },
   unproven: {
     word: 'unproven',
     tone: 'doubtful',
-    meaning: 'Everything that was read is published, but some reads are not proven: records may be missing.',
+    meaning: 'Everything that was read is published. Where a read is not proven, records may be missing.',
   },
   stopped: {
     word: 'stopped',
     tone: 'neutral',
-    meaning: 'A person stopped it. Nothing more is read or published.',
+    meaning: 'A person stopped it before everything was read and published.',
   },
-  failed: { word: 'failed', tone: 'bad', meaning: 'Something was not published.' },
+  failed: { word: 'failed', tone: 'bad', meaning: 'Not everything was published.' },
 }
 
 /** The view of a finished export, for its HTML page, the Temporal UI and the terminal. */
@@ -27,40 +28,58 @@ export function toExportView(report: ExportReport): View {
   const { run, exports, identity, startedAt, page, files: store } = report
   const published = exports.filter(isPublished)
   const folder = page === undefined ? undefined : dirname(page)
+  const { where: _, ...others } = columns
   return {
     title: `Export of ${[...new Set(exports.map(({ resource }) => resource))].join(', ')}`,
     run,
     ...(identity && { identity }),
-    verdict: verdicts[report.verdict],
+    verdict: { ...verdicts[report.verdict], headline: toHeadline(exports) },
     problems: [...toProblems(exports), ...toMissing(report)],
     next: report.next ?? [],
     controls:
       report.verdict === 'proven'
         ? []
         : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
-    tables: [toTable(exports)],
-    facts: [
-      ...(startedAt === undefined ? [] : [{ name: 'started', value: { time: startedAt } }]),
-      ...published
-        // A read says the same of itself in each of its destinations.
-        .filter(({ resource }, at) => published.findIndex((one) => one.resource === resource) === at)
-        .flatMap(({ resource, scope, completeThrough }) => [
-          ...(completeThrough === null
-            ? []
-            : [{ name: `${resource} complete through`, value: { time: completeThrough } }]),
-          { name: resource, value: scope.join(' ') },
-        ]),
-    ],
+    tables: [toTable(exports, columns)],
+    facts: startedAt === undefined ? [] : [{ name: 'Started', value: { time: startedAt } }],
     ...(folder !== undefined && {
       folder,
       page,
-      files: published.flatMap(({ manifest: path, resource, destination }) =>
-        path === null
-          ? []
-          : [{ name: toLink({ folder, store, path }), about: `${resource}, ${destination}` }],
-      ),
+      pageTables: [
+        toTable(exports, {
+          ...others,
+          'complete through': ({ completeThrough: time }) => time && { time },
+          where: ({ manifest, where }) =>
+            manifest === null
+              ? where
+              : { text: 'manifest.json', href: toLink({ folder, store, path: manifest }) },
+        }),
+      ],
+      evidence: [
+        // A read says the same of itself in each of its destinations.
+        ...new Map(
+          published.map(({ resource: name, scope }) => [name, { name, value: scope.join(' ') }]),
+        ).values(),
+        ...published.map(({ resource, destination, where }) => ({
+          name: `${resource} to ${destination}`,
+          value: where,
+        })),
+      ],
     }),
   }
+}
+
+function toHeadline(exports: readonly ExportedItem[]): string {
+  const lists = Map.groupBy(exports, ({ resource }) => resource)
+  const complete = Array.from(lists.values()).filter((items) =>
+    items.every(({ verdict }) => verdict === 'proven'),
+  )
+  if (lists.size !== 1)
+    return `${complete.length} of ${lists.size} lists ${complete.length === 1 ? 'is' : 'are'} complete`
+  const [item] = exports
+  return item !== undefined && isPublished(item)
+    ? `${formatCount(item.records)} ${item.resource}`
+    : `${[...lists.keys()].join()} were not published`
 }
 
 /** A link from the run's page to a manifest; in a store, from the page's copy there. */
@@ -69,28 +88,27 @@ const toLink = ({ folder, store, path }: { folder: string; store: string | undef
     ? `../${path.slice(`${store}/exports/`.length)}`
     : relative(folder, path).split(sep).join('/')
 
-/** The column of each field, in the order of the table. */
+type Columns = Readonly<Record<string, (item: ReturnType<typeof withAllFields>) => Cell | null>>
+
 const columns = {
-  resource: 'resource',
-  destination: 'to',
-  verdict: 'verdict',
-  records: 'records',
-  new: 'new',
-  changed: 'changed',
-  deleted: 'deleted',
-  where: 'where',
-} as const
+  resource: ({ resource }) => resource,
+  to: ({ destination }) => destination,
+  verdict: ({ verdict }) => ({ text: verdict, tone: verdicts[verdict].tone }),
+  records: ({ records }) => records,
+  new: (item) => item.new,
+  changed: ({ changed }) => changed,
+  deleted: ({ deleted }) => deleted,
+  where: ({ where }) => where,
+} satisfies Columns
 
 /** The table of exports. Columns that are empty in every row are omitted. */
-function toTable(exports: readonly ExportedItem[]): Table {
+function toTable(exports: readonly ExportedItem[], of: Columns): Table {
   const items = exports.map(withAllFields)
-  const fields = (Object.keys(columns) as (keyof typeof columns)[]).filter((field) =>
-    items.some((item) => item[field] !== null),
-  )
+  const shown = Object.entries(of).filter(([, cellOf]) => items.some((item) => cellOf(item) !== null))
   return {
     title: '',
-    head: fields.map((field) => columns[field]),
-    rows: items.map((item) => fields.map((field) => item[field] ?? '')),
+    head: shown.map(([name]) => name),
+    rows: items.map((item) => shown.map(([, cellOf]) => cellOf(item) ?? '')),
   }
 }
 

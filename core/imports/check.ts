@@ -127,7 +127,7 @@ export function closedBy(
   return invalid([...own, sameAs(importKinds[kind], other)])
 }
 
-const sameAs = ({ one }: ImportKind, other: number): string => `is the same ${one} as row ${other}`
+export const sameAs = ({ one }: ImportKind, other: number): string => `is the same ${one} as row ${other}`
 
 /** Finds changes of a file that have the same key in the ledger. */
 function createDuplicates({ kind, columnMapping }: OpenFile) {

@@ -1,6 +1,14 @@
 import { join } from 'node:path'
+import { sentenceFor } from '../changes/outcomes.ts'
 import { explain } from '../changes/view.ts'
-import { createRowTally, placeOf, type ReportSummary, summarize } from '../changes/report.ts'
+import {
+  createRowTally,
+  mostMessages,
+  placeOf,
+  type ReportSummary,
+  type RowReason,
+  summarize,
+} from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/view.ts'
 import { countLabels, places, sumOf } from '../runs/view/counts.ts'
@@ -10,8 +18,11 @@ import type { View } from '../runs/view/view.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { readJson } from '../storage/durable.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
 import { type ImportPlan, runFiles } from './input.ts'
+import { type FileCheck, sameAs } from './check.ts'
 import { importKinds } from './kinds.ts'
+import { type Problem, toOutwardSentence, toRowSentence } from './problems.ts'
 import { type RowResult, sheetNames, writeResults } from './result-sheets.ts'
 import { type AuditNote, fileOf, type ImportNotes, type Origin, type StagedNote } from './run-files.ts'
 import { columnNames, createReceipt } from './totals.ts'
@@ -65,7 +76,8 @@ export async function writeImportReport(options: {
       const { row, answerId: id, sentAt, body } = change
       const status = placeOf(change)
       const error = explain(change)
-      tally.add(status, row, isProblem(status) ? (error ?? '') : undefined)
+      const reason = () => ({ message: error ?? '', outward: outwardReason(change, check) })
+      tally.add(status, row, isProblem(status) ? reason() : undefined)
       yield { row, status, id, error, sentAt, body }
     }
   }
@@ -84,9 +96,11 @@ export async function writeImportReport(options: {
       const results = readRows()
       if (sheets.length === 0) for await (const _ of results);
       else await writeResults({ ...(await fileOf({ plan, dataDir, check })), results, folder: fresh })
-      const first = problems.flatMap((state) =>
-        (tally.first[state] ?? []).map(({ named: row, message }) => ({ row, state, message })),
-      )
+      const first = plan.dryRun
+        ? (check?.problems ?? []).slice(0, mostMessages).map(toFirst)
+        : problems.flatMap((state) =>
+            (tally.first[state] ?? []).map(({ named: row, ...reason }) => ({ row, state, ...reason })),
+          )
       const summary = await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) })
       const result: ImportReport = {
         ...toReport(plan, notes, summary),
@@ -97,10 +111,11 @@ export async function writeImportReport(options: {
         ...result,
         kind,
         file,
+        ...(check && { check: toShown(check) }),
         ...(check?.sheets && { sheets: check.sheets }),
         startedAt,
         identity,
-        first,
+        first: first.map(withReason('message')),
         totals: fileTotals
           ? receipt.receipt(fileTotals, sendAgain.length, columnNames(check?.columns))
           : null,
@@ -110,8 +125,9 @@ export async function writeImportReport(options: {
       }
       report.next = nextSteps(report, { origin, message: first[0]?.message })
       written = { result, report }
-      // What the service said may repeat what was sent. Where it is why a run ended, nobody should have to look for it.
-      const kept = report.ended?.canary === true ? report : { ...report, first: [] }
+      // Where what the service said is why a run ended, nobody should have to look for it.
+      const kept =
+        report.ended?.canary === true ? report : { ...report, first: first.map(withReason('outward')) }
       return { report: kept, view: toImportView(kept) }
     },
   })
@@ -119,7 +135,14 @@ export async function writeImportReport(options: {
     for (const name of [...sheets, 'page', 'report'] as const) await shared.keep(join(folder, runFiles[name]))
   const { result, report } = written!
   const totals = report.totals && { ...report.totals, columns: {} }
-  const outward = { ...report, totals, first: [], next: nextSteps(report) }
+  const { check: checked, ...others } = report
+  const outward = {
+    ...others,
+    ...(checked && { check: { ...checked, columns: [] } }),
+    totals,
+    first: [],
+    next: nextSteps(report),
+  }
   const audit = result.audit && withoutFindings(result.audit)
   return {
     result: { ...result, audit },
@@ -128,6 +151,37 @@ export async function writeImportReport(options: {
     outward: toImportView(outward),
   }
 }
+
+const toShown = ({ valid, invalid, columns }: FileCheck): NonNullable<FullReport['check']> => ({
+  valid,
+  invalid,
+  columns: columns.map(({ column, field }) => ({ column, field })),
+})
+
+const toFirst = (problem: Problem): FirstRow => ({
+  row: problem.row,
+  state: 'rejected',
+  message: toRowSentence(problem),
+  outward: outwardRule(problem),
+})
+
+type FirstRow = FullReport['first'][number] & RowReason
+
+const withReason = (kind: keyof RowReason) => (first: FirstRow) => ({
+  row: first.row,
+  state: first.state,
+  message: first[kind],
+})
+
+/** Why a row is not done, in sentences without values. */
+function outwardReason({ row, outcome }: LedgerRow, check: FileCheck | undefined): string {
+  const other = check?.duplicates[row]
+  if (check && other !== undefined) return sameAs(importKinds[check.kind], other)
+  const problem = outcome === 'invalid' ? check?.problems.find((one) => one.row === row) : undefined
+  return problem === undefined ? (sentenceFor(outcome) ?? '') : outwardRule(problem)
+}
+
+const outwardRule = (problem: Problem) => toOutwardSentence(problem).replace(/^row \d+(, |: )/, '')
 
 function withoutFindings(note: AuditNote): ImportResult['audit'] {
   const { first: _, ...audit } = note

@@ -1,11 +1,13 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
 import { inputCommand } from '../runs/input-fields.ts'
-import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
+import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/counts.ts'
+import { formatCount } from '../runs/view/format.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import { connector } from '../runs/view/shell.ts'
-import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
+import { type Count, type NextStep, type Problem, type Table, type View } from '../runs/view/view.ts'
+import type { FileCheck } from './check.ts'
 import { type ImportInput, importInput, type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'
 import type { Sheet } from './result-sheets.ts'
@@ -33,9 +35,13 @@ export const isProblem = (place: keyof ReportCounts): place is keyof typeof shee
 export interface FullReport extends ImportReport, FullChangesReport {
   kind: string
   file: string
+  /** How many changes of the file are valid and invalid, and how its columns are read. */
+  check?: Pick<FileCheck, 'valid' | 'invalid'> & {
+    columns: Pick<FileCheck['columns'][number], 'column' | 'field'>[]
+  }
   sheets?: Mapping['sheets']
   totals: Receipt | null
-  /** The first rows of each state that needs attention, with what the service said of them; on disk only after a failed canary. */
+  /** The first rows of each state that needs attention, with why. */
   first: { row: number; state: keyof typeof sheetOf; message: string }[]
 }
 
@@ -47,31 +53,61 @@ const files = {
 
 /** The view of an import; see `toChangesView`. */
 export function toImportView(report: FullReport): View {
-  const { kind, counts, totals } = report
+  const { kind, counts, totals, check } = report
+  const isDryRun = report.verdict === 'dryRun'
+  const first = isDryRun ? toInvalidRows(report) : toFirstRows(report)
+  const receipt = toReceiptTables(totals)
   const written = (Object.keys(files) as (keyof typeof files)[]).filter((name) => name in report.files)
   const isLeft = counts.staged + counts.notTried + counts.unknown > 0
   return toChangesView(report, {
     title: `Import of ${kind}`,
     unit: 'rows',
+    headline:
+      isDryRun && check
+        ? `${formatCount(check.valid)} of ${formatCount(check.valid + check.invalid)} ${kind} can be imported`
+        : `${formatCount(counts.done)} of ${formatCount(sumOf(counts))} ${kind} are done`,
+    ...(isDryRun && check && { counts: toFileCounts(check) }),
     meanings: {
       dryRun: 'The file was checked. Nothing was sent, and nothing is proven.',
       proven: `The outcome of every row is known.${counts.rejected === 0 ? '' : ' Rejected rows are not in the service.'}`,
       unproven: 'The outcome of some rows is not known, or they were not done. Nothing is ever sent twice.',
     },
     problems: toProblems(report),
+    covered: openPlaces(report).map((place) => `${counts[place]} ${countLabels[place]}`),
     controls: isLeft
       ? [
           sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} resumes with the remaining rows.`,
         ]
       : [],
-    tables: [...toReceiptTables(totals), ...toFirstRows(report)],
+    // The command that checks a file has shown its invalid rows.
+    tables: [...(isDryRun ? [] : first), ...receipt],
+    pageTables: [...first, ...receipt, ...(isDryRun ? toColumns(check) : [])],
+    ...(!isDryRun &&
+      check && { evidence: check.columns.map(({ column, field }) => ({ name: column, value: field })) }),
     facts: [
-      { name: 'file', value: report.file },
-      ...sheetsNotRead(report.sheets).map((value) => ({ name: 'sheet', value })),
-      ...(report.verdict === 'dryRun' ? [] : [{ name: 'proven by', value: report.by }]),
+      { name: 'File', value: basename(report.file) },
+      ...sheetsNotRead(report.sheets).map((value) => ({ name: 'Sheet', value })),
+      ...(report.verdict === 'proven' ? [{ name: 'Proven by', value: evidence[report.by] }] : []),
     ],
     files: written.map((name) => ({ name: runFiles[name], about: files[name] })),
   })
+}
+
+const evidence = {
+  audit: 'comparing the list of the service with the file, row by row',
+  answer: 'the answers of the service',
+  lookup: 'looking up each change',
+} as const
+
+const toFileCounts = ({ valid, invalid }: NonNullable<FullReport['check']>): Count[] =>
+  [
+    { name: 'valid', value: valid, tone: 'good' } as const,
+    { name: 'invalid', value: invalid, tone: 'bad' } as const,
+  ].filter(({ value }) => value > 0)
+
+function toColumns(check: FullReport['check']): Table[] {
+  const rows = check?.columns.map(({ column, field }) => [column, field]) ?? []
+  return rows.length === 0 ? [] : [{ title: 'Columns', head: ['in the sheet', 'in the service'], rows }]
 }
 
 /** A sentence for each workbook that has more sheets than the one that is read. */
@@ -85,8 +121,12 @@ export const sheetsNotRead = (sheets: Mapping['sheets'] = []): string[] =>
     ]
   })
 
-function toProblems({ rows, counts, audit }: FullReport): Problem[] {
-  const open = places.filter((place) => place !== 'done' && place !== 'skipped' && rows[place] !== undefined)
+const openPlaces = ({ rows }: FullReport) =>
+  places.filter((place) => place !== 'done' && place !== 'skipped' && rows[place] !== undefined)
+
+function toProblems(report: FullReport): Problem[] {
+  const { rows, counts, audit } = report
+  const open = openPlaces(report)
   const found = audit?.first.map(({ row }) => row) ?? []
   return [
     ...open.map((place) => ({
@@ -102,7 +142,18 @@ function toProblems({ rows, counts, audit }: FullReport): Problem[] {
   ]
 }
 
-/** The first rows of each state that needs attention, with what the service said of them. */
+const toInvalidRows = ({ first }: FullReport): Table[] =>
+  first.length === 0
+    ? []
+    : [
+        {
+          title: 'Invalid rows',
+          head: ['row', 'reason'],
+          rows: first.map(({ row, message }) => [String(row), message]),
+        },
+      ]
+
+/** The first rows of each state that needs attention, and why. */
 function toFirstRows({ first, counts }: FullReport): Table[] {
   const rows = problems.flatMap((state) => {
     const shown = first.filter((one) => one.state === state)
@@ -115,7 +166,7 @@ function toFirstRows({ first, counts }: FullReport): Table[] {
         : []),
     ]
   })
-  return rows.length === 0 ? [] : [{ title: 'Why', head: ['row', 'state', 'reason'], rows }]
+  return rows.length === 0 ? [] : [{ title: 'Rows not done', head: ['row', 'state', 'reason'], rows }]
 }
 
 const mostRows = 50

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
+import { sentenceFor } from '../changes/outcomes.ts'
 import { explain } from '../changes/view.ts'
-import { type ReportSummary, createRowTally, placeOf, summarize } from '../changes/report.ts'
+import { type ReportSummary, type RowReason, createRowTally, placeOf, summarize } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/view.ts'
 import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
@@ -76,14 +77,14 @@ export async function writeRecoveryReport(options: {
         identity,
         next: [...(isShared ? [toFetch(run)] : []), ...recoveryNextSteps(result, notes.asked?.input ?? {})],
         decisions,
-        first: tally.first(),
+        first: tally.first(({ message }) => message),
         coolingDown: tally.coolingDown,
         folder: shownFolder,
       }
       written = { result, report }
-      // What the service said may repeat personal data. Where a canary failed, nobody should have to look for it.
-      const kept = report.failedCanaries.length > 0 ? report : { ...report, first: [] }
-      return { report: kept, view: toRecoveryView(kept) }
+      // Where a canary failed, nobody should have to look for what the service said.
+      const first = report.failedCanaries.length > 0 ? report.first : tally.first((reason) => reason.outward)
+      return { report: { ...report, first }, view: toRecoveryView({ ...report, first }) }
     },
   })
   if (isShared)
@@ -113,9 +114,13 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
     byReason,
     reported: () => reported,
     failedCanaries: () => Array.from(skipped, ([reason, notTried]) => ({ reason, notTried })),
-    first: () =>
+    first: (messageOf: (reason: RowReason) => string) =>
       places.flatMap((state) =>
-        (named.first[state] ?? []).map(({ named: row, message }) => ({ ...row, state, message })),
+        (named.first[state] ?? []).map(({ named: row, ...reason }) => ({
+          ...row,
+          state,
+          message: messageOf(reason),
+        })),
       ),
     add(row: Row): void {
       const isOnlyReported = isReportedOnly(row, plan)
@@ -125,7 +130,11 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
       const needsAttention =
         place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
       const { key: subscription, breakerKey: reason } = row
-      named.add(place, { row: row.row, subscription }, needsAttention ? message : undefined)
+      named.add(
+        place,
+        { row: row.row, subscription },
+        needsAttention ? { message, outward: sentenceFor(row.outcome) ?? '' } : undefined,
+      )
       if (row.outcome === 'coolingDown' && coolingDown.length < mostCooling)
         coolingDown.push({ subscription, message })
       if (row.error === canaryFailed) skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
@@ -253,7 +262,7 @@ function toNeeds(
     const number = totals.get(outcome)
     return number === undefined ? [] : [`${number} ${text}`]
   }
-  const usedUp = `fell back after every resume and used up their attempts (${attempts} across all runs): find the cause in the service; only a higher --attempts resumes them again`
+  const usedUp = `fell back after every resume and used up their attempts (${attempts} across all runs). Find the cause in the service; only a higher --attempts resumes them again`
   return [
     ...count(['attemptsUsedUp', usedUp]),
     ...Object.entries(needs).map(

@@ -1,9 +1,10 @@
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
 import { inputCommand } from '../runs/input-fields.ts'
-import { countLabels, outcomeLabel, type ReportCounts } from '../runs/view/counts.ts'
+import { countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
+import { formatCount, type Tone } from '../runs/view/format.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import { connector } from '../runs/view/shell.ts'
-import type { NextStep, Problem, Table, View } from '../runs/view/view.ts'
+import type { Count, NextStep, Problem, Table, View } from '../runs/view/view.ts'
 import { recoveryFiles, recoveryInput } from './input.ts'
 import type { SnapshotNote } from './open.ts'
 import type { Preview } from './select.ts'
@@ -46,7 +47,8 @@ export interface FullReport extends RecoveryReport, FullChangesReport {
 
 /** The view of a recovery; see `toChangesView`. No customers. */
 export function toRecoveryView(report: FullReport): View {
-  const { files, preview, verdict, next, byReason, first } = report
+  const { files, preview, verdict, next, byReason, first, counts, reported } = report
+  const toResume = preview?.toResume ?? 0
   const firstRows = first.map(({ row, subscription, state, message }) => [
     String(row),
     subscription,
@@ -56,12 +58,18 @@ export function toRecoveryView(report: FullReport): View {
   return toChangesView(report, {
     title: 'Recovery of subscriptions',
     unit: 'subscriptions',
+    headline:
+      verdict === 'dryRun'
+        ? `${formatCount(toResume)} ${toResume === 1 ? 'subscription' : 'subscriptions'} would be resumed`
+        : `${formatCount(counts.done)} of ${formatCount(sumOf(counts) - reported)} subscriptions recovered`,
     meanings: {
       dryRun: 'The list was read. Nothing was resumed, and nothing is proven.',
       proven: 'The result of each subscription to be resumed was seen, and the list was read completely.',
       unproven: 'Some subscriptions were not resumed, or their outcome was not seen.',
     },
     problems: toProblems(report),
+    covered: [],
+    ...(Object.keys(byReason).length > 0 && { counts: toOutcomeCounts(report) }),
     controls:
       next.length === 0
         ? []
@@ -70,7 +78,7 @@ export function toRecoveryView(report: FullReport): View {
       toReasons(byReason),
       ...(first.length === 0
         ? []
-        : [{ title: 'Why', head: ['row', 'subscription', 'state', 'reason'], rows: firstRows }]),
+        : [{ title: 'Not resumed', head: ['row', 'subscription', 'state', 'reason'], rows: firstRows }]),
       ...(verdict === 'dryRun' && preview !== null ? toPreviewTables(preview) : []),
     ],
     files:
@@ -87,11 +95,35 @@ function toProblems({ needsPerson, outcomes, failedCanaries, coolingDown: named 
     ...failedCanaries.map(({ reason, notTried }) => ({
       text: `The canary failed: all that went first for ${reason} failed, so ${notTried} others were not tried.`,
     })),
-    ...needsPerson.map((text) => ({ text: `Needs a person: ${text}.` })),
+    ...needsPerson.map((text) => ({ text: `${text}.` })),
     ...(coolingDown === 0
       ? []
       : [{ text: `${coolingDown} resumed recently and left alone; recovery.csv says until when.`, details }]),
   ]
+}
+
+const tones: Readonly<Record<string, Tone>> = {
+  recovered: 'good',
+  alreadyFine: 'good',
+  wouldResume: 'good',
+  attemptsUsedUp: 'doubtful',
+  fellBack: 'doubtful',
+  noEffect: 'doubtful',
+  unknown: 'doubtful',
+  missing: 'doubtful',
+  notFound: 'doubtful',
+  refused: 'bad',
+}
+
+function toOutcomeCounts({ byReason, outcomes }: FullReport): Count[] {
+  const totals = new Map(Object.entries(outcomes).filter(([outcome]) => outcome === 'missing'))
+  for (const [outcome, count] of Object.values(byReason).flatMap(Object.entries))
+    totals.set(outcome, (totals.get(outcome) ?? 0) + count)
+  return Array.from(totals, ([outcome, value]) => ({
+    name: outcomeLabel(outcome),
+    value,
+    tone: tones[outcome] ?? 'neutral',
+  }))
 }
 
 /** The table of reasons by outcome. */
@@ -100,6 +132,7 @@ function toReasons(byReason: FullReport['byReason']): Table {
   return {
     title: 'By reason',
     head: ['reason', ...outcomes.map(outcomeLabel)],
+    tones: [undefined, ...outcomes.map((outcome) => tones[outcome] ?? 'neutral')],
     rows: Object.entries(byReason).map(([reason, counts]) => [
       reason || 'no reason',
       ...outcomes.map((outcome) => counts[outcome] ?? ''),
@@ -113,6 +146,7 @@ export function toPreviewTables(preview: Preview): Table[] {
   const table = (title: string, counts: Readonly<Record<string, number>>): Table => ({
     title,
     head: ['', 'subscriptions'],
+    tones: [undefined, 'neutral'],
     rows: Object.entries(counts)
       .filter(([, count]) => count > 0)
       .map(([name, count]) => [outcomeLabel(name) || 'no reason', count]),

@@ -22,7 +22,7 @@ export const countLabels: Readonly<Record<Place, string>> = {
   staged: 'not sent yet',
   unknown: 'unknown',
   rejected: 'rejected',
-  parked: 'parked: needs a person',
+  parked: 'parked',
   skipped: 'skipped',
   notTried: 'not tried',
 }

@@ -52,12 +52,23 @@ export interface Time {
   time: string
 }
 
-export type Cell = string | number | Time
+/** Text that a page shows as a link to a file beside it, or as a state in its colour. */
+export interface Mark {
+  text: string
+  /** The path of the file, relative to the page's folder. */
+  href?: string
+  tone?: Tone
+}
+
+export type Tone = 'good' | 'doubtful' | 'bad' | 'neutral'
+
+export type Cell = string | number | Time | Mark
 
 /** `showTime`: local for terminals and pages; UTC for the Temporal UI, whose readers may be anywhere. */
 export function cellText(cell: Cell, showTime: (at: string) => string = formatLocalTime): string {
   if (typeof cell === 'number') return formatCount(cell)
-  return typeof cell === 'string' ? cell : showTime(cell.time)
+  if (typeof cell === 'string') return cell
+  return 'time' in cell ? showTime(cell.time) : cell.text
 }
 
 /** Amounts are strings, so that no digit is lost. */

@@ -1,58 +1,86 @@
-/** For phones, large screens and paper. Loads nothing external. */
+/** The stylesheet of every page: for phones, large screens in light and dark, and paper. Loads nothing external. */
 export const style = `
-:root { color-scheme: light; --ink: #1c1e21; --soft: #5b6168; --line: #d9dce0; --paper: #fff; --wash: #f5f6f8;
-  --good: #12703a; --doubtful: #8a5300; --bad: #b3201f; --neutral: #444b54; --link: #2f5fa8; }
+:root { color-scheme: light; --ink: #1b1f24; --soft: #5a636e; --line: #dfe3e8; --paper: #fff; --wash: #f5f7f9;
+  --good: #14713c; --doubtful: #8f5600; --bad: #b3261e; --neutral: #55606d; --link: #1f5fbf; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { color-scheme: dark; --ink: #e4e8ed; --soft: #98a2ae; --line: #30373f; --paper: #14181c; --wash: #1d2329;
+    --good: #57c785; --doubtful: #e3ac4e; --bad: #f28b82; --neutral: #a3adb8; --link: #80b2f7; }
+}
 * { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; max-width: 56rem; padding: 1.25rem 1rem 3rem; background: var(--paper); color: var(--ink);
+html { background: var(--paper); -webkit-text-size-adjust: 100%; }
+body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; color: var(--ink);
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: 0; }
-h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
-p { margin: .4rem 0; }
-header p { color: var(--soft); }
-.mode { display: inline-block; border: 2px solid; border-radius: .25rem; padding: 0 .4rem; font-weight: 700;
-  letter-spacing: .04em; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 .25rem; letter-spacing: -.01em; }
+h2 { font-size: 1.0625rem; margin: 0 0 .6rem; }
+p { margin: .35rem 0; }
+section { margin: 2.25rem 0; }
+header p, small, .note { color: var(--soft); }
+.good { --tone: var(--good); } .doubtful { --tone: var(--doubtful); } .bad { --tone: var(--bad); }
+.neutral { --tone: var(--neutral); }
+.mode { border: 1px solid; border-radius: 1rem; padding: .1rem .6rem; margin-right: .35rem; font-size: .75rem;
+  font-weight: 700; letter-spacing: .06em; }
 .mode.live { color: var(--bad); } .mode.test { color: var(--neutral); }
-.verdict { margin: 1.25rem 0 0; padding: .9rem 1.1rem; border-left: .5rem solid; background: var(--wash); }
-.verdict strong { display: block; font-size: 1.6rem; line-height: 1.2; text-transform: uppercase; }
-.verdict p { color: var(--ink); }
-.good { color: var(--good); } .doubtful { color: var(--doubtful); }
-.bad { color: var(--bad); } .neutral { color: var(--neutral); }
-ul { margin: .4rem 0; padding-left: 1.25rem; }
-li { margin: .35rem 0; }
-.counts { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: .5rem; margin: 0; }
-.counts div { border: 1px solid var(--line); border-radius: .35rem; padding: .5rem .7rem; }
-.counts dt { color: var(--soft); font-size: .875rem; }
-.counts dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
-.counts dt[class]:not([class=""])::before { content: "■ "; }
-.counts dt.good { color: var(--good); } .counts dt.doubtful { color: var(--doubtful); }
-.counts dt.bad { color: var(--bad); } .counts dt.neutral { color: var(--neutral); }
-svg { display: block; width: 100%; height: 1.25rem; margin-bottom: .6rem; border-radius: .25rem; }
-rect { fill: currentColor; }
-code { font: .9em/1.4 ui-monospace, "Liberation Mono", Menlo, monospace; background: var(--wash); padding: .1em .3em; }
-table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
-caption { text-align: left; font-weight: 600; padding: .25rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .5rem .3rem 0; border-bottom: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 600; }
+.verdict { margin: 1.5rem 0; padding: 1.1rem 1.3rem; border-radius: .6rem;
+  border: 1px solid color-mix(in srgb, var(--tone) 35%, var(--paper));
+  background: color-mix(in srgb, var(--tone) 7%, var(--paper)); }
+.verdict strong { display: block; font-size: 1.5rem; line-height: 1.3; margin-top: .3rem; letter-spacing: -.01em; }
+.pill { color: var(--tone); font-weight: 650; }
+.pill::before { content: ""; display: inline-block; width: .55em; height: .55em; margin-right: .45em; border-radius: 50%;
+  background: var(--tone); }
+.verdict .pill { display: inline-block; }
+.verdict .pill::first-letter, .prose > li::first-letter { text-transform: uppercase; }
+ul { margin: .4rem 0; padding-left: 1.2rem; }
+li { margin: .4rem 0; }
+code { font: .875em/1.5 ui-monospace, "Liberation Mono", Menlo, monospace; background: var(--wash);
+  border-radius: .25rem; padding: .1em .3em; }
+code.line { display: block; margin-top: .35rem; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .4rem;
+  user-select: all; }
+.counts { display: flex; flex-wrap: wrap; gap: .35rem 2.25rem; margin: .75rem 0 0; }
+.counts dt { display: inline; }
+.counts dd { display: inline; margin: 0 0 0 .4rem; font-weight: 650; font-variant-numeric: tabular-nums; }
+.shares { display: flex; gap: 2px; height: .75rem; border-radius: .375rem; overflow: hidden; }
+.shares i { flex-basis: 4px; background: var(--tone); }
+.rest { --tone: var(--wash); }
+table { width: 100%; border-collapse: collapse; font-size: .9375rem; line-height: 1.4; }
+th, td { text-align: left; vertical-align: top; padding: .45rem 0 .45rem 1.25rem; border-bottom: 1px solid var(--line);
+  overflow-wrap: normal; }
+th:first-child, td:first-child { padding-left: 0; }
+th { color: var(--soft); font-size: .8125rem; font-weight: 500; vertical-align: bottom; }
+.long { overflow-wrap: anywhere; }
+td.number > * { white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
-th + th, td + td { padding-left: .75rem; }
-.facts th { width: 32%; font-weight: 400; }
-a { color: var(--link); }
-@media screen and (max-width: 34rem) {
+time, .mode, .date { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.bar { width: 34%; min-width: 5rem; vertical-align: middle; }
+.facts th { width: 11rem; padding-right: 1rem; font-size: inherit; vertical-align: top; }
+summary { cursor: pointer; margin-top: 2.25rem; font-size: 1.0625rem; font-weight: 700; }
+a { color: var(--link); text-underline-offset: .15em; }
+@media screen and (max-width: 40rem) {
+  body { padding: 1.25rem 1rem 3rem; }
   .rows thead { display: none; }
-  .rows tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
-  .rows td { display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0; border: 0; text-align: left; }
-  .rows td::before { content: attr(data-name); color: var(--soft); flex: none; max-width: 50%; }
-  .rows td[data-name=""] { justify-content: start; font-weight: 600; }
-  .rows td[data-name=""]::before { content: none; }
-  .rows td span { min-width: 0; }
-  .rows .number span { text-align: right; }
+  .rows, .rows tbody { display: block; }
+  .rows tr { display: block; padding: .6rem 0; border-bottom: 1px solid var(--line); }
+  .rows td { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 1.25rem; padding: .1rem 0; border: 0; }
+  .rows td::before { content: attr(data-name); color: var(--soft); max-width: 50%; overflow-wrap: anywhere; }
+  .rows td:first-child { justify-content: start; font-weight: 650; }
+  .rows td:first-child::before, .rows .bar::before { content: none; }
+  .rows .empty, .rows .bar:not(:has(i)) { display: none; }
+  .rows td > * { min-width: 0; text-align: right; }
+  .rows td:first-child > * { text-align: left; }
+  .rows .bar { width: auto; padding: .35rem 0; }
+  .rows .shares { flex: 1; }
+  .facts th, .facts td { display: block; width: auto; padding: 0; border: 0; }
+  .facts td { padding-bottom: .6rem; }
 }
 @media print {
-  @page { margin: 15mm; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  section, tr, .verdict, svg { break-inside: avoid; }
-  h2 { break-after: avoid; }
+  @page { margin: 14mm; }
+  html { font-size: 9.5pt; }
+  body { max-width: none; padding: 0; }
+  section { margin: 1.1rem 0; }
+  h2 { margin: 0 0 .3rem; break-after: avoid; }
+  .verdict { margin: .8rem 0; padding: .7rem 1rem; }
+  th, td { padding: .25rem 0 .25rem .7rem; }
+  tr, li, .verdict, .shares { break-inside: avoid; }
+  details:not([open]) { display: none; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
 `

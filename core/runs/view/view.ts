@@ -1,8 +1,6 @@
 import { countLabels, places, type ReportCounts } from './counts.ts'
-import type { Cell, Time } from './format.ts'
+import type { Cell, Tone } from './format.ts'
 import type { Sentence } from './sentence.ts'
-
-export type Tone = 'good' | 'doubtful' | 'bad' | 'neutral'
 
 /** Something that needs a person's attention. */
 export interface Problem {
@@ -16,6 +14,13 @@ export interface Table {
   head: readonly string[]
   /** Numbers are right-aligned, with separators. */
   rows: readonly (readonly Cell[])[]
+  /** The tone of each column that a page also draws, as its share of a bar beside the row. */
+  tones?: readonly (Tone | undefined)[]
+}
+
+export interface Fact {
+  name: string
+  value: Cell
 }
 
 /** One count. Counts with a tone share a bar. */
@@ -47,10 +52,12 @@ export interface View {
     /** `proven`, `unproven`, `failed` ... */
     word: string
     tone: Tone
+    /** The outcome in figures, the headline of the page: `24 of 27 rows are done`. */
+    headline: string
     /** The meaning for someone who has not read the manual. */
     meaning: string
   }
-  /** The result in one sentence. */
+  /** The result in one sentence, for the terminal and the Temporal UI. */
   summary?: string
   /** The progress of an active run. */
   status?: readonly Sentence[]
@@ -60,7 +67,11 @@ export interface View {
   /** The plural noun for what is counted. */
   unit?: string
   tables?: readonly Table[]
-  facts?: readonly { name: string; value: string | Time }[]
+  /** What a page shows in their place. */
+  pageTables?: readonly Table[]
+  facts?: readonly Fact[]
+  /** What the result rests on. Pages fold it. */
+  evidence?: readonly Fact[]
   /** Files, by their path relative to the folder. */
   files?: readonly { name: string; about: string }[]
   /** Where the files are. */

@@ -57,7 +57,7 @@ test('what is done and what is not add up to the file, to the last digit', () =>
       ['done', 1, '1234567890123456.10'],
       ['not done', 3, '2.80'],
       ['not done: rejected', 1, '0.05'],
-      ['not done: parked: needs a person', 1, '2.50'],
+      ['not done: parked', 1, '2.50'],
       ['document 7: file', 2, '1234567890123456.15'],
       ['document 7: done', 1, '1234567890123456.10'],
       ['document 7: not done', 1, '0.05'],
@@ -98,7 +98,7 @@ test('of rows that are sent again, what is done and what is not add up to those 
   ).toEqual([
     ['sent again (2 rows)', 2],
     ['done', 1],
-    ['not done: parked: needs a person', 1],
+    ['not done: parked', 1],
   ])
 })
 

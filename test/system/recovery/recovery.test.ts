@@ -48,8 +48,8 @@ describe('a recovery after an incident', () => {
     const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
     expect(report).toMatchObject({ verdict: 'proven', snapshot: { proven: true, candidates: 20 } })
     const page = await readFile((result.files.report ?? '').replace(/json$/, 'html'), 'utf8')
-    expect(page).toContain('proven</strong>')
-    expect(page).toMatch(/aria-label="20 done"/)
+    expect(page).toContain('proven</span>')
+    expect(page).toMatch(/aria-label="20 recovered"/)
     expect(page).not.toContain(ids[0])
   })
 

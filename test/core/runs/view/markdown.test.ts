@@ -64,7 +64,7 @@ const viewOf = (text: string): View => ({
   title: text,
   run: text,
   identity: { mode: 'live', workspace: text, baseUrl: 'https://api.example.com' },
-  verdict: { word: text, tone: 'doubtful', meaning: text },
+  verdict: { word: text, tone: 'doubtful', headline: '', meaning: text },
   summary: text,
   status: [text, sentence`${text} ${strong(text)}`],
   problems: [{ text, details: [text] }],
