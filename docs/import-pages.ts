@@ -9,10 +9,7 @@ export const importBlocks: Readonly<Record<string, () => string>> = {
     groupedMoves()
       .map(([froms, effect]) => `- ${froms.join(', ')} → ${effect}`)
       .join('\n'),
-  outcomes: () =>
-    Object.entries(outcomes)
-      .map(([word, says]) => `- \`${word}\`: ${says}`)
-      .join('\n'),
+  outcomes: () => groupedLines(Object.entries(outcomes)).join('\n'),
   fields: () => importKindNames.map((name) => section(importKinds[name])).join('\n\n'),
 }
 

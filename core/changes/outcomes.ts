@@ -3,9 +3,9 @@ import { connector } from '../runs/view/shell.ts'
 
 /** The outcomes of a change, each with the sentence shown in reports and docs. */
 export const outcomes = {
-  created: 'the service answered that it created it',
-  updated: 'the service answered that it updated it',
-  deleted: 'the service answered that it deleted it',
+  created: 'the service answered that it did it',
+  updated: 'the service answered that it did it',
+  deleted: 'the service answered that it did it',
   storedDifferently: 'the service did it, but with other values',
   found: 'the reply was lost; a lookup found it done',
   recovered: 'a lookup after the resume found it active',
