@@ -1,13 +1,17 @@
 import type { Command } from 'commander'
-import { join, relative } from 'node:path'
-import { writeFile } from 'node:fs/promises'
+import { parse } from 'csv-parse/sync'
+import { join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { type ExportReport, isPublished } from '../../core/exports/report.ts'
+import { formatTable } from '../../core/runs/view/format.ts'
+import { connector } from '../../core/runs/view/shell.ts'
 import { createSandbox, type Sandbox } from '../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 import { addExamples } from '../commands/options.ts'
 import { openLocalSession } from '../session/local-session.ts'
 import { inSession, type Session } from '../session/session.ts'
 import { followExport, followImport, followRecovery } from '../runs/follow.ts'
-import { type ImportOrder, previewImport, startImport, uploadImport } from '../runs/import.ts'
+import { type ImportOrder, startImport, uploadImport } from '../runs/import.ts'
 import { exportRequest, recoveryRequest, type RunRequest, startRun, stopOnInterrupt } from '../runs/jobs.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
@@ -16,8 +20,11 @@ import type { RecoveryInput } from '../../core/recoveries/input.ts'
 const token = 'demo-token'
 const workspace = 'acc_demo'
 
-/** Deletes and inserts during the read: enough to make any reader that trusts page numbers lose records. */
-const listDrift = { perSecond: { deletes: 10, inserts: 10, updates: 10, lateCommits: 2 } }
+const customers = 5_000
+
+/** A read that trusts page numbers loses a record with nearly every deletion. */
+const perRequest = { deletes: 1, inserts: 1, updates: 1 }
+const drift = { customers: { perRequest }, subscriptions: { perRequest }, retentions: { perRequest } }
 
 export function configure(command: Command, terminal: Terminal): void {
   command
@@ -26,12 +33,20 @@ export function configure(command: Command, terminal: Terminal): void {
   addExamples(command, 'run', { 'demo --keep': 'leave the Temporal UI open to look around' })
 }
 
+/** What each part of the demo runs with. */
+interface DemoContext {
+  sandbox: Sandbox
+  session: Session
+  settings: Settings
+  /** Keeps the result of the part for the result of this command. */
+  terminal: Terminal
+}
+
 async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
-  const counts = { customers: 5_000, subscriptions: 2_000, plans: 60, retentions: 1_000 }
-  const drift = { customers: listDrift, subscriptions: listDrift, retentions: listDrift }
-  const sandbox = await createSandbox({ token, workspace, counts, drift })
+  const counts = { customers, subscriptions: 2_000, plans: 60, retentions: 1_000 }
+  const sandbox = await createSandbox({ token, workspace, counts, drift, needsAttention: 0 })
   terminal.note(
-    `A sandbox of the billing service is running at ${sandbox.url} and keeps changing its records.`,
+    `A sandbox of the billing service is running at ${sandbox.url}. With each request, it deletes and adds a record.`,
   )
   const settings = demoSettings(sandbox.url)
   await using closing = new AsyncDisposableStack()
@@ -42,40 +57,53 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   await inSession(session, async () => {
     terminal.identity(settings.billing)
 
-    const results = collectResults(terminal)
-    const parts: ((context: DemoContext) => Promise<boolean>)[] = [
-      async (context) => await runDemoExport({ ...context, terminal: results.as('export') }),
-      async (context) => {
-        const demo = await prepareDemoImport(context)
-        writing.add(demo.uploaded.run)
-        return await runDemoImport({ ...context, demo, terminal: results.as('import') })
+    const documents: Record<string, unknown> = {}
+    const contextOf = (part: string): DemoContext => {
+      const result: Terminal['result'] = ({ document }) => void (documents[part] = document)
+      return { sandbox, session, settings, terminal: { ...terminal, result } }
+    }
+    let page: string | undefined
+    const parts: (() => Promise<boolean>)[] = [
+      async () => {
+        const report = await runDemoExport(contextOf('export'))
+        page = report.page
+        return report.verdict === 'proven'
       },
-      async (context) => {
+      async () => {
+        const demo = await prepareDemoImport(settings)
+        writing.add(demo.uploaded.run)
+        return await runDemoImport({ ...contextOf('import'), demo })
+      },
+      async () => {
         const request = recoveryRequest({ settings, input: demoRecovery })
         writing.add(request.workflowId)
-        return await runDemoRecovery({ ...context, request, terminal: results.as('recovery') })
+        return await runDemoRecovery({ ...contextOf('recovery'), request })
       },
     ]
     // Ctrl-C stops the run of a part; those that follow do not begin.
     let isInterrupted = false
     using _interrupt = onInterrupt({ first: () => void (isInterrupted = true), second: () => undefined })
     const succeeded: boolean[] = []
-    for (const part of parts)
-      if (!isInterrupted) succeeded.push(await part({ sandbox, session, settings, terminal }))
+    for (const part of parts) if (!isInterrupted) succeeded.push(await part())
 
-    results.print()
-    terminal.note(
-      `Files and reports: ${relative(process.cwd(), settings.dataDir)}. The sandbox ends with the demo, so the suggested commands are examples.`,
-    )
+    const isKept = keep && !isInterrupted
+    const links = [
+      ...(page === undefined ? [] : [`The page of the export: ${page}`]),
+      ...(isKept ? [`Each run, step by step, until Ctrl-C: ${session.uiUrl}`] : []),
+      `With your own service: ${connector`init`}`,
+    ]
+    terminal.result({ document: documents, text: `\n${links.join('\n')}` })
     // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
     process.exitCode = isInterrupted || !succeeded.every(Boolean) ? exitCodes.unproven : exitCodes.proven
-    if (keep && !isInterrupted) await untilInterrupted({ terminal, uiUrl: session.uiUrl })
+    if (isKept) await untilInterrupted()
   })
 }
 
 function demoSettings(baseUrl: string): Settings {
   const { env } = process
-  const dataDir = join(env['INIT_CWD'] ?? process.cwd(), 'data', 'demo')
+  // A folder for each demo: what an earlier one has sent must not be part of the story.
+  const name = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
+  const dataDir = join(env['INIT_CWD'] ?? process.cwd(), 'data', 'demo', name)
   return readSettings({
     env: {
       ...env,
@@ -94,69 +122,76 @@ function demoSettings(baseUrl: string): Settings {
   })
 }
 
-/** Collects the results of several runs into the single result of this command. */
-function collectResults(terminal: Terminal) {
-  const documents: Record<string, unknown> = {}
-  const texts: string[] = []
-  return {
-    as: (name: string): Terminal => ({
-      ...terminal,
-      result({ document, text }) {
-        documents[name] = document
-        texts.push(text)
-      },
-    }),
-    print: () => terminal.result({ document: documents, text: texts.join('\n\n') }),
+/** Exports all four lists, beside a plain loop over the pages of one. */
+async function runDemoExport({ sandbox, session, settings, terminal }: DemoContext): Promise<ExportReport> {
+  terminal.note(`\n1. An export of all lists, beside a plain loop over the pages of the customers:`)
+  const before = new Set(customerIds(sandbox))
+  const read = await readPlainly(sandbox.url)
+  const lostByLoop = countLost({ sandbox, before, read })
+  const beforeExport = new Set(customerIds(sandbox))
+  const { handle } = await startRun({
+    settings,
+    session,
+    request: exportRequest({ settings, input: {} }),
+  })
+  const stopNote = 'nothing more is read or published'
+  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
+  const report = await followExport({ session, handle, terminal, settings })
+  const published = report.exports.filter(isPublished)
+  const rows = published.map(({ resource, verdict, records }) => [resource, verdict, records])
+  terminal.note(formatTable({ head: ['list', 'verdict', 'records'], rows }))
+  const where = published.find(({ resource }) => resource === 'customers')?.where
+  if (where === undefined) return report
+  const csv = await readFile(join(where, 'customers.csv'), 'utf8')
+  const exported = parse<{ id: string }>(csv, { columns: true }).map(({ id }) => id)
+  const lost = countLost({ sandbox, before: beforeExport, read: new Set(exported) })
+  terminal.note(
+    `Of the customers that were there all the time, the plain loop has lost ${lostByLoop} without noticing, and the export ${lost}.`,
+  )
+  return report
+}
+
+const customerIds = (sandbox: Sandbox) => sandbox.control.ids({ resource: 'customers' }).map(String)
+
+/** How many of the customers that were there before and are still there were not read. */
+function countLost(of: { sandbox: Sandbox; before: Set<string>; read: Set<string> }): number {
+  return customerIds(of.sandbox).filter((id) => of.before.has(id) && !of.read.has(id)).length
+}
+
+/** Reads the customers page by page, as a reader does that trusts the list to stand still. */
+async function readPlainly(url: string): Promise<Set<string>> {
+  const headers = { authorization: `Token ${token}`, 'x-simple-workspace': workspace }
+  const read = new Set<string>()
+  for (let page = 1; ; page += 1) {
+    const address = `${url}/customers/?ordering=created&page_size=100&page=${page}`
+    const body = (await (await fetch(address, { headers })).json()) as Page
+    for (const { id } of body.results) read.add(String(id))
+    if (body.next === null) return read
   }
 }
 
-/** Exports all four lists. True if all are proven. */
-async function runDemoExport({ session, settings, terminal }: DemoContext): Promise<boolean> {
-  const request = exportRequest({ settings, input: {} })
-  const { handle } = await startRun({ settings, session, request })
-  using _interrupt = stopOnInterrupt({
-    session,
-    handle,
-    terminal,
-    stopNote: 'nothing more is read or published',
-  })
-  return (await followExport({ session, handle, terminal, settings })).verdict === 'proven'
+interface Page {
+  results: { id: string | number }[]
+  next: string | null
 }
 
-async function untilInterrupted({
-  terminal,
-  uiUrl,
-}: {
-  terminal: Terminal
-  uiUrl: string | undefined
-}): Promise<void> {
-  terminal.note(`The Temporal UI is at ${uiUrl}. Press Ctrl-C to end the demo.`)
+async function untilInterrupted(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   using _interrupt = onInterrupt({ first: resolve, second: () => process.exit(1) })
   await promise
-}
-
-/** What each part of the demo runs with. */
-interface DemoContext {
-  sandbox: Sandbox
-  session: Session
-  settings: Settings
-  terminal: Terminal
 }
 
 /** The number of valid rows, enough for a canary. */
 const validRows = 24
 const post = 'POST /retentions/'
 
-/** An import that is ready to send: its file is checked and in the data folder, and its run has a name. */
+/** An import that is ready to send: its file is in the data folder, and its run has a name. */
 type DemoImport = Awaited<ReturnType<typeof prepareDemoImport>>
 
 /** Prepares a realistic file: valid rows, a date that does not exist, and a duplicate row. */
-async function prepareDemoImport({ settings, terminal }: Omit<DemoContext, 'sandbox' | 'session'>) {
-  // Uses numbers that no earlier demo on this data folder has used: the ledger would refuse to send them again.
-  const first = Math.floor(Date.now() / 1000)
+async function prepareDemoImport(settings: Settings) {
   const file = join(settings.dataDir, 'retentions.csv')
-  await writeFile(file, toCsv(first))
+  await writeFile(file, retentionsCsv)
   const order: ImportOrder = {
     file,
     reading: [],
@@ -166,15 +201,12 @@ async function prepareDemoImport({ settings, terminal }: Omit<DemoContext, 'sand
     local: true,
     detach: false,
   }
-  terminal.note(`Importing ${file}, which has three invalid rows:`)
-  const uploaded = await uploadImport({ settings, order })
-  await previewImport({ settings, order, uploaded, terminal })
-  return { first, order, uploaded }
+  return { order, uploaded: await uploadImport({ settings, order }) }
 }
 
 /** Imports the file while a response and a request are lost. True if the run is proven and the sandbox agrees. */
 async function runDemoImport({
-  demo: { first, order, uploaded },
+  demo: { order, uploaded },
   sandbox,
   session,
   settings,
@@ -188,32 +220,39 @@ async function runDemoImport({
   const stopNote = 'everything that was sent is on record'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   terminal.note(
-    'Two connections break: one after the service created the retention, one before. To the client, both look the same.',
+    `\n2. An import of ${validRows + 3} retentions, of which three are invalid. Two connections break: one after the service has created the retention, one before.`,
   )
-  const { verdict } = await followImport({ session, handle, terminal, settings })
-  const times = timesOf(sandbox, first)
+  const { verdict, summary } = await followImport({ session, handle, terminal, settings })
+  const times = timesOf(sandbox)
   const once = times.filter((count) => count === 1).length
+  terminal.note(summary)
   terminal.note(
     `The sandbox has ${once} of the ${validRows} valid rows exactly once, and ${times.length - once} not once.`,
   )
   return verdict === 'proven' && once === validRows
 }
 
-function toCsv(first: number): string {
-  const header = 'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity'
-  const row = (index: number, date = `2026-03-${String(1 + index).padStart(2, '0')}`) =>
-    `sup_${index % 5},${index % 3 === 0 ? 8 : 7},${first + index},${date},${100 + index}.50,Honorarios,${100 + index}.50,1`
-  const good = Array.from({ length: validRows }, (_, index) => row(index))
-  const bad = [row(validRows, '2026-02-30'), row(validRows + 1), row(validRows + 1)]
-  return [header, ...good, ...bad, ''].join('\n')
-}
+const firstNumber = 70_001
+
+const toRow = (index: number, date = `2026-03-${String(1 + index).padStart(2, '0')}`) =>
+  `sup_${index % 5},${index % 3 === 0 ? 8 : 7},${firstNumber + index},${date},${100 + index}.50,Honorarios,${100 + index}.50,1`
+
+/** Valid rows, a date that does not exist, and a row twice. */
+const retentionsCsv = [
+  'supplier,document,number,date,total,lines.1.name,lines.1.amount,lines.1.quantity',
+  ...Array.from({ length: validRows }, (_, index) => toRow(index)),
+  toRow(validRows, '2026-02-30'),
+  toRow(validRows + 1),
+  toRow(validRows + 1),
+  '',
+].join('\n')
 
 /** Counts how often the service has each of the valid rows. */
-function timesOf(sandbox: Sandbox, first: number): number[] {
+function timesOf(sandbox: Sandbox): number[] {
   const times = Array.from({ length: validRows }, () => 0)
   for (const text of sandbox.control.records({ resource: 'retentions' })) {
     const { number } = JSON.parse(text) as { number: number }
-    const index = number - first
+    const index = number - firstNumber
     if (times[index] !== undefined) times[index] += 1
   }
   return times
@@ -230,8 +269,6 @@ const demoRecovery: RecoveryInput = {
   attempts: 2,
   firstWait: '1s',
   verifyAfter: '500ms',
-  // Each demo is a new incident, so the resumes of an earlier demo must not defer it.
-  coolDown: 0,
 }
 
 /** Breaks subscriptions as a gateway failure would, and recovers them. True if the service agrees with the report. */
@@ -250,9 +287,10 @@ async function runDemoRecovery({
   const stopNote = 'nothing more is resumed'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   terminal.note(
-    `A payment gateway failed, so ${broken} more subscriptions need attention. It works again, except for ${stuck} cards. A recovery resumes them:`,
+    `\n3. A recovery: a payment gateway failed, so ${broken} subscriptions need attention. It works again, except for ${stuck} cards.`,
   )
-  const { outcomes, counts } = await followRecovery({ session, handle, terminal, settings })
+  const { outcomes, counts, summary } = await followRecovery({ session, handle, terminal, settings })
+  terminal.note(summary)
   const active = ids.filter((id) => statusOf(sandbox, id) === 'active').length
   terminal.note(
     `In the sandbox, ${active} of the ${broken} are active, and ${broken - active} still need attention.`,
