@@ -13,7 +13,7 @@ export interface TroubleNote {
 
 /** A shorter trouble is not worth an event in the history. */
 const lastsMs = 5_000
-/** A trouble that goes on is told again, as it is then, at least this far apart. */
+/** Trouble that lasts is reported again, as it is then, at least this far apart. */
 const updatedMs = 60_000
 /**
  * A step tells of a new trouble at least this long after the last one. A service that limits the rate asks for a pause every

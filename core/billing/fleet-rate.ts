@@ -2,7 +2,7 @@
  * The rate of several workers together. Each worker may send a whole number of requests in any second: its equal part
  * among the workers that asked within the last ten seconds. Nobody hands anything over. A worker that joins waits until
  * the others must have noticed, because a worker that has not asked for two seconds (it was frozen) sends
- * nothing, and joins anew.
+ * nothing, and joins again.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 
@@ -58,7 +58,7 @@ interface Part {
 
 /** A worker's equal part of a rate. The slowest rate that a worker is set to applies to all. */
 export function partOf(worker: string, askers: readonly Asker[], now: number): Part {
-  // A time far in the future: the clock was set back since, and whoever is alive asks again at once.
+  // A time far in the future: the clock was set back since, and every worker that is alive asks again at once.
   const members = askers.filter(({ askedAt }) => Math.abs(now - askedAt) < memberMs)
   const names = members.map((member) => member.worker).toSorted()
   const perSecond = Math.min(...members.map((member) => member.perSecond))
@@ -147,7 +147,7 @@ export class FleetRate {
       const { askers, now, pausedMs } = await this.#store.ask(rate, known.share.requestsPerSecond)
       const part = partOf(this.#store.worker, askers, now)
       const at = performance.now()
-      // Whose part ran out joins anew: the others may have seen it leave.
+      // A worker whose share expired joins again: the others may have seen it leave.
       if (at >= known.until || Date.now() >= known.wallUntil)
         known.parts = [{ at, requests: 0, perRequest: 0, workers: 0 }]
       const before = known.parts.at(-1)

@@ -59,7 +59,7 @@ export interface FolderOnly {
   moveIn(path: string, folder: string): Promise<void>
   /** The target of a symbolic link; undefined if there is no link. */
   readLink(path: string): Promise<string | undefined>
-  /** The paths that the links in a folder lead to, whoever made them. */
+  /** The paths that the links in a folder lead to, no matter who made them. */
   linkedFrom(path: string): Promise<string[]>
   /** Changes a link if it still has the target `before`, or creates it without one; false if it is another by now. */
   replaceLink(path: string, target: string, before: string | undefined): Promise<boolean>

@@ -102,7 +102,7 @@ test('a bucket that is missing is said once, by its own check', async () => {
   expect(wrong).toContainEqual(expect.stringMatching(/^bucket: There is no bucket nowhere/))
 })
 
-test('a read replica is no place for a state', async () => {
+test('a read replica is refused as the place of a state', async () => {
   const server = await startPostgres()
   onTestFinished(() => server.close())
   const stateUrl = await server.createDatabase()

@@ -158,7 +158,7 @@ async function watch(options: {
     if (text === undefined) continue
     const pointer = parsePointer(text)
     if (pointer === undefined) {
-      played.problems.push(`${name} is no pointer: ${text}`)
+      played.problems.push(`${name} is not a pointer: ${text}`)
       continue
     }
     if (pointer.run === last) continue

@@ -162,7 +162,7 @@ describe('reads', () => {
       json(404, { detail: 'Invalid page.' }),
       { name: 'NotFound', byService: true, messages: ['Invalid page.'] },
     ],
-    ['what is no list', json(200, [1]), { name: 'UnexpectedReply', problem: 'notTheShape' }],
+    ['what is not a list', json(200, [1]), { name: 'UnexpectedReply', problem: 'notTheShape' }],
     [
       'an envelope without results',
       json(200, { count: 1 }),

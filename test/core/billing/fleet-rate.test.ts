@@ -239,7 +239,7 @@ test('while the store is away nothing is admitted, and what waits is admitted wh
   expect(await admitted).toHaveProperty('departure')
 })
 
-test('an error that is no outage of the store fails the requests that wait, and the next one asks again', async () => {
+test('an error that is not an outage of the store fails the requests that wait, and the next one asks again', async () => {
   const { open, state } = createRates()
   const limiter = open('a')
   state.error = new Error('permission denied for table rates')

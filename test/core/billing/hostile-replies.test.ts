@@ -63,7 +63,7 @@ test.each([
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * MiB)
 })
 
-test('an error of 7 MiB keeps its status, and is no word of the service', async () => {
+test('an error of 7 MiB keeps its status, and does not count as an answer of the service', async () => {
   const { reply } = await listOf(repeated('{},', 7 * MiB, { status: 400 }))
   expect(reply).toMatchObject({ status: 400 })
   expect((reply as Error).message.length).toBeLessThan(10_000)

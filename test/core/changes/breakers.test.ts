@@ -191,7 +191,7 @@ test('what a lookup finds done does not end a row of replies that are not the se
   expect([first.begun, (await engine.send()).begun]).toEqual([5, 5])
 })
 
-test('what was on its way when a breaker opened is no trial of it', async () => {
+test('a request in flight when a breaker opened is not a trial of it', async () => {
   const { engine, clock, send } = await startSends()
   const last = Promise.withResolvers<void>()
   const { billing } = engine

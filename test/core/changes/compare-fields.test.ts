@@ -16,7 +16,7 @@ const raw = (text: string) => JSON.rawJSON(text)
 const differences = (sent: object, stored: object) =>
   differencesOf({ schema: retention, sent, stored }).map(({ field }) => field)
 
-test('the same number in other digits is no difference, another number is', () => {
+test('the same number in other digits is not a difference, another number is', () => {
   expect(differences({ total: raw('1.50') }, { total: '1.5' })).toEqual([])
   expect(
     differences({ total: raw('12345678901234567.890') }, { total: raw('12345678901234567.89') }),
@@ -81,7 +81,7 @@ test('keys are the same for the same thing, whatever its order and its leading z
   )
 })
 
-test('numbers with large exponents are compared by value, and a text that is no number is less than any', () => {
+test('numbers with large exponents are compared by value, and a text that is not a number is less than any', () => {
   expect(sameDecimal('1e9999', '10e9998')).toBe(true)
   expect(compareDecimals('1e9999', '1e-9999')).toBeGreaterThan(0)
   expect(sameDecimal('-0', '0.00')).toBe(true)

@@ -92,7 +92,7 @@ test.for([
   },
 )
 
-test('a resume of a subscription that the service has deleted meanwhile needs a person, and is no failure of the canary', async () => {
+test('a resume of a subscription that the service has deleted meanwhile needs a person, and is not a failure of the canary', async () => {
   const race = await startRace({ meanwhile: () => 'delete' })
   await race.send({ canary: true })
   const [first] = await race.rows()

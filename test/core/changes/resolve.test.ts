@@ -102,7 +102,7 @@ test.each([
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'created' })
   expect(copies(sandbox, 'addons', 'name').get('Addon 1')).toBe(1)
-  // What the service itself answered is no one's to correct.
+  // Nobody can correct what the service itself answered.
   await expect(resolveChange({ ...options, decision: { exists: 'add_78' } })).rejects.toThrow(
     'is done, not parked',
   )

@@ -201,7 +201,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       expect((await pointer('latest'))?.run).toBe('theirs')
     })
 
-    test('has pointers that name the files of its manifest after it was removed and published anew', async () => {
+    test('has pointers that name the files of its manifest after it was removed and published again', async () => {
       const destination = createParquetDestination()
       const publication = await workplace.toPublication('customers', one, { run: 'night', store })
       await destination.publish(publication)

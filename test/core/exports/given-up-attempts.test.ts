@@ -88,7 +88,7 @@ async function openLongRead(
   return { read, asked, latest: () => latestCheckpoint(machine) }
 }
 
-test('a read goes on while the store takes what was read, but no further than the next checkpoint', async () => {
+test('a read continues while the store takes what was read, but no further than the next checkpoint', async () => {
   const free = Promise.withResolvers<void>()
   const { read, asked, latest } = await openLongRead(async (work) => {
     await free.promise
@@ -131,7 +131,7 @@ test('a store that needs longer than the interval between checkpoints does not m
   })
   const end = read(600_000)
   for (let save = 1; save <= 3; save++) {
-    // The read goes on for five documents of a second each, then waits for the store.
+    // The read continues for five documents of a second each, then waits for the store.
     await vi.waitUntil(() => saves.length === save && asked.length >= 5 * (save + 1), { timeout: 10_000 })
     now += 20_000
     saves.at(-1)!.resolve()

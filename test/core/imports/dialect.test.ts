@@ -37,7 +37,7 @@ describe('how a file is written', () => {
     expect((await read(utf8)).at(-1)?.cells).toEqual(['Año€', 'a'])
   })
 
-  test('keeps its mark and its line ends, and the mark is no part of the first name', async () => {
+  test('keeps its mark and its line ends, and the mark is not part of the first name', async () => {
     const path = await fileOf('\ufeffid;x\r\n1;2\r\n')
     expect(await detectDialect(path)).toEqual({
       delimiter: ';',

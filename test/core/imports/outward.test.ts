@@ -127,7 +127,7 @@ test('an error of the service is reported without its messages, and without an i
   }
 })
 
-test('control totals, which a run’s history holds, have no groups by what is no document type', async () => {
+test('control totals, which a run’s history holds, have no groups by a value that is not a document type', async () => {
   const path = await fileOf(`${retention}\ns,${phone},1,2026-03-01,x\ns,7,2,2026-03-01,x\n`)
   const { totals } = await checkFile({ kind: 'retentions', path })
   expect(Object.keys(totals.by?.values ?? {})).toEqual(['7', 'other'])

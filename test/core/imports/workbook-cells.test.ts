@@ -113,7 +113,7 @@ describe('a number in a column of numbers', () => {
   })
 
   test.each(['MXN #,##0.00', 'US$ #,##0.00', 'S/ #,##0', '#,##0 días'])(
-    'is no date where words stand in its format without quotes: %s',
+    'is not a date where words stand in its format without quotes: %s',
     (code) => {
       expect(shown(1500, code, 'number')).toBe('1500')
       expect(shown(1500, code)).toBe('#FORMATTED 1500')
@@ -239,7 +239,7 @@ describe('real dates beside texts', () => {
     ['a text with a short year', [real('2026-03-04'), '25-03-26'], doubt],
     ['dates in ISO 8601', [iso('2026-03-04'), '25/03/2026'], doubt],
     [
-      'a date whose day is no month',
+      'a date whose day is not a month',
       [real('2026-03-04'), real('2026-03-13'), '25/03/2026'],
       ['2026-03-04', '2026-03-13', '2026-03-25'],
     ],

@@ -10,7 +10,7 @@ import {
 import { createRandom, DriftingList, type ListOptions, type Random, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
 
-/** Requests that were lost for good end a read with their error: that is no verdict. */
+/** Requests that were lost for good end a read with their error: that is not a verdict. */
 const lostForGood = new Set(['ServiceFault', 'NotFound'])
 
 export const anyRangedRead = fc.record({

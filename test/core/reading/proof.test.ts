@@ -20,7 +20,7 @@ const anyRead = fc.record({
   crash: fc.constantFrom(0, 0, 0.05, 0.3),
 })
 
-/** Requests that were lost for good end a read with their error: that is no verdict. */
+/** Requests that were lost for good end a read with their error: that is not a verdict. */
 const lostForGood = new Set(['ServiceFault', 'NotFound'])
 
 describe('a read that is called proven', () => {

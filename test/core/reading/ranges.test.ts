@@ -374,7 +374,7 @@ describe('ranges are joined only', () => {
     await expect(readList({ ...read, state }).next()).rejects.toThrow('no verdict of its own')
   })
 
-  test('and only the oldest one says whether the list goes on below', () => {
+  test('and only the oldest one says whether the list continues below', () => {
     const ofPart = { root: { ...root, range: { downTo: middle } }, ranges: [{ range: { downTo: middle } }] }
     const [newest, oldest] = [ended({ downTo: middle }, 'ended', { sawBound: true }), both[1]]
     expect(joinRanges(ofPart, [newest])).toMatchObject({ state: { sawBound: true } })

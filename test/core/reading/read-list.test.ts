@@ -323,7 +323,7 @@ describe('what a service may do', () => {
     },
   )
 
-  test('what is no object or has no id is handed out as rejected, and breaks nothing', async () => {
+  test('an item that is not an object or has no id is handed out as rejected, and breaks nothing', async () => {
     const list = listOf({ size: 400 })
     const { at, updated } = list.now[150] ?? tied('')
     list.versions = [
@@ -505,7 +505,7 @@ describe('requests that are lost', () => {
 
   test.for([
     ['a refusal of the token', new Forbidden({ ...failure, status: 403 })],
-    ['a JSON 404 for the first page, which is no empty list,', new NotFound({ ...failure, status: 404 })],
+    ['a JSON 404 for the first page, which is not an empty list,', new NotFound({ ...failure, status: 404 })],
   ])('%s is thrown as it is', async ([, error]) => {
     await expect(readThrough({ fetchPage: () => Promise.reject(error) })).rejects.toBe(error)
   })

@@ -44,7 +44,7 @@ test('waits for the disk at each commit, in a new file and in one that is opened
   }
 })
 
-test('says what is wrong with a file that is no database, a folder that is a file, and a missing state', async () => {
+test('says what is wrong with a file that is not a database, a folder that is a file, and a missing state', async () => {
   const folder = await temporaryFolder()
   await writeFile(join(folder, 'state.db'), 'this is not a database, however long it may be'.repeat(100))
   await expect(openState({ folder })).rejects.toMatchObject({ name: 'StateCorruptError' })

@@ -75,7 +75,7 @@ describe('files that the steps of a run leave to each other', () => {
   })
 
   test.each(['on one machine', 'on two machines'])(
-    'are created by one step alone %s; the same text is no conflict',
+    'are created by one step alone %s; the same text is not a conflict',
     async (where) => {
       const [one, second] = await twoMachines()
       const alone = openFolder(await newFolder())

@@ -75,7 +75,7 @@ export function describeFileStore(
       expect(await store.list('none')).toEqual([])
     })
 
-    test('creates a text once: another text under its path is refused, the same one is no conflict', async () => {
+    test('creates a text once: another text under its path is refused, the same one is not a conflict', async () => {
       expect(await store.create('exports/manifest.json', 'one')).toBe(true)
       expect(await other.create('exports/manifest.json', 'two')).toBe(false)
       expect(await other.create('exports/manifest.json', 'one')).toBe(true)

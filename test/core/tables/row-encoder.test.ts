@@ -209,7 +209,7 @@ describe('a list', () => {
     ])
   })
 
-  test('keeps the place of an item that is no object, and the item', () => {
+  test('keeps the place of an item that is not an object, and the item', () => {
     const { encoder, encoded } = encodeOne('{"id":"cus_1","contacts":["con_0",{"id":"con_1"},null,[1.0]]}')
     const rows = readTable(encoder, encoded, 'customer_contacts')
     expect(rows.map((row) => json([row['position'], row['id'], row['_extra']]))).toEqual([
@@ -237,7 +237,7 @@ describe('a record', () => {
     [{ id: null }, 'the record has no id'],
     [{ id: '' }, 'the record has no id'],
     [{ id: { a: 1 }, contacts: [{}] }, "the record's id can't be kept as text"],
-  ])('that is no object or has no id is rejected, whole (%j)', (record, reason) => {
+  ])('that is not an object or has no id is rejected, whole (%j)', (record, reason) => {
     const encoded = encoder.encode([record, { id: 'cus_2' }])
     expect(encoded.rejected).toEqual({ text: `${JSON.stringify({ reason, record })}\n`, rows: 1 })
     expect(encoded.tables.map(({ rows }) => rows)).toEqual([1, 0])
@@ -413,7 +413,7 @@ describe('a record nested deeper than the stack', () => {
     expect(encoded.drift).toMatchObject({ misfits: {}, unknownFields: {} })
   })
 
-  test('is rejected too where it has no id, or is no object', () => {
+  test('is rejected too where it has no id, or is not an object', () => {
     const { rejected } = encoder.encode([{ x: nested(50_000) }, lists(50_000), { id: nested(50_000) }])
     expect(rejected.rows).toBe(3)
     for (const line of rejected.text.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('reason')

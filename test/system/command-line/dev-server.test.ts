@@ -289,7 +289,7 @@ describe('the dev server', () => {
   })
 
   it('says in one sentence why it did not start, and leaves the folder free', async () => {
-    writeFileSync(join(dataDir, 'temporal.db'), 'this is no database')
+    writeFileSync(join(dataDir, 'temporal.db'), 'this is not a database')
     await expect(start()).rejects.toThrow(
       /^The Temporal dev server ended at its start: its database \S+temporal\.db is damaged\. Move that file aside[^{]*temporal\.log$/,
     )

@@ -63,7 +63,7 @@ export function describeJob(name: string, kind: JobKind): void {
   }
 
   describe(`${name}, as every job`, () => {
-    test('asks for nothing while it is paused, and goes on where it was', async () => {
+    test('asks for nothing while it is paused, and resumes where it was', async () => {
       const { job, run } = await begin()
       await run.signal('pause')
       await until(async () => (await run.query<{ phase: string }>('status')).phase === 'paused')
@@ -101,14 +101,14 @@ export function describeJob(name: string, kind: JobKind): void {
       await job.expectDone(await (await job.start(client, run)).result())
     })
 
-    test('goes on where it was when somebody presses Reset', async () => {
+    test('resumes where it was when somebody presses Reset', async () => {
       const { job, client, run } = await begin()
       await reset({ client, workflowId: run.workflowId })
       hurry(job)
       await job.expectDone(await client.workflow.getHandle(run.workflowId).result())
     })
 
-    test('goes on after a SIGKILL of its worker', { tags: ['long'] }, async () => {
+    test('resumes after a SIGKILL of its worker', { tags: ['long'] }, async () => {
       const job = await kind.open()
       const worker = await startWorkerProcess(job.world, kind.env)
       const run = await job.start(await connectTemporal())
@@ -138,7 +138,7 @@ export function describeJob(name: string, kind: JobKind): void {
     )
 
     test(
-      'goes on after a SIGKILL of the Temporal server, whose database is on disk',
+      'resumes after a SIGKILL of the Temporal server, whose database is on disk',
       { tags: ['long'] },
       async () => {
         const job = await kind.open()
@@ -161,7 +161,7 @@ export function describeJob(name: string, kind: JobKind): void {
       },
     )
 
-    test('waits for a service that is down, and goes on', async () => {
+    test('waits for a service that is down, and resumes', async () => {
       const { job, run } = await begin()
       const { control } = job.world.sandbox
       control.setFaults({ faults: [{ kind: 'error', status: 503, html: true, forSeconds: 1.5 }] })

@@ -151,7 +151,7 @@ describe('a DuckDB file', () => {
   )
 
   test('that is none is left as it is', async () => {
-    await writeFile(path, 'this is no database, but it is long enough to look at. '.repeat(400))
+    await writeFile(path, 'this is not a database, but it is long enough to look at. '.repeat(400))
     await expect(publish(await before())).rejects.toMatchObject({ name: 'WarehouseRefusedError' })
     expect(await besides()).toEqual(['warehouse.duckdb'])
   })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { asked, connectTemporal, createWorld, folderOf, startRun, startTestWorker, until } from './world.ts'
 
 test(
-  'what is no record stands in rejected.jsonl once, also where the read fell back to page by page',
+  'an item that is not a record is in rejected.jsonl once, also where the read fell back to page by page',
   { tags: ['long'] },
   async () => {
     const noId = { kind: 'wrongType', field: 'id', value: null, records: 50 } as const

@@ -114,7 +114,7 @@ describe('a gateway that has lost its backend', () => {
       expect(times.filter((count) => count === 1)).toHaveLength(result.counts.done)
       expect(result.counts.done + result.counts.rejected).toBe(100)
       expect(result.audit).toMatchObject({ found: result.counts.done, reasons: [] })
-      // A page is no word of the service: those rows were looked up, and sent when it was back.
+      // A page is not an answer of the service: those rows were looked up, and sent when it was back.
       if (html) expect(result).toMatchObject({ verdict: 'proven', counts: { done: 100 } })
     },
   )
