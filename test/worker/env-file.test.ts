@@ -93,6 +93,12 @@ describe('a line of .env', () => {
     ],
     ['with hyphens in its name', 'billing-test-mode=true', 'did you mean BILLING_TEST_MODE?'],
     ['with one letter less', 'BILING_TEST_MODE=true', 'did you mean BILLING_TEST_MODE?'],
+    [
+      'without a line between two words',
+      'CONNECTOR_HASH_KEYFILE=/k',
+      'did you mean CONNECTOR_HASH_KEY_FILE?',
+    ],
+    ['with two letters wrong', 'BILLING_CONCURENZY=8', 'did you mean BILLING_CONCURRENCY?'],
     ['with one letter more', 'WAREHOUSE_URLS=postgres://h/d', 'did you mean WAREHOUSE_URL?'],
     ['with another letter', 'NOTIFY_URI=https://hooks.test', 'did you mean NOTIFY_URL?'],
     ['with the other word', 'BILLING_LIVE=false', 'did you mean BILLING_TEST_MODE?'],
@@ -118,7 +124,7 @@ describe('a line of .env', () => {
     ],
     [
       'with a quote that takes the next settings',
-      `CONNECTOR_HASH_KEY="x\n${asked}\nA="y"`,
+      `CONNECTOR_HASH_KEY="x\n${asked}\n# "`,
       'CONNECTOR_HASH_KEY in line 1 of <file> has quotes that do not enclose all of it',
     ],
     [
@@ -233,6 +239,10 @@ describe('a name in the environment', () => {
       no_proxy: '*',
       PATH: '/bin',
       AWS_ENDPOINT_URL: 'https://s3',
+      BILLING_DUCKDB: 'x',
+      BILLING_PROXY: 'x',
+      CONNECTOR_IMAGE: 'x',
+      TOKEN: 'x',
     }
     expect(problemsOf(required, { ...env, AWS_MAX_ATTEMPTS: '1', TEMPORAL_TLS_SERVER_NAME: 'x' })).toEqual([])
   })

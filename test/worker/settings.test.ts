@@ -241,23 +241,20 @@ describe('settings', () => {
     expect(problems.join(' ')).not.toContain('s3cret')
   })
 
-  it('find a slip in the name of a variable, and leave the variables of other programs alone', () => {
-    expect(problemsOf({ ...enough, BILLING_CONCURENCY: '8' })).toEqual([
-      'BILLING_CONCURENCY in the environment is not a setting; did you mean BILLING_CONCURRENCY?',
-    ])
-    expect(problemsOf({ ...enough, CONNECTOR_HASH_KEYFILE: '/k' })).toEqual([
-      expect.stringContaining('did you mean CONNECTOR_HASH_KEY_FILE?'),
-    ])
-    expect(
-      problemsOf({ ...enough, BILLING_DUCKDB: 'x', BILLING_PROXY: 'x', CONNECTOR_IMAGE: 'x', TOKEN: 'x' }),
-    ).toEqual([])
-  })
-
-  it('refuse a warehouse that is no PostgreSQL address, without its password', () => {
+  it('refuse a warehouse that is not a PostgreSQL address, without its password', () => {
     const [problem] = problemsOf({ ...enough, WAREHOUSE_URL: 'mysql://u:hunter2@h/d' })
     expect(problem).toContain('postgres:// or postgresql://')
     expect(problem).not.toContain('hunter2')
     expect(read({ WAREHOUSE_URL: 'postgres://u:p@h/d' }).warehouseUrl).toBe('postgres://u:p@h/d')
+  })
+
+  it('take a secret from the file that its variable names, and never show it', () => {
+    writeFileSync(join(cwd, 'warehouse'), 'postgres://u:hunter2@db/x\n')
+    writeFileSync(join(cwd, '.env'), 'WAREHOUSE_URL_FILE=warehouse\n')
+    expect(read().warehouseUrl).toBe('postgres://u:hunter2@db/x')
+    const listed = listSettings({ env: enough, cwd }).find(({ name }) => name === 'WAREHOUSE_URL')
+    expect(listed).toMatchObject({ value: 'not shown', from: join(cwd, '.env') })
+    expect(describeSettings()).toContain('`WAREHOUSE_URL_FILE`')
   })
 
   it('hand .env on to Temporal', () => {
