@@ -7,7 +7,7 @@ import { isRecord, type SourceRecord } from '../reading/record.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { parseBody } from './body.ts'
-import { differencesOf, textOf } from './compare-fields.ts'
+import { describeDifference, differencesOf, textOf } from './compare-fields.ts'
 import {
   createRetention,
   findRetentions,
@@ -230,8 +230,7 @@ class Comparison {
       // The record that a person assigned to a row, or that an earlier run created, may be years old.
       if (row.resolvedBy === null && !isDoneEarlier(row)) this.oldest = Math.min(this.oldest, created)
       for (const difference of differencesOf({ schema: retention, sent: body, stored: record })) {
-        const { field, sent, stored } = difference
-        const message = `${name}: ${field} was sent as ${sent} and is stored as ${stored}`
+        const message = `${name}: ${describeDifference(difference)}`
         this.#report({ kind: 'difference', row: row.row, ids: [id], message, ...difference })
       }
       return

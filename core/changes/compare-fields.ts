@@ -10,6 +10,9 @@ export interface Difference {
   stored: string
 }
 
+export const describeDifference = ({ field, sent, stored }: Difference): string =>
+  `${field} was sent as ${sent} and is stored as ${stored}`
+
 /**
  * Compares what was sent with what is stored: only the fields that were sent; numbers as decimals, dates as dates,
  * texts exactly. Fields that the service adds are ignored.

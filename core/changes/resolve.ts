@@ -41,7 +41,7 @@ export interface Resolution {
  */
 export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
   const { ledger, billing, run, row, decision, by, why, signal } = resolution
-  const { kinds = changeKinds } = resolution
+  const kinds: Resolution['kinds'] & object = resolution.kinds ?? changeKinds
   const change = await ledger.row({ run, row })
   const { found = change } = resolution
   if (change === undefined) throw notParked({ run, row, state: undefined })
@@ -49,20 +49,12 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
   const target = endOf(decision)
   const isLater = change.claims !== found?.claims || change.closedAt !== found.closedAt
-  // A change declared absent may have been sent since.
-  const isRepeated =
-    isSame &&
-    (isLater ||
-      ('absent' in decision
-        ? !isCorrection
-        : change.outcome === target.outcome &&
-          (!('exists' in decision) || change.answerId === decision.exists)))
-  const isOpen = !isLater && (change.state === 'parked' || (isCorrection && !isRepeated))
-  if (!isOpen) {
-    if (isRepeated) return undefined
+  const isApplied = change.outcome === target.outcome && change.answerId === target.patch.answerId
+  if (isSame && (isLater || isApplied)) return undefined
+  if (isLater || (change.state !== 'parked' && !isCorrection))
     throw notParked({ run, row, state: change.state })
-  }
-  const kind = kindOf(kinds, change)
+  const kind = kinds[change.kind]
+  if (kind === undefined) throw new RangeError(`no kind of change is called ${change.kind}`)
   if (!isCorrection && kind.isInDoubt?.(change) === false) throw notInDoubt(change)
   const confirmation =
     'exists' in decision
@@ -110,12 +102,6 @@ function notParked({
         ? `row ${row} of ${run} has changed since this decision was made. Look at it again before you decide.`
         : `row ${row} of ${run} is ${state}, not parked; there is nothing to resolve.`
   return new ChangeError('NotParkedError', text)
-}
-
-function kindOf(kinds: Readonly<Record<string, ChangeKind>>, { kind }: LedgerRow): ChangeKind {
-  const found = kinds[kind]
-  if (found === undefined) throw new RangeError(`no kind of change is called ${kind}`)
-  return found
 }
 
 function endOf(decision: Decision) {

@@ -31,7 +31,7 @@ export interface StagedNote {
   /** The newest `created` in the list before the first send: the audit starts there. */
   newestBefore?: string
   /** Why the search for existing records may have missed some; empty if it was proven complete. */
-  existingReasons: string[]
+  existingReasons: readonly string[]
 }
 
 /** The first findings of an audit; `findings.jsonl` has all of them. */

@@ -99,26 +99,19 @@ export async function stageRun(
   onPhase('looking for rows that the service already has')
   // Before the search: of what is created meanwhile, the audit finds what the search does not.
   const newest = plan.listed ? await newestPage({ billing, signal }) : undefined
-  const { lookups } = matches
-  const found: Existing =
-    newest === undefined
-      ? { ids: new Map(), reasons: [] }
-      : await findExisting({
-          billing,
-          lookups,
-          newest,
-          testMode: plan.identity.mode === 'test',
-          readLagMs: deps.readLagMs,
-          signal,
-        })
-  const existing = withoutKnown(found, matches.known)
-  refuseTaken(plan, matches, existing)
-  refuseUnseen(plan, existing)
-  const counts = noteOf(check, matches, existing)
+  if (newest !== undefined) {
+    const { readLagMs } = deps
+    const testMode = plan.identity.mode === 'test'
+    const lookups = new Set(matches.lookups.keys())
+    addExisting(plan, matches, await findExisting({ billing, lookups, newest, testMode, readLagMs, signal }))
+  }
+  refuseTaken(plan, matches)
+  refuseUnseen(plan, matches)
+  const counts = noteOf(check, matches)
   if (dryRun) return { ...counts, open: 0, canary: [] }
   onPhase('staging')
   await takeOverRows(deps, plan, matches)
-  const rows = await changes.keep(await decide(plan, check, matches, existing, changes))
+  const rows = await changes.keep(matches.decided)
   await shareChanges(shared, folder)
   await stageKeptChanges({
     ledger,
@@ -143,41 +136,38 @@ async function withOpen(ledger: Ledger, plan: ImportPlan, staged: StagedNote): P
 }
 
 /** The counts of a checked file, before any of it is staged. */
-function noteOf(check: FileCheck, matches?: LedgerMatches, existing?: Existing): StagedNote {
-  const doneEarlier = [...(matches?.doneEarlier.values() ?? [])]
-  return {
-    rows: check.totals.rows,
-    changes: check.totals.changes,
-    staged: 0,
-    invalid: check.invalid,
-    problems: check.problemCount,
-    doneEarlier: doneEarlier.length,
-    doubtfulEarlier: doneEarlier.filter(({ isDoubtful }) => isDoubtful).length,
-    existed: existing?.ids.size ?? 0,
-    totals: check.totals,
-    existingReasons: existing?.reasons ?? [],
-  }
-}
+const noteOf = (check: FileCheck, matches?: Matches): StagedNote => ({
+  rows: check.totals.rows,
+  changes: check.totals.changes,
+  staged: 0,
+  invalid: check.invalid,
+  problems: check.problemCount,
+  doneEarlier: matches?.doneEarlier ?? 0,
+  doubtfulEarlier: matches?.doubtfulEarlier ?? 0,
+  existed: matches?.existing.length ?? 0,
+  totals: check.totals,
+  existingReasons: matches?.reasons ?? [],
+})
 
-/** How the rows of a file relate to the ledger's rows of earlier and other runs. */
-interface LedgerMatches {
-  /** The keys of changes that the service may already have. */
-  lookups: Set<string>
+/** What the ledger and the service have of the changes of a file, and what follows for its rows. */
+interface Matches {
+  /** Changes without a problem. */
+  valid: number
+  /** The rows of changes that the service may already have, by their keys. */
+  lookups: Map<string, number>
   /** Ids of these in the service that are those of earlier runs, or that were accepted there. */
   known: Set<string>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
-  /** Rows that an earlier run did, and that run's row. */
-  doneEarlier: Map<number, EarlierRow>
-  /** Changes without a problem. */
-  valid: number
-}
-
-interface EarlierRow extends Pick<LedgerRow, 'run' | 'answerId'> {
-  /** It is done, but in doubt. */
-  isDoubtful: boolean
-  /** The fields that this file has with other values. */
-  differences: string[]
+  /** The number of rows that an earlier run did, and of those of them that are in doubt. */
+  doneEarlier: number
+  doubtfulEarlier: number
+  /** For each change that the service already has, its ids there. */
+  existing: (readonly string[])[]
+  /** Why some of these may have been missed. */
+  reasons: readonly string[]
+  /** What only the whole file, the ledger and the service decide on its rows. */
+  decided: Map<number, Decided>
 }
 
 interface HeldRows {
@@ -195,34 +185,51 @@ async function matchLedger(
   plan: ImportPlan,
   check: FileCheck,
   changes: ChangesFile,
-): Promise<LedgerMatches> {
+): Promise<Matches> {
   const { workspace, mode } = plan.identity
   const { change: kind, schema } = importKinds[plan.kind]
   const { repeats } = kind
-  const held = new Map<string, HeldRows>()
-  const matches: LedgerMatches = {
-    lookups: new Set(),
-    known: new Set(),
-    held,
-    doneEarlier: new Map(),
+  const matches: Matches = {
     valid: 0,
+    lookups: new Map(),
+    known: new Set(),
+    held: new Map(),
+    doneEarlier: 0,
+    doubtfulEarlier: 0,
+    existing: [],
+    reasons: [],
+    decided: new Map(),
   }
   const addHeld = (holder: LedgerRow, { row, body }: NewChange) => {
-    const rows = held.get(holder.run) ?? { done: 0, unsent: [], active: [] }
-    held.set(holder.run, rows)
     const { run, id, claims, answerId, outcome } = holder
+    const rows = matches.held.get(run) ?? { done: 0, unsent: [], active: [] }
+    matches.held.set(run, rows)
     if (holder.state === 'staged') rows.unsent.push({ row, change: { id, claims } })
     else if (holder.state !== 'done') rows.active.push(row)
-    else {
-      rows.done += 1
-      const differences = differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) }).map(
-        ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
-      )
-      matches.doneEarlier.set(row, { run, answerId, isDoubtful: doubtful.includes(outcome), differences })
-    }
+    if (holder.state !== 'done') return
+    rows.done += 1
+    matches.doneEarlier += 1
+    if (doubtful.includes(outcome)) matches.doubtfulEarlier += 1
+    const differences = differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) }).map(
+      ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
+    )
+    const isSame = differences.length === 0
+    const error = `the run ${run} did it${isSame ? '' : `: ${differences.join('; ')}`}`
+    const closed = {
+      state: 'dropped',
+      outcome: isSame ? 'doneEarlier' : 'doneOtherwise',
+      error,
+      answerId,
+    } as const
+    matches.decided.set(row, { closed })
   }
   for await (const batch of changes.batches()) {
-    const open = batch.filter((change) => closedBy(check, change) === undefined)
+    const open: NewChange[] = []
+    for (const change of batch) {
+      const closed = closedBy(check, change)
+      if (closed === undefined) open.push(change)
+      else if (closed !== change.closed) matches.decided.set(change.row, { closed })
+    }
     matches.valid += open.length
     const keys = open.map(({ key }) => key)
     const holders = await ledger.holders({ workspace, mode, kind: kind.name, keys })
@@ -235,7 +242,7 @@ async function matchLedger(
       if (isHeld) addHeld(holder, change)
       // Also what is sent again, and what a lost attempt of this run has staged: somebody may have created it since.
       if (holder === undefined || holder.state === 'staged' || !(isHeld || holder.run === plan.run)) {
-        matches.lookups.add(change.key)
+        matches.lookups.set(change.key, change.row)
         for (const id of idsKnownTo(rows.filter(({ run }) => run !== plan.run))) matches.known.add(id)
       }
     }
@@ -251,12 +258,19 @@ const doubtful: readonly (string | null)[] = [
   'wrongMode',
 ] satisfies Outcome[]
 
-function withoutKnown({ ids, reasons }: Existing, known: ReadonlySet<string>): Existing {
-  const foreign = Array.from(ids, ([key, all]): [string, string[]] => [
-    key,
-    all.filter((id) => !known.has(id)),
-  ])
-  return { ids: new Map(foreign.filter(([, all]) => all.length > 0)), reasons }
+/** Adds what the service has of the file, except for records that the ledger knows. */
+function addExisting(plan: ImportPlan, matches: Matches, { ids: found, reasons }: Existing): void {
+  matches.reasons = reasons
+  for (const [key, row] of matches.lookups) {
+    const ids = found.get(key)?.filter((id) => !matches.known.has(id)) ?? []
+    if (ids.length === 0) continue
+    matches.existing.push(ids)
+    const error = `it already exists in the service, as ${ids.join(', ')}`
+    matches.decided.set(row, {
+      before: JSON.stringify({ ids }),
+      ...(plan.existing === 'skip' && { closed: { state: 'dropped', outcome: 'existed', error } }),
+    })
+  }
 }
 
 /**
@@ -265,7 +279,7 @@ function withoutKnown({ ids, reasons }: Existing, known: ReadonlySet<string>): E
  */
 async function keepActiveRuns(
   { state: { leases }, owner, isClosed }: StageOptions['deps'],
-  { held }: LedgerMatches,
+  { held }: Matches,
 ): Promise<void> {
   for (const [run, rows] of held) {
     if (rows.unsent.length === 0) continue
@@ -284,7 +298,7 @@ async function keepActiveRuns(
 async function takeOverRows(
   { state: { ledger, leases }, owner, isClosed }: StageOptions['deps'],
   plan: ImportPlan,
-  { held }: LedgerMatches,
+  { held }: Matches,
 ): Promise<void> {
   for (const [run, { unsent }] of held) {
     if (unsent.length === 0) continue
@@ -292,38 +306,6 @@ async function takeOverRows(
     await takeOver({ ledger, rows: unsent.map(({ change }) => change), by: plan.run })
     await leases.release({ name: leaseOf(run), owner })
   }
-}
-
-/** What only the whole file, the ledger and the service decide on its rows. */
-async function decide(
-  plan: ImportPlan,
-  check: FileCheck,
-  matches: LedgerMatches,
-  existing: Existing,
-  changes: ChangesFile,
-): Promise<Map<number, Decided>> {
-  const decided = new Map<number, Decided>()
-  const whySkipped = (row: number, ids: readonly string[] | undefined): NewChange['closed'] => {
-    const earlier = matches.doneEarlier.get(row)
-    if (earlier !== undefined) {
-      const { run, answerId, differences } = earlier
-      const by = `the run ${run} did it`
-      return differences.length === 0
-        ? { state: 'dropped', outcome: 'doneEarlier', error: by, answerId }
-        : { state: 'dropped', outcome: 'doneOtherwise', error: `${by}: ${differences.join('; ')}`, answerId }
-    }
-    if (ids === undefined || plan.existing !== 'skip') return undefined
-    const error = `it already exists in the service, as ${ids.join(', ')}`
-    return { state: 'dropped', outcome: 'existed', error }
-  }
-  for await (const batch of changes.batches())
-    for (const change of batch) {
-      const ids = existing.ids.get(change.key)
-      const closed = closedBy(check, change) ?? whySkipped(change.row, ids)
-      if (closed === change.closed && ids === undefined) continue
-      decided.set(change.row, { ...(closed && { closed }), ...(ids && { before: JSON.stringify({ ids }) }) })
-    }
-  return decided
 }
 
 /** Rejects a file with a problem that concerns all of it or, with `stop`, with any. @throws {InvalidFile} */
@@ -338,7 +320,7 @@ export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): voi
 }
 
 /** Rejects rows to send again that are not in the file. @throws {InvalidFile} */
-function refuseMissing({ sendAgain, kind }: ImportPlan, { valid }: LedgerMatches, check: FileCheck): void {
+function refuseMissing({ sendAgain, kind }: ImportPlan, { valid }: Matches, check: FileCheck): void {
   if (sendAgain.length === 0 || valid === sendAgain.length) return
   throw new InvalidFile(
     `--send-again ${sendAgain.join(',')}: only ${valid} of these ${sendAgain.length} rows begin a valid ${importKinds[kind].one} in ${check.file}. Name the first row of each.`,
@@ -348,9 +330,9 @@ function refuseMissing({ sendAgain, kind }: ImportPlan, { valid }: LedgerMatches
 /**
  * Rejects rows that another run or the service already has, unless the plan allows them. @throws {RowsTaken}
  */
-function refuseTaken(plan: ImportPlan, matches: LedgerMatches, { ids }: Existing): void {
+function refuseTaken(plan: ImportPlan, matches: Matches): void {
   const all = matches.valid.toLocaleString('en')
-  const left = (matches.valid - matches.doneEarlier.size).toLocaleString('en')
+  const left = (matches.valid - matches.doneEarlier).toLocaleString('en')
   for (const [run, { done, active }] of matches.held) {
     if (active.length > 0)
       throw new RowsTaken(
@@ -361,14 +343,15 @@ function refuseTaken(plan: ImportPlan, matches: LedgerMatches, { ids }: Existing
         `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}. To send the other ${left}, add --done skip.`,
       )
   }
-  if (ids.size === 0 || plan.existing !== 'refuse') return
+  const { existing } = matches
+  if (existing.length === 0 || plan.existing !== 'refuse') return
   throw new RowsTaken(
-    `${ids.size.toLocaleString('en')} of ${all} rows already exist in the service (as ${few([...ids.values()].flat())}). To skip them, add --existing skip; to create all rows anyway, --existing create.`,
+    `${existing.length.toLocaleString('en')} of ${all} rows already exist in the service (as ${few(existing.flat())}). To skip them, add --existing skip; to create all rows anyway, --existing create.`,
   )
 }
 
 /** Rejects a file if it is not known which of its rows the service has. @throws {RowsTaken} */
-function refuseUnseen(plan: ImportPlan, { reasons: [reason] }: Existing): void {
+function refuseUnseen(plan: ImportPlan, { reasons: [reason] }: Matches): void {
   if (reason === undefined || plan.existing === 'create') return
   throw new RowsTaken(
     `It is not known which rows the service already has, so nothing was sent: its list could not be read completely (${reason}), and its filters do not find what the list shows. Import the file again later. To create all rows anyway, add --existing create.`,

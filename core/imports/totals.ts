@@ -5,7 +5,6 @@ import { fieldsOf, type Numeric } from '../billing/resources/fields.ts'
 import { parseBody } from '../changes/body.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { placeOf } from '../changes/report.ts'
-import { countLabels, places, type ReportCounts } from '../runs/view/counts.ts'
 import { formatAmount, formatCount } from '../runs/view/format.ts'
 import type { Table } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
@@ -165,8 +164,6 @@ export interface Receipt {
   /** Absent if nothing was staged. */
   done?: Totals
   notDone?: Totals
-  /** What is not done, by state. */
-  states?: Partial<Record<keyof ReportCounts, Totals>>
   /** The columns of the sheet that each total and group adds up, where they have other names. */
   columns?: Readonly<Record<string, string>>
 }
@@ -182,17 +179,16 @@ export function columnNames(
   )
 }
 
-/** Adds up the changes of a run by their state. */
+/** Adds up the changes of a run, and those of them that are done. */
 export function createReceipt(kind: ImportKind) {
-  const byPlace = new Map<keyof ReportCounts, ReturnType<typeof createControlTotals>>()
-  const all = createControlTotals(kind)
+  const [all, done] = [createControlTotals(kind), createControlTotals(kind)]
+  let isStaged = false
   return {
     add(row: LedgerRow): void {
-      const place = placeOf(row)
-      const totals = byPlace.get(place) ?? createControlTotals(kind)
-      byPlace.set(place, totals)
-      const body = parseBody(row)
-      for (const sums of [totals, all]) sums.add({ body, rows: 0 })
+      isStaged = true
+      const change = { body: parseBody(row), rows: 0 }
+      all.add(change)
+      if (placeOf(row) === 'done') done.add(change)
     },
     /**
      * Every change that the ledger does not show as done counts as not done, even one it lacks. Of a file whose rows are sent
@@ -202,27 +198,18 @@ export function createReceipt(kind: ImportKind) {
      */
     receipt(whole: ControlTotals, again = 0, columns?: Receipt['columns']): Receipt {
       const named = columns && { columns }
-      if (byPlace.size === 0) return { file: whole, ...named }
-      const file = again === 0 ? whole : { ...whole, ...pad(whole, all.totals()), rows: again }
-      const done = pad(file, byPlace.get('done')?.totals())
-      const states = places.flatMap((place) => {
-        const totals = place === 'done' ? undefined : byPlace.get(place)?.totals()
-        return totals === undefined ? [] : [[place, pad(file, totals)]]
-      })
-      return {
-        file,
-        ...(again > 0 && { isAgain: true as const }),
-        done,
-        notDone: combine(file, done, (whole, part) => whole.minus(part)),
-        states: Object.fromEntries(states) as Receipt['states'] & object,
-        ...named,
-      }
+      if (!isStaged) return { file: whole, ...named }
+      const isAgain = again > 0
+      const file = isAgain ? { ...whole, ...pad(whole, all.totals()), rows: again } : whole
+      const own = pad(file, done.totals())
+      const notDone = combine(file, own, (whole, part) => whole.minus(part))
+      return { file, ...(isAgain && { isAgain }), done: own, notDone, ...named }
     },
   }
 }
 
 /** Totals with the columns, groups and decimal places of the file's. */
-const pad = (file: Totals, totals: Totals | undefined): Totals => combine(file, totals, (_, part) => part)
+const pad = (file: Totals, totals: Totals): Totals => combine(file, totals, (_, part) => part)
 
 function combine(whole: Totals, part: Totals | undefined, by: (whole: Big, part: Big) => Big): Totals {
   const { changes, sums, by: groups } = whole
@@ -246,7 +233,7 @@ function combine(whole: Totals, part: Totals | undefined, by: (whole: Big, part:
 /** Formats a receipt for comparison with the sheet's own sums. */
 export function toReceiptTables(receipt: Receipt | null): Table[] {
   if (receipt === null) return []
-  const { file, isAgain, done, notDone, states = {}, columns: names = {} } = receipt
+  const { file, isAgain, done, notDone, columns: names = {} } = receipt
   const whole = isAgain ? 'sent again' : 'file'
   const columns = Object.keys(file.sums)
   const line = (name: string, totals: Totals | undefined) =>
@@ -259,8 +246,6 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
             ...columns.map((column) => formatAmount(totals.sums[column] ?? '', file.decimal)),
           ],
         ]
-  const left = places.filter((place) => states[place] !== undefined)
-  const [only] = left.length === 1 ? left : []
   const groups = Object.entries(file.by?.values ?? {}).flatMap(([value, group]) => {
     const field = file.by?.field ?? ''
     const name = `${names[field] ?? field} ${value}`
@@ -278,10 +263,7 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
       rows: [
         ...line(`${whole} (${file.rows} ${file.rows === 1 ? 'row' : 'rows'})`, file),
         ...line('done', done),
-        ...line(only === undefined ? 'not done' : `not done: ${countLabels[only]}`, notDone),
-        ...(only === undefined ? left : []).flatMap((place) =>
-          line(`not done: ${countLabels[place]}`, states[place]),
-        ),
+        ...line('not done', notDone),
         ...groups,
       ],
     },

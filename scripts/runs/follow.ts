@@ -2,10 +2,8 @@ import { ServiceError, WorkflowFailedError, type WorkflowHandle } from '@tempora
 import { userInfo } from 'node:os'
 import type { ExportReport } from '../../core/exports/report.ts'
 import { describeSentRows } from '../../core/imports/sent-rows.ts'
-import { fetchInput } from '../../core/imports/stored-input.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { type FullReport as FullRecoveryReport, toPreviewTables } from '../../core/recoveries/view.ts'
-import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
@@ -18,7 +16,7 @@ import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { RunKind } from './find-run.ts'
 import { toQuestion } from './held-up.ts'
 import { reportExport, reportImport, reportRecovery } from './report.ts'
-import { openToRead, planOf, sharedFolder } from './run-files.ts'
+import { openToRead, planOf } from './run-files.ts'
 import { observeChanges, observeExport, type Observe, showRun } from './show-run.ts'
 
 /** A run that a command follows. */
@@ -181,7 +179,7 @@ async function answer(
 
 const mostShown = 10
 
-/** Describes the rows sent so far as in the sheet, with the fields that the service changed or added. */
+/** Describes the rows sent so far, with the fields that the service changed or added. */
 async function describeSent({
   progress: { run = '' },
   settings,
@@ -191,9 +189,6 @@ async function describeSent({
 }): Promise<string> {
   const plan = await planOf(settings, run)
   if (plan?.job !== 'import') return 'Nothing was sent yet.'
-  const { dataDir } = settings
   await using state = await openToRead(settings.state)
-  await fetchInput({ ...plan, dataDir, shared: sharedFolder(settings) })
-  const notes = createRunNotes(state)
-  return await describeSentRows({ ledger: state.ledger, notes, plan, dataDir, most: mostShown })
+  return await describeSentRows({ ledger: state.ledger, plan, most: mostShown })
 }

@@ -35,48 +35,57 @@ function canonical(meta: FieldMeta | undefined, value: unknown): string | undefi
   return meta?.kind === 'decimal' || meta?.kind === 'integer' ? canonicalDecimal(text) : text
 }
 
-/** The API cannot list or get addons, so after a lost reply the change is parked for a person. */
-export const createAddon: ChangeKind = {
-  name: 'create-addon',
-  keyOf: rowHash(addon),
+/** Records that the interface neither lists nor returns by id: one whose reply is lost is left to a person. */
+const creates = (
+  own: Pick<ChangeKind, 'name' | 'send' | 'traitsOf'> & { stores: z.ZodObject },
+): ChangeKind => ({
+  ...own,
+  keyOf: rowHash(own.stores),
   repeats: 'never',
   answered: 'created',
+  whenUnknown: () => 'park',
+})
+
+export const createAddon = creates({
+  name: 'create-addon',
   stores: addon,
   send: ({ billing, body, options }) => billing.createAddon(body, options),
-  whenUnknown: () => 'park',
   traitsOf: (body) => ({
     signature: `${textOf(body['apply_scheme'])} ${textOf(body['currency'])}`,
     lines: 0,
     amount: textOf(body['amount']),
   }),
-}
+})
 
-/** The interface has no way to list or get products: one whose reply is lost is left to a person. */
-export const createProduct: ChangeKind = {
+export const createProduct = creates({
   name: 'create-product',
-  keyOf: rowHash(product),
-  repeats: 'never',
-  answered: 'created',
   stores: product,
   send: ({ billing, body, options }) => billing.createProduct(body, options),
-  whenUnknown: () => 'park',
   traitsOf: (body) => ({ signature: textOf(body['status']), lines: 0, amount: '' }),
-}
+})
 
-/** All fields of a contact are scalar, so that sending an update twice is the same as once. */
-export const updateContact: ChangeKind = {
-  name: 'update-contact',
+const updates = (own: Pick<ChangeKind, 'name' | 'stores' | 'send' | 'whenUnknown'>): ChangeKind => ({
+  ...own,
   keyOf: (body) => targetOf(body).id,
   repeats: 'otherBody',
   answered: 'updated',
+  traitsOf: (body) => ({
+    signature: Object.keys(body).toSorted().join(' '),
+    lines: Array.isArray(body['lines']) ? body['lines'].length : 0,
+    amount: '',
+  }),
+})
+
+/** All fields of a contact are scalar, so that sending an update twice is the same as once. */
+export const updateContact = updates({
+  name: 'update-contact',
   stores: contact,
   send: ({ billing, body, options }) => {
     const { id, fields } = targetOf(body)
     return billing.updateContact(id, fields, options)
   },
   whenUnknown: () => 'sendAgain',
-  traitsOf: (body) => ({ signature: Object.keys(body).toSorted().join(' '), lines: 0, amount: '' }),
-}
+})
 
 /**
  * The documentation does not say whether the service adds to these or replaces them, and a coupon may be redeemed each
@@ -84,23 +93,15 @@ export const updateContact: ChangeKind = {
  */
 const notRepeatable = ['lines', 'addons', 'references', 'coupon'] as const
 
-export const updateSubscription: ChangeKind = {
+export const updateSubscription = updates({
   name: 'update-subscription',
-  keyOf: (body) => targetOf(body).id,
-  repeats: 'otherBody',
-  answered: 'updated',
   stores: subscription,
   send: ({ billing, body, options }) => {
     const { id, fields } = targetOf(body)
     return billing.updateSubscription(id, fields, options)
   },
   whenUnknown: (body) => (notRepeatable.some((field) => field in body) ? 'park' : 'sendAgain'),
-  traitsOf: (body) => ({
-    signature: Object.keys(body).toSorted().join(' '),
-    lines: Array.isArray(body['lines']) ? body['lines'].length : 0,
-    amount: '',
-  }),
-}
+})
 
 /** Deleting twice does no harm, and a 404 for the second request shows that the first one succeeded. */
 export const deleteOrder: ChangeKind = {

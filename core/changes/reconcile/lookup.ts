@@ -1,5 +1,4 @@
 import type { Billing } from '../../billing/client.ts'
-import { BillingError } from '../../billing/errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import { parseBody } from '../body.ts'
@@ -72,13 +71,6 @@ async function listFailure({ kind, billing, signal }: LookupDeps): Promise<Failu
   }
 }
 
-interface Explaining {
-  ledger: Ledger
-  kind: ChangeKind
-  billing: Billing
-  signal?: AbortSignal | undefined
-}
-
 /**
  * Looks up why the service refused a change that may have become unnecessary or impossible since its check: the check
  * before sending decides again. The refused request had no effect, so it no longer counts as sent. Undefined, and nothing
@@ -90,7 +82,9 @@ export async function explainRefusal({
   billing,
   row,
   signal,
-}: Explaining & { row: LedgerRow }): Promise<'done' | 'parked' | 'dropped' | undefined> {
+}: Omit<LookupDeps, 'signal'> & { row: LedgerRow; signal?: AbortSignal | undefined }): Promise<
+  'done' | 'parked' | 'dropped' | undefined
+> {
   const found = await kind.checkBefore?.({
     billing,
     body: parseBody(row),
@@ -114,17 +108,4 @@ export async function explainRefusal({
     ...(facts !== undefined && { answer: JSON.stringify(facts) }),
   }
   return (await transition({ ledger, row, to, by: 'lookup', outcome, patch })) ? to : undefined
-}
-
-/** The same, just after the refusal. Where the lookup fails or shows nothing, those after the segment do it again. */
-export async function explainNow({ id, ...options }: Explaining & { id: number }): Promise<boolean> {
-  const row = await options.ledger.byId({ id })
-  // Another attempt may have sent it since: then the refusal says nothing about it now.
-  if (row?.outcome !== 'refused') return false
-  try {
-    return (await explainRefusal({ ...options, row })) !== undefined
-  } catch (error) {
-    if (error instanceof BillingError || options.signal?.aborted === true) return false
-    throw error
-  }
 }

@@ -17,9 +17,9 @@ import type { FencingToken } from '../../state/ledger/claims.ts'
 import type { ChangeEvent } from '../../state/schema.ts'
 import { attemptsUsed, parseBody } from '../body.ts'
 import type { ChangeKind } from '../change-kind.ts'
-import { differencesOf, textOf } from '../compare-fields.ts'
+import { describeDifference, differencesOf, textOf } from '../compare-fields.ts'
 import { closeStaged } from '../close.ts'
-import { explainNow } from '../reconcile/lookup.ts'
+import { explainRefusal } from '../reconcile/lookup.ts'
 import { ChangeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
@@ -287,8 +287,14 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
     const event = { event: 'failure', eventAt: at } as const
     const patch = { error: message, answeredAt: at, unknownSince: at, ...event }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
-    const isExplained = await explainNow({ ledger, kind, billing, id: claimed.id, signal: stop })
-    return { event: isExplained ? 'notSent' : 'failure', claimed: true, refused: true }
+    const row = { ...claimed, error: message }
+    // If this lookup fails or shows nothing, those after the segment look again.
+    const explained = await explainRefusal({ ledger, kind, billing, row, signal: stop }).catch(
+      (failure: unknown) => {
+        if (!(failure instanceof BillingError) && !stop.aborted) throw failure
+      },
+    )
+    return { event: explained === undefined ? 'failure' : 'notSent', claimed: true, refused: true }
   }
   const patch = { error: message, answeredAt: at, closedAt: at }
   await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })
@@ -315,11 +321,7 @@ function changedIn({
   if (kind.stores === undefined || stored === undefined) return null
   const sent = Object.fromEntries(Object.entries(body).filter(([name]) => name !== 'id' && name in stored))
   const differences = differencesOf({ schema: kind.stores, sent, stored })
-  const message = differences.map(
-    (difference) =>
-      `${difference.field} was sent as ${difference.sent} and is stored as ${difference.stored}`,
-  )
-  return message.length === 0 ? null : message.join('; ')
+  return differences.map(describeDifference).join('; ') || null
 }
 
 /** The id in the service's answer; null if the answer is about another record than requested, or about none. */
