@@ -8,7 +8,7 @@ import { isNamed, isRecord } from './record.ts'
 import type { Key, Window } from './window.ts'
 
 /** What a step took: lines with this follow the rows of the table, newest first. */
-interface Taken {
+export interface Taken {
   taken: number
   /** New records that are not in the table: rejected, or met before where a record may come twice. Absent if 0. */
   left?: number
@@ -19,8 +19,10 @@ interface Taken {
 /** A chain begins, over the whole list or a range of it: its records lie in `downTo` < key <= `upTo`. */
 interface RangeLine {
   range: { upTo: string | null; downTo: string | null }
-  /** When the read began, by the service's clock; null without one. */
-  date: string | null
+  /** When the read began, by the service's clock. */
+  date: string
+  /** It is this machine's clock, because the service does not say. */
+  local?: true
   /** ms that a record may take to become visible. */
   lag: number
   /** The statuses that were sampled before the read. */
@@ -30,7 +32,7 @@ interface RangeLine {
 }
 
 /** A window was joined to the chain. */
-interface WindowLine extends Taken {
+export interface WindowLine extends Taken {
   page: number
   size: number
   /** Requested newest first. */
@@ -77,6 +79,8 @@ interface BrokenLine {
   broken: string
 }
 
+export type CertificateLine = RangeLine | WindowLine | TiedLine | SweptLine | LookedLine | BrokenLine
+
 /** A line as a step has it: without sums, which need the ids as they are written. */
 export type StepLine =
   | RangeLine
@@ -95,15 +99,17 @@ const toDate = (ms: number) => new Date(ms).toISOString().replace('.000Z', 'Z')
 
 export function toRangeLine(of: {
   range: { upTo?: Instant; downTo?: Instant }
+  startedAt: number
   servedAt?: number
   lag: number
   statuses: readonly string[]
   status: string | undefined
 }): RangeLine {
-  const { range, servedAt, lag, statuses, status } = of
+  const { range, startedAt, servedAt, lag, statuses, status } = of
   return {
     range: { upTo: orNull(range.upTo), downTo: orNull(range.downTo) },
-    date: servedAt === undefined ? null : toDate(servedAt),
+    date: toDate(servedAt ?? startedAt),
+    ...(servedAt === undefined && { local: true }),
     lag,
     ...(status !== undefined ? { status } : statuses.length > 0 && { statuses }),
   }

@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { checkCertificate } from '../../core/exports/certificate-check.ts'
 import { publishingFields } from '../../core/exports/input.ts'
-import { verifyExport, verifyStoredExport } from '../../core/destinations/files/verify.ts'
+import { type Verified, verifyStoredExport } from '../../core/destinations/files/verify.ts'
 import type { Warehouse } from '../../core/destinations/destination.ts'
 import type { Manifest } from '../../core/destinations/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
 import { verifyWarehouse, type VerifiedWarehouse } from '../../core/destinations/files/verify.ts'
 import { followPointer } from '../../core/destinations/files/pointers.ts'
+import type { FileStore } from '../../core/storage/file-store.ts'
+import { createFolderStore } from '../../core/storage/folder-store.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
 import { openBucket } from '../../worker/files.ts'
 import { warehouses } from '../../worker/destinations.ts'
@@ -21,10 +24,10 @@ export function configureVerify(command: Command, terminal: Terminal): void {
     .action(async (folder: string) => {
       if (folder.startsWith('s3:')) return verifyInBucket({ address: folder, terminal })
       const path = callersPath(folder)
-      tell({ ...(await verifyExport(path)), terminal, path })
+      tell({ ...(await verify(createFolderStore(path), '')), terminal, path })
     })
   addExamples(command, 'run', {
-    'verify data/exports/customers/latest': 'the checksums of the newest export',
+    'verify data/exports/customers/latest': 'the checksums and the certificate of the newest export',
     'verify s3://bucket/exports/customers/latest-proven': 'the same, in a bucket',
   })
 }
@@ -65,7 +68,15 @@ async function verifyInBucket(of: { address: string; terminal: Terminal }): Prom
   const { s3 } = readPlaces({ env: process.env, cwd: process.cwd() })
   const store = openBucket({ bucket: address.bucket, prefix: '' }, s3)
   const folder = await followPointer(store, address.prefix)
-  tell({ ...(await verifyStoredExport(store, folder)), terminal, path: store.locate(folder) })
+  tell({ ...(await verify(store, folder)), terminal, path: store.locate(folder) })
+}
+
+/** The files as they were published, and the argument that the export is complete. */
+async function verify(store: FileStore, path: string): Promise<Verified> {
+  const { manifest, problems } = await verifyStoredExport(store, path)
+  if (manifest === undefined || problems.length > 0) return { manifest, problems }
+  const problem = await checkCertificate(store, path, manifest)
+  return { manifest, problems: problem === undefined ? [] : [problem] }
 }
 
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {

@@ -2,7 +2,7 @@ import { joinRanges, planRead, type RangePlan, startRange } from '../../../core/
 import { readList, readRange } from '../../../core/reading/read-list.ts'
 import type { RangeState, ReadOptions } from '../../../core/reading/range-state.ts'
 import type { Random } from './drifting-list.ts'
-import { createIdSet, readOptions, repeatedIn, type Taken } from './read-through.ts'
+import { createIdSet, readOptions, repeatedIn, type Taken, WrittenRead } from './read-through.ts'
 
 export interface Ranged {
   /** How the list is divided: as planned for so many records and ranges, or by this. */
@@ -44,40 +44,45 @@ export async function readInRanges(
   const states = reads.map(({ state }) => JSON.parse(JSON.stringify(state)) as RangeState)
   const joined = joinRanges(plan, states)
   if (joined.kind === 'open') throw new Error(`ranges that have not ended: ${joined.left.join(', ')}`)
-  const ids = reads.flatMap((read) => read.ids)
-  const idSet = () => Promise.resolve(createIdSet(ids))
+  const written = new WrittenRead()
+  written.rows = reads.flatMap((read) => read.written.rows)
+  written.certificate = reads.map((read) => read.written.certificate).join('')
+  const idSet = () => Promise.resolve(createIdSet(written.ids))
   const rest = readList({
     ...options,
     state: joined.state,
     idSet,
-    ...(how.namesRepeated === true && { repeatedIds: () => Promise.resolve(repeatedIn(ids)) }),
+    ...(how.namesRepeated === true && { repeatedIds: () => Promise.resolve(repeatedIn(written.ids)) }),
   })
   const restarts = reads.reduce((sum, read) => sum + read.restarts, 0)
   for (;;) {
     const step = await rest.next()
-    if (step.done === true) return { outcome: step.value, ids, restarts, plan, states }
-    for (const { id } of step.value.records) ids.push(String(id))
+    if (step.done === true) {
+      const { ids, rows, certificate } = written
+      return { outcome: step.value, ids, rows, certificate, restarts, plan, states }
+    }
+    written.add(step.value)
   }
 }
 
 async function readOne(
   options: ReadOptions,
   { start, crash = 0, random = () => 1 }: Ranged & { start: RangeState },
-): Promise<{ ids: string[]; state: RangeState; restarts: number }> {
-  let kept: string[] = []
+): Promise<{ written: WrittenRead; state: RangeState; restarts: number }> {
+  let kept = new WrittenRead()
   let checkpoint = JSON.stringify(start)
   let last = start
   for (let restarts = 0; ; restarts++) {
-    const ids = [...kept]
+    const written = kept.copy()
     const read = readRange({ ...options, state: JSON.parse(checkpoint) as RangeState })
     for (;;) {
       const step = await read.next()
-      if (step.done === true) return { ids, state: last, restarts }
+      if (step.done === true) return { written, state: last, restarts }
       last = step.value.state
-      for (const { id } of step.value.records) ids.push(String(id))
+      written.add(step.value)
       if (random() < 0.5) {
         checkpoint = JSON.stringify(step.value.state)
-        kept = [...ids]
+        kept = written.copy()
       }
       if (restarts < 200 && random() < crash) break
     }

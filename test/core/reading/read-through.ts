@@ -1,6 +1,7 @@
 import { customers } from '../../../core/billing/resources/customers.ts'
+import { writeLines } from '../../../core/reading/certificate.ts'
 import { readList } from '../../../core/reading/read-list.ts'
-import type { ReadOptions, RangeState } from '../../../core/reading/range-state.ts'
+import type { ReadOptions, ReadStep, RangeState } from '../../../core/reading/range-state.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
 import type { Random } from './drifting-list.ts'
 
@@ -8,7 +9,41 @@ export interface Taken {
   outcome: ReadOutcome
   /** Ids in the order they came. */
   ids: string[]
+  /** The same records as an export has them. */
+  rows: Row[]
+  /** Its certificate, without the first and the last line. */
+  certificate: string
   restarts: number
+}
+
+export interface Row {
+  id: string
+  created: string
+  updated: string
+}
+
+/** What was written of a read so far. */
+export class WrittenRead {
+  rows: Row[] = []
+  certificate = ''
+
+  get ids(): string[] {
+    return this.rows.map(({ id }) => id)
+  }
+
+  add({ records, lines }: ReadStep): void {
+    const rows = records.map(({ id, created, updated }) => ({
+      id: String(id),
+      created: String(created),
+      updated: String(updated),
+    }))
+    this.rows.push(...rows)
+    this.certificate += writeLines(lines, { written: rows.map(({ id }) => id), toWritten: (id) => id })
+  }
+
+  copy(): WrittenRead {
+    return Object.assign(new WrittenRead(), { rows: [...this.rows], certificate: this.certificate })
+  }
 }
 
 /** A read of customers that nothing is asked of. */
@@ -46,24 +81,27 @@ export async function readThrough(
   options: Pick<ReadOptions, 'fetchPage'> & Partial<ReadOptions>,
   { crash = 0, random = () => 1 }: { crash?: number; random?: Random } = {},
 ): Promise<Taken> {
-  let kept: string[] = []
+  let kept = new WrittenRead()
   let checkpoint: string | undefined
   for (let restarts = 0; ; restarts++) {
-    const ids = [...kept]
+    const written = kept.copy()
     const read = readList({
       ...readOptions,
-      idSet: () => Promise.resolve(createIdSet(ids)),
-      repeatedIds: () => Promise.resolve(repeatedIn(ids)),
+      idSet: () => Promise.resolve(createIdSet(written.ids)),
+      repeatedIds: () => Promise.resolve(repeatedIn(written.ids)),
       ...options,
       ...(checkpoint !== undefined && { state: JSON.parse(checkpoint) as RangeState }),
     })
     for (;;) {
       const step = await read.next()
-      if (step.done === true) return { outcome: step.value, ids, restarts }
-      for (const { id } of step.value.records) ids.push(String(id))
+      if (step.done === true) {
+        const { ids, rows, certificate } = written
+        return { outcome: step.value, ids, rows, certificate, restarts }
+      }
+      written.add(step.value)
       if (random() < 0.5) {
         checkpoint = JSON.stringify(step.value.state)
-        kept = [...ids]
+        kept = written.copy()
       }
       if (restarts < 200 && random() < crash) break
     }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { ExportReport } from '../../../core/exports/report.ts'
 import { Chance } from '../../../sandbox/data/random.ts'
+import { hasPython, judgeByPython } from './python-checker.ts'
 import { killGroup, pagesRead, says, startConnector } from './killed-process.ts'
 import {
   asked,
@@ -72,6 +73,7 @@ describe('a list that is read in ranges', () => {
       const report = await run.result()
       expect(report).toMatchObject({ verdict: 'proven', exports: [{ records: 9_000 }] })
       expect(await verifyExport(folderOf(report, 'customers'))).toMatchObject({ problems: [] })
+      if (hasPython) expect(await judgeByPython(folderOf(report, 'customers'))).toMatch(/^ACCEPT 9000 /)
       expect(await filesOf(folderOf(report, 'customers'))).toEqual(
         await filesOf(folderOf(whole, 'customers')),
       )

@@ -1,0 +1,252 @@
+/**
+ * Follows the certificate of an export as scripts/check-certificate.py does, which an auditor reads: the same argument
+ * (core/reading/window.ts), written twice. What neither can check are its premises:
+ *
+ * - `created`: the service never changes the time by which its list is ordered (`updated`: only to a later one).
+ * - `slice`: one response is one slice of the list in the requested order, as it was at one moment.
+ * - `lag`: a record becomes visible within the lag after its time.
+ * - `date`: the Date of a response is not later than what it shows; no cache rewrites it.
+ * - `transcript`: the certificate says what the service answered; the service signs nothing.
+ */
+import { parse } from 'csv-parse'
+import { pipeline } from 'node:stream'
+import { posix } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { isDeepStrictEqual } from 'node:util'
+import { toInstant } from '../billing/instants.ts'
+import { clocksDifferMs } from '../billing/reply.ts'
+import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
+import { type CertificateLine, sumOf, type Taken, type WindowLine } from '../reading/certificate.ts'
+import type { FileStore } from '../storage/file-store.ts'
+
+/** A record as its row has it; `at` is undefined if the row does not show its time. */
+interface Row {
+  id: string
+  at: number | undefined
+}
+
+class DoesNotHold extends Error {}
+
+function need(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new DoesNotHold(otherwise)
+}
+
+function instantOf(time: string | null, absent?: number): number {
+  const instant = time === null ? absent : toInstant(time)
+  need(instant !== undefined, `${time} is not a time`)
+  return instant
+}
+
+/**
+ * Checks the certificate of an export of a list, and against it the rows of its CSV, whose files are as the manifest says.
+ * Returns what does not hold, as a sentence; undefined if everything does.
+ */
+export async function checkCertificate(
+  store: FileStore,
+  path: string,
+  manifest: Manifest,
+): Promise<string | undefined> {
+  const [file] = manifest.certificate?.files ?? []
+  if (manifest.mode === 'byId') return undefined
+  if (file === undefined) return 'The export has no certificate.'
+  try {
+    const lines = (await text(await openFile(store, posix.join(path, file.path)))).trimEnd().split('\n')
+    const [head, ...middle] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    const end = middle.pop()
+    need(head?.['certificate'] === 1 && end !== undefined, 'it lacks its first or its last line')
+    const { ordering: key, changedSince = null, verdict, ...same } = manifest
+    const named = { ...same, certificate: 1, key, changedSince, end: verdict } as Record<string, unknown>
+    for (const [name, value] of Object.entries({ ...head, ...end }))
+      need(isDeepStrictEqual(named[name], value), `${name} is not that of the manifest`)
+    if (verdict !== 'proven') return undefined
+    // Parquet, or what a spreadsheet shows, is not compared.
+    const isPlain = manifest.destination === 'csv' && manifest.dialect?.formulaGuard === false
+    follow(
+      middle as unknown as CertificateLine[],
+      manifest,
+      isPlain ? await readRows(store, path, manifest) : undefined,
+    )
+    return undefined
+  } catch (error) {
+    if (error instanceof DoesNotHold || error instanceof SyntaxError || error instanceof TypeError)
+      return `The certificate does not show that the export is complete: ${error.message}.`
+    throw error
+  }
+}
+
+async function openFile(store: FileStore, path: string) {
+  const stream = await store.open(path)
+  need(stream !== undefined, `${path} is missing`)
+  return stream
+}
+
+async function readRows(store: FileStore, path: string, manifest: Manifest): Promise<Row[]> {
+  const rows: Row[] = []
+  const main = manifest.tables[0] as PublishedTable
+  const columns = main.columns.map(({ name }) => name)
+  const [id, time] = [columns.indexOf(main.key[0]!), columns.indexOf(manifest.ordering)]
+  const isShown = time >= 0 && !manifest.hashed.includes(`${main.name}.${manifest.ordering}`)
+  for (const file of main.files) {
+    const stream = await openFile(store, posix.join(path, file.path))
+    // The last stream fails with any earlier failure.
+    const cells = pipeline(stream, parse({ from: 2 }), () => {}) as AsyncIterable<string[]>
+    for await (const row of cells)
+      rows.push({ id: row[id]!, at: isShown ? instantOf(row[time]!) : undefined })
+  }
+  const ids = new Set(rows.map((row) => row.id))
+  need(ids.size === rows.length && rows.length === manifest.records, 'an id comes twice, or a row is missing')
+  return rows
+}
+
+/** @param rows undefined if they cannot be compared */
+function follow(
+  lines: readonly CertificateLine[],
+  manifest: Manifest,
+  rows: readonly Row[] | undefined,
+): void {
+  const chain = createChain(rows)
+  for (const [index, line] of lines.entries())
+    try {
+      chain.add(line)
+    } catch (error) {
+      throw error instanceof DoesNotHold ? new DoesNotHold(`line ${index + 2}: ${error.message}`) : error
+    }
+  const { changedSince, windows, records, completeThrough } = manifest
+  const { state } = chain
+  const least = changedSince === undefined ? -Infinity : instantOf(changedSince) - 1
+  need(state.ended && state.down === least, 'the chain does not reach the end of the list')
+  need(state.place === records, 'the table has records that no window took')
+  need(state.windows === windows, 'a window is missing')
+  need(state.looks === Math.sign(state.statuses.length), 'the statuses were not sampled again after the read')
+  need(state.due.length === 0, 'a status was not read')
+  const through = instantOf(completeThrough)
+  need(through <= state.through, 'it is complete through a later time than the responses show')
+}
+
+/** Follows the lines; after each, the state is what is known. */
+function createChain(rows: readonly Row[] | undefined) {
+  const state = {
+    /** Rows that were taken, and windows that were joined. */
+    place: 0,
+    windows: 0,
+    /** Complete through this time, as the responses until now show. */
+    through: Infinity,
+    /** The lower bound of all ranges until now, and of the present one. */
+    down: Infinity,
+    lower: -Infinity,
+    frontier: Infinity,
+    closed: true,
+    /** The chain of the range has come to its end; the top of the list was empty. */
+    ended: true,
+    isTopEmpty: false,
+    /** A record was met that is not in the table, or elsewhere in it. */
+    left: false,
+    began: undefined as number | undefined,
+    lag: 0,
+    statuses: [] as readonly string[],
+    looks: 0,
+    /** The statuses that have yet to be read, because the list hides records. */
+    due: [] as readonly string[],
+  }
+
+  function take(line: Taken, { low, high }: { low: number; high: number }): number[] {
+    const taken = rows?.slice(state.place, state.place + line.taken)
+    state.place += line.taken
+    state.left ||= line.left !== undefined
+    if (taken === undefined) return []
+    const isSame = taken.length === line.taken && sumOf(taken.map(({ id }) => id)) === line.ids
+    need(isSame, 'the table has other records')
+    const times = taken.flatMap(({ at }) => at ?? [])
+    need(
+      times.every((at, index) => at <= (times[index - 1] ?? Infinity)),
+      'the records are not in the order of time',
+    )
+    const isInside = times.every((at) => low <= at && at <= high && at > state.lower)
+    need(isInside, 'a record lies outside of its window')
+    return times
+  }
+
+  function addWindow(line: WindowLine): void {
+    const { page, size, records = size, descending = false } = line
+    const [isTop, isBottom] = [page === 1 && descending, page === 1 && !descending]
+    need(!state.ended, 'a window after the end of its range')
+    need(
+      records === size || (records < size && line.last === true),
+      'a page that another follows is not full',
+    )
+    if (line.date !== undefined && state.began !== undefined) {
+      const date = instantOf(line.date)
+      need(date >= state.began - clocksDifferMs * 1000, 'the response is older than the read')
+      state.through = Math.min(state.through, date - state.lag)
+    }
+    if (records === 0) {
+      need(line.taken === 0, 'records of an empty page')
+      state.ended = isBottom && state.isTopEmpty
+      state.isTopEmpty = isTop
+      return
+    }
+    state.windows++
+    const { frontier, closed, lower } = state
+    const [newest, oldest] = [instantOf(line.newest), instantOf(line.oldest)]
+    const isLinked = isTop || newest > frontier || (closed && newest === frontier)
+    need(isLinked, 'the window does not reach above the frontier: records may be missing there')
+    need(isBottom || oldest < frontier, 'the window does not reach below the frontier')
+    const times = take(line, { low: oldest, high: Math.min(newest, frontier) })
+    if (lower < oldest && oldest < frontier) {
+      const isTaken = line.taken > 0 && (times.length === 0 || times.at(-1) === oldest)
+      need(line.left !== undefined || isTaken, 'its oldest record was not taken')
+      Object.assign(state, { frontier: oldest, closed: false })
+    }
+    state.ended = isBottom || oldest <= lower
+  }
+
+  function add(line: CertificateLine): void {
+    if ('broken' in line) throw new DoesNotHold(`the chain broke: ${line.broken}`)
+    if ('page' in line) return addWindow(line)
+    if ('looked' in line) {
+      need(
+        state.ended && line.looked.join() === state.statuses.join(),
+        'other statuses were sampled before the read',
+      )
+      state.looks++
+      state.due = line.hidden ? state.statuses : []
+    } else if ('range' in line) {
+      const [upper, lower] = [instantOf(line.range.upTo, Infinity), instantOf(line.range.downTo, -Infinity)]
+      need(state.ended, 'the range before has not ended')
+      if (line.status === undefined) {
+        need(upper === state.down, 'the range does not begin where the one before it ends')
+        Object.assign(state, { down: lower, statuses: line.statuses ?? [] })
+      } else {
+        need(line.status === state.due[0] && upper - lower === Infinity, 'another status is due')
+        state.due = state.due.slice(1)
+      }
+      state.lag = line.lag * 1000
+      const began = instantOf(line.date)
+      // Dates of the service are compared with its own clock only.
+      state.began = line.local === true ? undefined : began
+      state.through = Math.min(state.through, began - state.lag)
+      Object.assign(state, { lower, frontier: upper, closed: upper === Infinity })
+      Object.assign(state, { ended: false, isTopEmpty: false, left: false })
+    } else if ('tied' in line) {
+      const isOfFrontier = instantOf(line.tied) === state.frontier && !state.ended
+      need(isOfFrontier, "a sweep of another time than the frontier's")
+      take(line, { low: state.frontier, high: state.frontier })
+    } else {
+      const { swept, places, shown, nameless, gone } = line
+      need(instantOf(swept) === state.frontier, "a sweep of another time than the frontier's")
+      need(new Set(places).size === 1, 'the number of places changed between the sweeps')
+      need(shown[0] === shown[1], 'the two sweeps showed different records')
+      let first = state.place
+      while (rows?.[first - 1]?.at === state.frontier) first--
+      // A record that was met before may be anywhere in the table.
+      if (rows !== undefined && first < state.place && !state.left) {
+        const ids = new Set(rows.slice(first, state.place).map(({ id }) => id)).difference(new Set(gone))
+        need(sumOf([...ids].toSorted()) === shown[0], 'the table has other records than the sweeps showed')
+        need(ids.size + nameless === places[0], 'the sweeps did not show a record for each place')
+      }
+      state.closed = true
+    }
+  }
+
+  return { state, add }
+}

@@ -1,0 +1,83 @@
+/** The two checkers of an export accept what is proven, and nothing else. CERTIFICATES=10000 makes a soak of it. */
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { checkCertificate } from '../../../core/exports/certificate-check.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import { createRandom } from '../../core/reading/drifting-list.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
+import {
+  certificates,
+  type CertifiedExport,
+  certifiedExports,
+  mutants,
+  seed,
+  spellOtherwise,
+  type Spelling,
+  writeCertified,
+} from './certified-exports.ts'
+import { hasPython, judgeAllByPython } from './python-checker.ts'
+
+/** Judges exports, in batches that one process of Python takes. */
+async function createJudge() {
+  const root = await temporaryFolder()
+  let batch: { folder: string; name: string; accepted: boolean }[] = []
+  let folders = 0
+
+  /** @param name of a mutant */
+  async function add(exported: CertifiedExport, name = '', spelling?: Spelling): Promise<void> {
+    const folder = join(root, 'batch', String(folders++))
+    const manifest = await writeCertified(folder, exported, spelling)
+    const problem = await checkCertificate(createFolderStore(folder), '', manifest)
+    const accepted = problem === undefined
+    expect(accepted, `${name}: ${problem}`).toBe(name === '')
+    batch.push({ folder, name, accepted })
+    if (batch.length >= 500) await finish()
+  }
+
+  async function finish(): Promise<void> {
+    const said =
+      hasPython && batch.length > 0 ? await judgeAllByPython(batch.map(({ folder }) => folder)) : []
+    for (const [at, sentence] of said.entries())
+      expect(sentence.startsWith('ACCEPT'), `${batch[at]?.name}: ${sentence}`).toBe(batch[at]?.accepted)
+    batch = []
+    await rm(join(root, 'batch'), { recursive: true, force: true })
+    await mkdir(join(root, 'batch'))
+  }
+
+  await finish()
+  return { add, finish }
+}
+
+test(
+  'exports of lists that change while they are read are accepted, however their JSON is spelled, and every change that makes their claim false is rejected',
+  { tags: ['long'], timeout: 60_000 + certificates * 300 },
+  async () => {
+    const random = createRandom(seed)
+    const rejected = Object.fromEntries(Object.keys(mutants).map((name) => [name, 0]))
+    const judge = await createJudge()
+    let [proven, unproven, changed] = [0, 0, 0]
+    for await (const exported of certifiedExports()) {
+      await judge.add(exported)
+      if (exported.verdict === 'unproven') {
+        unproven++
+        continue
+      }
+      proven++
+      if (proven % 10 === 0) await judge.add(exported, '', { stringify: spellOtherwise })
+      const forged = structuredClone(exported)
+      // Few exports allow some of them, so the rarest is tried first.
+      const rarest = Object.keys(mutants).toSorted((a, b) => rejected[a]! - rejected[b]!)
+      const name = rarest.find((one) => mutants[one]!(forged, random))
+      if (name !== undefined) {
+        rejected[name]! += 1
+        changed++
+        await judge.add(forged, name)
+      }
+      if (changed >= certificates) break
+    }
+    await judge.finish()
+    console.log(`seed ${seed}: ${proven} proven, ${unproven} unproven, rejected ${JSON.stringify(rejected)}`)
+    expect(Math.min(...Object.values(rejected))).toBeGreaterThan(certificates / 100)
+  },
+)

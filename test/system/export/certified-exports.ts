@@ -1,0 +1,297 @@
+import * as fc from 'fast-check'
+import { createHash } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
+import { anyList } from '../../core/reading/any-list.ts'
+import { createRandom, DriftingList, type Random } from '../../core/reading/drifting-list.ts'
+import { readInRanges } from '../../core/reading/read-in-ranges.ts'
+import { readOptions, readThrough, type Row } from '../../core/reading/read-through.ts'
+
+/** 10,000 with CERTIFICATES=10000. */
+export const certificates = Number(process.env['CERTIFICATES'] ?? 1_000)
+export const seed = Number(process.env['READ_SEED'] ?? 20_261_126)
+
+type Line = Record<string, unknown>
+
+/** An export of a list that changed while it was read, as it lies in a folder. */
+export interface CertifiedExport {
+  rows: Pick<Row, 'id' | 'created'>[]
+  lines: Line[]
+  verdict: 'proven' | 'unproven'
+  completeThrough: string | null
+  reasons: string[]
+  windows: number
+  /** The forger makes this fit. */
+  records?: number
+}
+
+const anyRead = fc.record({
+  list: anyList,
+  crash: fc.constantFrom(0, 0, 0.05, 0.3),
+  most: fc.integer({ min: 0, max: 5 }),
+})
+
+/** Exports of drifting lists, whole or in ranges, by processes that crash; none where the service was down. */
+export async function* certifiedExports(): AsyncGenerator<CertifiedExport> {
+  // One after the other, as many as are taken.
+  for (let part = 0; ; part++)
+    for (const { list: options, crash, most } of fc.sample(anyRead, { numRuns: 100, seed: seed + part })) {
+      const list = new DriftingList(options)
+      let served = readOptions.now()
+      const fetchPage: typeof list.fetchPage = async (request) => ({
+        ...(await list.fetchPage(request)),
+        servedAt: (served += 1_000),
+      })
+      const how = { crash, random: createRandom(options.seed + 1) }
+      const read = { fetchPage, serviceTime: served }
+      const taken = await (
+        most === 0
+          ? readThrough(read, how)
+          : readInRanges(read, { ...how, divide: { count: list.now.length, most }, namesRepeated: true })
+      ).catch((error: Error) => {
+        if (!['ServiceFault', 'NotFound'].includes(error.name)) throw error
+      })
+      if (taken === undefined) continue
+      const { verdict, completeThrough, reasons, windows } = taken.outcome
+      const lines = taken.certificate.split('\n').slice(0, -1)
+      yield {
+        rows: taken.rows.map(({ id, created }) => ({ id, created })),
+        lines: lines.map((line) => JSON.parse(line) as Line),
+        verdict,
+        completeThrough,
+        reasons,
+        windows,
+      }
+    }
+}
+
+/** How the lines and the manifest are written. */
+export interface Spelling {
+  stringify?: (value: unknown) => string
+}
+
+/** Writes an export as the destination does; sizes and sums fit, whatever it holds. */
+export async function writeCertified(
+  folder: string,
+  exported: CertifiedExport,
+  { stringify = JSON.stringify }: Spelling = {},
+): Promise<Manifest> {
+  const { rows, lines, verdict, completeThrough, reasons, windows } = exported
+  const { records = rows.length } = exported
+  const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode: 'full', filters: {} }
+  const head = { certificate: 1, ...same, key: 'created', changedSince: null }
+  const end = { end: verdict, reasons, completeThrough, records, windows }
+  const table = `id,created\n${rows.map(({ id, created }) => `${id},${created}\n`).join('')}`
+  const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
+  const toFile = (path: string, content: string, count: number) => {
+    const sha256 = createHash('sha256').update(content).digest('hex')
+    return { path, rows: count, bytes: Buffer.byteLength(content), sha256 }
+  }
+  const manifest = {
+    ...same,
+    version: 1,
+    destination: 'csv',
+    ordering: 'created',
+    verdict,
+    reasons,
+    completeThrough,
+    records,
+    windows,
+    hashed: [],
+    dialect: { delimiter: ',', formulaGuard: false },
+    tables: [
+      {
+        name: 'customers',
+        key: ['id'],
+        columns: [{ name: 'id' }, { name: 'created' }],
+        rows: rows.length,
+        files: [toFile('customers.csv', table, rows.length)],
+      },
+    ],
+    rejected: { rows: 0, files: [] },
+    certificate: { rows: lines.length + 2, files: [toFile('certificate.jsonl', text, lines.length + 2)] },
+  }
+  await mkdir(folder)
+  await writeFile(join(folder, 'customers.csv'), table)
+  await writeFile(join(folder, 'certificate.jsonl'), text)
+  await writeFile(join(folder, 'manifest.json'), stringify(manifest))
+  return manifest as unknown as Manifest
+}
+
+/** JSON with its keys in the opposite order, and spaces. */
+export function spellOtherwise(value: unknown): string {
+  const turn = (one: unknown): unknown =>
+    one !== null && typeof one === 'object' && !Array.isArray(one)
+      ? Object.fromEntries(
+          Object.entries(one)
+            .toReversed()
+            .map(([name, inner]) => [name, turn(inner)]),
+        )
+      : Array.isArray(one)
+        ? one.map(turn)
+        : one
+  return JSON.stringify(turn(value), null, ' ').replaceAll('\n', '  ')
+}
+
+/** A change that makes the claim false; false if it cannot be made here. */
+type Mutant = (exported: CertifiedExport, random: Random) => boolean
+
+const sumOf = (ids: readonly string[]) => createHash('sha256').update(ids.join('\n')).digest('hex')
+const take = (line: Line | undefined) => Number(line?.['taken'] ?? 0)
+const moved = (time: unknown, years: number) =>
+  String(time).replace(/^\d+/, (year) => `${Number(year) + years}`)
+
+/** The places of the windows that took something. */
+const windowsOf = ({ lines }: CertifiedExport) =>
+  lines.flatMap((line, place) => ('page' in line && take(line) > 0 ? [place] : []))
+const rowsBefore = ({ lines }: CertifiedExport, place: number) =>
+  lines.slice(0, place).reduce((sum, line) => sum + take(line), 0)
+const pick = <T>(all: readonly T[], random: Random): T | undefined => all[Math.floor(random() * all.length)]
+
+const onWindow =
+  (change: (exported: CertifiedExport, place: number, line: Line) => boolean | void): Mutant =>
+  (exported, random) => {
+    const place = pick(windowsOf(exported), random)
+    return place !== undefined && change(exported, place, exported.lines[place]!) !== false
+  }
+const onRow =
+  (change: (rows: CertifiedExport['rows'], place: number) => void): Mutant =>
+  ({ rows }, random) => {
+    if (rows.length === 0) return false
+    change(rows, Math.floor(random() * rows.length))
+    return true
+  }
+const onSweep =
+  (change: (line: Line) => void): Mutant =>
+  ({ lines }) => {
+    const line = lines.find((one) => 'swept' in one)
+    if (line !== undefined) change(line)
+    return line !== undefined
+  }
+
+/** The next window of the same range that took something, right behind. */
+function nextTo({ lines }: CertifiedExport, place: number): Line | undefined {
+  const next = lines[place + 1]
+  return next !== undefined && 'page' in next && take(next) > 0 ? next : undefined
+}
+
+export const mutants: Record<string, Mutant> = {
+  'a window is dropped': onWindow((exported, place) => {
+    exported.lines.splice(place, 1)
+    exported.windows--
+  }),
+  'a window is dropped with its rows': onWindow((exported, place, line) => {
+    exported.rows.splice(rowsBefore(exported, place), take(line))
+    exported.lines.splice(place, 1)
+    exported.windows--
+  }),
+  'two windows are swapped': onWindow((exported, place) => {
+    if (nextTo(exported, place) === undefined) return false
+    exported.lines.splice(place, 2, exported.lines[place + 1]!, exported.lines[place]!)
+    return true
+  }),
+  'a window is there twice': onWindow((exported, place, line) => {
+    exported.lines.splice(place, 0, line)
+    exported.windows++
+  }),
+  'a window took a record less, the next one more': onWindow((exported, place, line) => {
+    const next = nextTo(exported, place)
+    const from = rowsBefore(exported, place)
+    const [last, before] = [exported.rows[from + take(line) - 1], exported.rows[from + take(line) - 2]]
+    // Of records of one time, either window may have taken any.
+    if (next === undefined || last === undefined || last.created === before?.created) return false
+    const ids = exported.rows.slice(from, from + take(line) + take(next)).map(({ id }) => id)
+    const less = take(line) - 1
+    Object.assign(line, { taken: less, ids: sumOf(ids.slice(0, less)) })
+    Object.assign(next, { taken: take(next) + 1, ids: sumOf(ids.slice(less)) })
+    return true
+  }),
+  'the oldest record of a window is older': onWindow((exported, place, line) => {
+    if (nextTo(exported, place) === undefined) return false
+    line['oldest'] = moved(line['oldest'], -1)
+    return true
+  }),
+  'the oldest record of a window is newer': onWindow((_exported, _place, line) => {
+    line['oldest'] = moved(line['oldest'], 1)
+  }),
+  'a page that another follows is short': onWindow((_exported, _place, line) => {
+    if (line['last'] === true) return false
+    line['records'] = Number(line['records'] ?? line['size']) - 1
+    return true
+  }),
+  'the response of a window is older than the read': onWindow((_exported, _place, line) => {
+    line['date'] = moved('2027-01-15T08:00:00Z', -1)
+  }),
+  'the end of a range is missing': (exported, random) => {
+    const { lines } = exported
+    const isLast = (place: number) => {
+      const next = lines[place + 1]
+      return next === undefined || 'range' in next
+    }
+    const place = pick(
+      windowsOf(exported).filter((one) => isLast(one)),
+      random,
+    )
+    if (place === undefined) return false
+    exported.rows.splice(rowsBefore(exported, place), take(lines[place]))
+    lines.splice(place, 1)
+    exported.windows--
+    return true
+  },
+  'the bound of a range is lower': ({ lines }, random) => {
+    const ranges = lines.flatMap((line) => (line['range'] as { downTo: string | null } | undefined) ?? [])
+    const range = pick(
+      ranges.filter(({ downTo }) => downTo !== null),
+      random,
+    )
+    if (range === undefined) return false
+    range.downTo = moved(range.downTo, -1)
+    return true
+  },
+  'another id': onRow((rows, place) => {
+    rows[place] = { ...rows[place]!, id: `x${rows[place]!.id}` }
+  }),
+  'a row is missing': onRow((rows, place) => {
+    rows.splice(place, 1)
+  }),
+  'a row is there twice': onRow((rows, place) => {
+    rows.splice(place, 0, rows[place]!)
+  }),
+  'a row is older': onRow((rows, place) => {
+    rows[place] = { ...rows[place]!, created: moved(rows[place]!.created, -10) }
+  }),
+  'a row is newer': onRow((rows, place) => {
+    rows[place] = { ...rows[place]!, created: moved(rows[place]!.created, 10) }
+  }),
+  'a row that nobody read': ({ rows }) => {
+    rows.push({ id: 'nobody', created: rows.at(-1)?.created ?? '2026-01-01T00:00:00Z' })
+    return true
+  },
+  'complete through a later time': (exported) => {
+    exported.completeThrough = moved(exported.completeThrough, 1)
+    return true
+  },
+  'proven although the chain broke': ({ lines }) => {
+    lines.push({ broken: 'a page was lost' })
+    return true
+  },
+  'another number of places between two sweeps': onSweep((line) => {
+    line['places'] = (line['places'] as number[]).map((places, at) => places + (at === 1 ? 1 : 0))
+  }),
+  'sweeps that showed different records': onSweep((line) => {
+    line['shown'] = [sumOf([]), (line['shown'] as string[])[1]]
+  }),
+  'sweeps that showed fewer records than places': onSweep((line) => {
+    line['places'] = (line['places'] as number[]).map((places) => places + 1)
+  }),
+  'a swept record that is said to be gone': (exported) => {
+    const place = exported.lines.findIndex((line) => 'swept' in line)
+    if (place === -1) return false
+    const line = exported.lines[place]!
+    const { id } = exported.rows[rowsBefore(exported, place) - 1]!
+    if ((line['gone'] as string[]).includes(id)) return false
+    line['gone'] = [...(line['gone'] as string[]), id]
+    return true
+  },
+}

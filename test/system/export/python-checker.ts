@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export const hasPython = await run('python3', ['--version']).then(
+  () => true,
+  () => false,
+)
+if (!hasPython) console.log('Without python3, nothing tests what scripts/check-certificate.py says.')
+
+/** What scripts/check-certificate.py says of an export. */
+export async function judgeByPython(folder: string): Promise<string> {
+  const { stdout } = await run('python3', ['scripts/check-certificate.py', folder]).catch(
+    (error: { stdout: string }) => error,
+  )
+  return stdout.trim()
+}
+
+/** The same of many exports, in one process. */
+const judgeAll = `
+import importlib.util, pathlib, sys
+spec = importlib.util.spec_from_file_location("checker", sys.argv[1])
+checker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checker)
+for folder in sys.stdin.read().splitlines():
+    print(checker.judge(pathlib.Path(folder)))
+`
+
+export async function judgeAllByPython(folders: readonly string[]): Promise<string[]> {
+  const judging = run('python3', ['-c', judgeAll, 'scripts/check-certificate.py'])
+  judging.child.stdin?.end(folders.join('\n'))
+  return (await judging).stdout.trimEnd().split('\n')
+}
