@@ -105,7 +105,7 @@ test('each alert says what is wrong and what to do, and every metric of ours is 
   }
 })
 
-test('the dashboard shows what an administrator is asked about', () => {
+test('the dashboard shows the metrics that an administrator is asked about', () => {
   const shown = dashboard.panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => metricNames(expr)))
   const base = (name: string) => name.replace(/_(sum|count|bucket)$/, '')
   expect(new Set(shown.map(base))).toEqual(

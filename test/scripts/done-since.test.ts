@@ -246,7 +246,7 @@ describe('an import needs no person any more once other runs have done what it h
     expect(await folder.isDone('run-1', 'importFile', verdict)).toBe(is)
   })
 
-  test('by later runs alone: an earlier one did what was asked for before', async () => {
+  test('by later runs alone, not by an earlier one', async () => {
     const folder = await openFolder()
     const rows = [{ row: 1, body: { id: 'con_1', phone: '1' } }]
     await folder.importRows({ run: 'run-0', kind: 'update-contacts', rows, ends: [done] })

@@ -15,7 +15,7 @@ import { createFleet } from './fleet-world.ts'
 const fleet = createFleet()
 const { fleetOf, newFolder, startMember, openStore, expectEachOnce } = fleet
 
-test('what only one machine has is refused with a sentence: a DuckDB file, a folder', async () => {
+test('destinations that only one machine has, a DuckDB file and a folder, are refused with a sentence', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   await startMember(world)
   const client = await connectTemporal()

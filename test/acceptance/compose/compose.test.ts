@@ -138,7 +138,7 @@ test('an import waits for a person, is approved in the UI behind the banner, and
   expect(await landed('march')).toEqual({ records: 30, rows: 30 })
 })
 
-test('a recovery that a person approves by command resumes what the gateway broke', async () => {
+test('a recovery that a person approves by command resumes the subscriptions that the gateway broke', async () => {
   const broken = (await stack.control<string[]>('ids', { resource: 'subscriptions' })).slice(0, 8)
   for (const id of broken)
     await stack.control('update', {

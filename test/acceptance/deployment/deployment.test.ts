@@ -78,7 +78,7 @@ describe('docker-compose.yml', () => {
     expect(new Set(used)).toEqual(new Set(Object.keys(secrets)))
   })
 
-  test('tells the worker only what it knows, and reads only variables that are documented', async () => {
+  test('gives the worker only variables that it knows, and reads only documented ones', async () => {
     for (const name of Object.keys(model.services['worker']?.environment ?? {})) expect(known).toContain(name)
     const page = await read('docs', 'deployment.md')
     for (const name of await variablesRead())
@@ -208,7 +208,7 @@ describe('docker-compose.yml', () => {
     expect(model.services['worker']?.environment?.['CONNECTOR_UI_URL']).toBe('http://127.0.0.1:8080')
   })
 
-  test('starts each service when what it needs is there', () => {
+  test('starts each service after those that it needs', () => {
     const order = Object.entries(model.services).flatMap(([name, { depends_on: needs = {} }]) =>
       Object.entries(needs).map(([other, { condition }]) => `${name} ${condition} ${other}`),
     )
@@ -326,7 +326,7 @@ describe('the Dockerfile', () => {
     for (const name of told) expect(known).toContain(name)
   })
 
-  test('leaves out of the image what is secret or not needed, and nothing that is', async () => {
+  test('leaves secrets and unneeded files out of the image, and nothing else', async () => {
     const ignored = (await read('.dockerignore')).trim().split('\n')
     expect(ignored).toEqual(expect.arrayContaining(['.env', 'secrets', 'data', 'node_modules', '.git']))
     const { include } = JSON.parse(await read('scripts', 'pack', 'tsconfig.json')) as { include: string[] }

@@ -101,7 +101,7 @@ test('each alert fires in its own case and in no other, as Prometheus itself rea
 })
 
 describe('Prometheus with the configuration of the docs', () => {
-  test('finds what the alerts ask for in a worker that works, and has nothing to say of it', async () => {
+  test('finds every metric of the alerts in a healthy worker, and none of them fires', async () => {
     const world = await createWorld({ counts: { customers: 30, plans: 5, subscriptions: 5, retentions: 5 } })
     const worker = startCommand(world, ['worker'], { env: { CONNECTOR_METRICS_ADDRESS: '127.0.0.1:0' } })
     await worker.says('/metrics')

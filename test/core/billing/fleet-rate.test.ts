@@ -182,7 +182,7 @@ test('requests that were admitted together leave no faster than the share allows
   expect(mostInASecond(left)).toBe(5)
 })
 
-test('a pause that one worker was asked for holds back all, and what was admitted before it', async () => {
+test('a pause that one worker was asked for holds back all workers, and requests admitted before it', async () => {
   const { open } = createRates()
   const [one, other] = [open('a'), open('b')]
   const first = await one.admit(read)
@@ -230,7 +230,7 @@ test('a run has its own rate over all workers, shared only by those that work on
   expect((left.length - 1) / seconds).toBeGreaterThan(3)
 }, 10_000)
 
-test('while the store is away nothing is admitted, and what waits is admitted when it is back', async () => {
+test('no request is admitted while the store is away, and those that wait are admitted when it is back', async () => {
   const { open, state } = createRates()
   state.error = new Error('away')
   const admitted = open('a').admit(read)

@@ -85,7 +85,7 @@ test('text nested deeper than any stack is parsed, each number as it was written
   expect(JSON.stringify(value)).toBe('0.10')
 })
 
-test('a redirect shows where it leads and nothing else of what it says', async () => {
+test('a redirect shows its target, and nothing else of its contents', async () => {
   const location = `https://user:pass@elsewhere.example/secret/a@example.org/${'x'.repeat(9_000)}?next=secret`
   const { reply } = await listOf((response) => response.writeHead(302, { location }).end())
   expect((reply as Error).message).toContain('it points to https://elsewhere.example and is not followed')

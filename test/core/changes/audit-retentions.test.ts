@@ -234,7 +234,7 @@ test.each([250, 4_000])(
   },
 )
 
-test('sees that what the ledger parked is there', async () => {
+test('finds that a retention which the ledger has as parked exists', async () => {
   const { findings } = await importAndAudit({
     between: ({ engine }) =>
       engine.ledger.row({ run: engine.run, row: 2 }).then((row) =>
@@ -291,7 +291,7 @@ test.each([
   expect(verdict.verdict).toBe('unproven')
 })
 
-test('looks up one by one what lies before its bound', async () => {
+test('looks up retentions before its bound one by one', async () => {
   const later = new Date(Date.now() + 3_600_000).toISOString()
   const { audit, findings } = await importAndAudit({ bound: later, count: 5, existing: 1_000 })
   expect(findings).toEqual([])

@@ -127,7 +127,7 @@ test('a lane of which all trials failed is given up until a person opens it', as
   expect(await send()).toMatchObject({ begun: 10, givenUp: [] })
 })
 
-test('a crash forgets no outcome: what the ledger holds opens it again', async () => {
+test('a crash forgets no outcome: the ledger opens the breaker again', async () => {
   const { engine, send, forget } = await startSends()
   await engine.stage(refusedFrom(1, retentionRows(60)))
   await send()
@@ -179,7 +179,7 @@ test('a trial that closes the breaker while the next change is asked for does no
   expect(await send()).toMatchObject({ ended: 'finished', done: 4 })
 })
 
-test('what a lookup finds done does not end a row of replies that are not the service’s', async () => {
+test('a change that a lookup finds done does not end a series of replies that are not the service’s', async () => {
   const gateway = { kind: 'error', status: 504, html: true, effect: 'done', on: 'POST /retentions/' } as const
   const sandbox = await startSandbox({ faults: [gateway] })
   const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })

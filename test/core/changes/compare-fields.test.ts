@@ -28,7 +28,7 @@ test('the same number in other digits is not a difference, another number is', (
   expect(differences({ total: 0 }, { total: null })).toEqual(['total'])
 })
 
-test('only what was sent is held against what is stored, null and absence are the same', () => {
+test('only fields that were sent are compared with the stored ones, and null equals absence', () => {
   expect(differences({ supplier: 'a', tax: null }, { supplier: 'a', id: 7, status: 'draft' })).toEqual([])
   expect(differences({ supplier: 'a ' }, { supplier: 'a' })).toEqual(['supplier'])
 })

@@ -9,7 +9,7 @@ import { addonRows, clientOf, copies, retentionRows, startEngine, startSandbox }
 
 const kind = changeKinds['create-retention']
 
-test('what a run leaves when it ends is not tried, and free for another run', async () => {
+test('rows left when a run ends are not tried, and free for another run', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind, sandbox, limits: { maxChanges: 3 } })
   await engine.stage(retentionRows(10))
@@ -49,7 +49,7 @@ async function parkThree() {
   return { engine, who, sandbox }
 }
 
-test('a person settles what is parked: it is there, it is not, or leave it; who and why are kept', async () => {
+test('a person resolves a parked row: it exists, it does not, or it is dropped; who and why are recorded', async () => {
   const { engine, who, sandbox } = await parkThree()
   await resolveChange({ ...who, row: 1, decision: { exists: 'add_77' } })
   await resolveChange({ ...who, row: 2, decision: { absent: true } })

@@ -62,7 +62,7 @@ test('a sender that takes a lost reply for done loses rows, and the check sees t
   expect((await check(world)).losses).toBeGreaterThan(5)
 })
 
-test('a settling that believes the first look makes doubles of what takes effect late', slow, async () => {
+test('reconciling by the first lookup doubles rows that take effect late', slow, async () => {
   const on = 'POST /retentions/'
   const sandbox = await startSandbox({ faults: [{ kind: 'lateEffect', seconds: 60, on, requests: [3] }] })
   const engine = await startEngine({ kind, sandbox, settleMs: 1, limits: { concurrency: 1 } })
@@ -72,7 +72,7 @@ test('a settling that believes the first look makes doubles of what takes effect
   expect((await check({ engine, sandbox })).doubles).toBe(1)
 })
 
-test('an error beside the sending ends it, and what has left is recorded', async () => {
+test('an error beside the sending ends it, and rows that have left are recorded', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind, sandbox, limits: { concurrency: 2 } })
   await engine.stage(retentionRows(9))

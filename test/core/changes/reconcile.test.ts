@@ -243,7 +243,7 @@ test('a lookup that matches more than a page finds all records', async () => {
   expect(found.records).toHaveLength(there.filter(carries).length)
 })
 
-test('absence is not believed where the list has gone blind since it last showed what is done', async () => {
+test('absence is not believed if the list no longer shows a row that is done', async () => {
   const sandbox = await startSandbox({
     faults: [
       { kind: 'reset', effect: 'none', on: post, requests: [2] },
@@ -291,7 +291,7 @@ test('absence is not believed while nothing of the run is known to be done', asy
   expect(await canaryResult(engine)).toEqual({ rows: [1], failed: [''] })
 })
 
-test('what can not be looked up is parked, never sent again, and a late word of a person settles it', async () => {
+test('a row that cannot be looked up is parked, never sent again, and a person resolves it later', async () => {
   const sandbox = await startSandbox({
     faults: [
       { kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [2] },
@@ -353,7 +353,7 @@ test('an update with lines, addons, references or a coupon is not repeated witho
   expect(sandbox.control.requests().filter(({ method }) => method === 'PATCH')).toHaveLength(1)
 })
 
-test('what stays without an answer is for a person after three times', async () => {
+test('a row without an answer after three sends needs a person', async () => {
   const sandbox = await startSandbox({
     counts: { orders: 1 },
     faults: [{ kind: 'error', status: 500, on: 'DELETE /orders/{id}/' }],
@@ -365,7 +365,7 @@ test('what stays without an answer is for a person after three times', async () 
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'sentTooOften', sends: 3 })
 })
 
-test('what an ended process was sending is unknown to the next attempt, and looked up', async () => {
+test('a row that an ended process was sending is unknown to the next attempt, and looked up', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind, sandbox })
   await engine.stage(retentionRows(3))
@@ -378,7 +378,7 @@ test('what an ended process was sending is unknown to the next attempt, and look
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
 })
 
-test('a read that fails leaves what it could not see unknown', async () => {
+test('a lookup that fails leaves its rows unknown', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'done', on: post, requests: [1] }],
   })
@@ -477,7 +477,7 @@ test('one without a reply that had its effect is recovered', async () => {
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
 })
 
-test('what falls back in a canary has failed it, and is sent again within its attempts', async () => {
+test('a subscription that falls back in a canary has failed it, and is resumed again within its attempts', async () => {
   const { engine, settle } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
   await engine.ledger.addToCanary({ run: engine.run, rows: [1] })
   await engine.send({ canary: true })

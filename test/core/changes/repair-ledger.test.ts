@@ -184,7 +184,7 @@ test('where the mark was restored, too, a repair makes all unknown that is open'
   expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 3 }])
 })
 
-test('what lies beside a run is cut short: nothing is staged from it, and the sentence names the file', async () => {
+test('nothing is staged from a file of a run that is cut short, and the sentence names it', async () => {
   const { beside } = await startRun('create-addon', 5)
   const path = join(beside, 'staged-changes.jsonl')
   const lines = (await readFile(path, 'utf8')).split('\n')

@@ -108,7 +108,7 @@ test.each([
   )
 })
 
-test('a decision that is repeated is not applied to what was sent since, and a new one is', async () => {
+test('a repeated decision is not applied to rows sent since, and a new one is', async () => {
   const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1, 2, 3] } as const
   const engine = await startEngine({
     kind: changeKinds['create-addon'],

@@ -99,7 +99,7 @@ test('while answers wait to be recorded, as many other changes are sent as the b
   expect(await sent).toMatchObject({ ended: 'finished', done: 8 })
 })
 
-test('what the service refuses is rejected with its words; the others continue', async () => {
+test('a row that the service refuses is rejected with its message; the others continue', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
   const rows = retentionRows(3)
@@ -308,7 +308,7 @@ test('a change that was done in the other mode stops the run at that change', as
   expect(rows[0]?.error).toContain('live mode')
 })
 
-test('a stop lets what has left end, and leaves staged what waits for its turn', async () => {
+test('a stop lets requests in flight finish, and leaves waiting rows staged', async () => {
   const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 150 }] })
   const billing = clientOf(sandbox).limited({ requestsPerSecond: 20 })
   const engine = await startEngine({ kind: addons, sandbox, billing })
@@ -327,7 +327,7 @@ test('a stop lets what has left end, and leaves staged what waits for its turn',
   expect(rows.filter(({ state, sends }) => state === 'staged' && sends === 0)).toHaveLength(40 - done.length)
 })
 
-test('what is stopped before its turn came is never sent', async () => {
+test('a row that is stopped before its turn is never sent', async () => {
   const sandbox = await startSandbox()
   const engine = await startEngine({ kind: addons, sandbox })
   await engine.stage(addonRows(1))

@@ -37,7 +37,7 @@ test('an attempt that was superseded between two rounds does not take the right 
   expect(await engine.send({ right: second })).toMatchObject({ ended: 'finished', done: 2 })
 })
 
-test('an attempt that still has the right finds what it left behind itself', async () => {
+test('an attempt that still has the right finds the rows that it left behind', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(1))
@@ -48,7 +48,7 @@ test('an attempt that still has the right finds what it left behind itself', asy
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', outcome: 'interrupted' }])
 })
 
-test('what another machine may still send is looked up two seconds later', async () => {
+test('rows that another machine may still send are looked up two seconds later', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(1))
@@ -59,7 +59,7 @@ test('what another machine may still send is looked up two seconds later', async
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', unknownSince: 5 + sendWithinMs }])
 })
 
-test('what ends the sending of a run takes the right from an attempt on another machine', async () => {
+test('ending the sending of a run takes the right from an attempt on another machine', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(2))

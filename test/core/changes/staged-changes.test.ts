@@ -36,7 +36,7 @@ test('all changes that a run keeps are staged, however many and however long the
   expect(written).toEqual([5_000, 67, 33])
 })
 
-test('what was decided on a change after it was written is staged with it, also again after the ledger lost it', async () => {
+test('a decision on a change after it was written is staged with it, even after the ledger lost it', async () => {
   const kind = changeKinds['create-retention']
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, runFolder: folder } = engine

@@ -115,7 +115,7 @@ test('an answer that a person overtakes by saying that the first one was wrong i
   expect(await now()).toMatchObject({ state: 'done', outcome: 'created', answerId: '18' })
 })
 
-test('an answer to what was dropped, and is held by another run by now, is kept for a person', async () => {
+test('an answer to a row that was dropped and taken over by another run is recorded for a person', async () => {
   const { ledger, stage, first, answer, now } = await stageOne()
   await ledger.move({ id: first.id, from: ['sending'], patch: { state: 'dropped' } })
   expect((await stage('other')).staged).toBe(1)

@@ -331,7 +331,7 @@ export function describeWarehouse(
         expect(await customers()).toMatchObject([{ id: 'a', name: null, run: 'second' }])
       })
 
-      test('keeps the lines of what was no record', async () => {
+      test('keeps the lines of entries that are not records', async () => {
         const publication = await workplace.toPublication(
           'customers',
           [['{"id":"a"}', '"x\u2028y"', '{"name":"no id"}']],

@@ -34,7 +34,7 @@ const documents = ({ ids, from, get }: Documents): Source =>
     state: from?.read as IdState | undefined,
   })
 
-test('a worker that was given up saves what it has read, and the end of the read stays what it was', async () => {
+test('a worker that was given up saves its parts, and the end of the read does not change', async () => {
   const store = await newStore()
   const openMachine = () => newMachine(store, 'creditnotes')
   const first = await openMachine()
@@ -141,7 +141,7 @@ test('a store that needs longer than the interval between checkpoints does not m
   expect(saves.length).toBeLessThanOrEqual(11)
 })
 
-test('a store that fails in the background ends the attempt, and what was read is kept for the next one', async () => {
+test('a store that fails in the background ends the attempt, and the next one continues from its parts', async () => {
   let failures = 0
   const { read, latest } = await openLongRead(async (work) => {
     if (++failures === 1) throw new Error('away')

@@ -67,7 +67,7 @@ test('the drift, the rows and the counts of all ranges are those of the read', a
   expect(await latestCheckpoint({ shared, folder })).toEqual(joined)
 })
 
-test('a range that broke ends the others, and what they have read is kept', async () => {
+test('a range that broke ends the others, and their parts are kept', async () => {
   const { leave, ...read } = await startRead()
   const newer = await leave(0, { unknownFields: { 'customers.age': 1 } }, 'chain')
   const older = await leave(1, { unknownFields: { 'customers.age': 2 } }, 'pages')

@@ -154,7 +154,7 @@ describe('so that no change falls between two incremental exports', () => {
     expect(await next()).toBeDefined()
   })
 
-  test('parts that are published late move no watermark over what is not there yet', async () => {
+  test('parts that are published late move no watermark past missing records', async () => {
     const { publish } = await startWatermark()
     await publish('01:00:00')
     expect(await publish('03:00:00', { since: '02:00:00' })).toBe(at('01:00:00'))

@@ -71,7 +71,7 @@ async function look({
 }
 
 describe('what the service has already', () => {
-  test('is asked for row by row where that is less than the list, with a control after what is absent', async () => {
+  test('is asked for row by row if that is less than the list, with a control after an absent row', async () => {
     const { requests, found, ids, there } = await look()
     expect(found.reasons).toEqual([])
     expect(ids).toEqual(there)

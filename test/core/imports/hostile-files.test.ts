@@ -182,7 +182,7 @@ describe('the files of an import are limited in size', () => {
   })
 })
 
-test('what is kept of wrong cells is bounded, however long they are', async () => {
+test('the stored text of wrong cells is bounded, however long they are', async () => {
   const rows = Array.from({ length: 40 }, (_, row) => `${row},${'x'.repeat(100_000)}`)
   const check = await checkFile({
     kind: 'addons',
@@ -192,7 +192,7 @@ test('what is kept of wrong cells is bounded, however long they are', async () =
   expect(JSON.stringify(check).length).toBeLessThan(40_000)
 })
 
-test('what is wrong with a mapping is a sentence, however much it is', () => {
+test('the problems of a mapping are one sentence, however many there are', () => {
   const columns = Object.fromEntries(Array.from({ length: 40_000 }, (_, at) => [`c${at}`, at]))
   expect(() => parseMapping({ columns })).toThrow(/^.{100,2000}; and 39,980 more\.$/)
   const names = Array.from({ length: 40_000 }, (_, at) => [`c${at}`, at])

@@ -32,7 +32,7 @@ function fileTotals() {
   return totals.totals()
 }
 
-test('what is done and what is not add up to the file, to the last digit', () => {
+test('done and undone rows add up to the file, to the last digit', () => {
   const receipt = createReceipt(kind)
   receipt.add(row(bodies[0]!, 'done', 'created'))
   receipt.add(row(bodies[1]!, 'rejected', 'refused'))
@@ -75,7 +75,7 @@ test('one row is a row', () => {
   expect(JSON.stringify(toReceiptTables({ file }))).toContain('file (1 row)')
 })
 
-test('of rows that are sent again, what is done and what is not add up to those rows, not to the file', () => {
+test('done and undone rows of those sent again add up to those rows, not to the file', () => {
   const receipt = createReceipt(kind)
   receipt.add(row(bodies[1]!, 'done', 'created'))
   receipt.add(row(bodies[2]!, 'parked', 'lostReply'))

@@ -257,7 +257,7 @@ describe('real dates beside texts', () => {
     expect(await dates(cells, { realDates: true })).toEqual(['2026-03-04', '2026-05-06', '2026-03-25'])
   })
 
-  test('in rows that are skipped are no reason for a doubt', async () => {
+  test('in skipped rows raise no doubt', async () => {
     expect(await dates([real('2026-03-04'), '25/03/2026'], { skipRows: [3] })).toEqual(['2026-03-04'])
   })
 })

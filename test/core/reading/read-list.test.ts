@@ -392,7 +392,7 @@ describe('what was asked for', () => {
     expect(outcome).toMatchObject({ verdict: 'proven', testModeCarried: true })
   })
 
-  test('a filter that is ignored makes it unproven, and what does not match is left out', async () => {
+  test('a filter that is ignored makes it unproven, and records that do not match are left out', async () => {
     const list = listOf({ size: 500 })
     list.versions = [
       list.now.map((item, at) => ({ ...item, record: { ...item.record, name: `n${at % 5}` } })),
@@ -409,7 +409,7 @@ describe('what was asked for', () => {
     expect(outcome.scope.join(' ')).toContain('The records do not show whether the service honoured country')
   })
 
-  test('a cap on the requests ends it there, with what came until then', async () => {
+  test('a cap on the requests ends it there, with the records read so far', async () => {
     for (const maxRequests of [1, 3, 7]) {
       const list = listOf({ size: 3000 })
       const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage, maxRequests })

@@ -36,7 +36,7 @@ test('a file that could not be written to its end stays as it was, and leaves no
   expect(await readdir(folder)).toEqual(['rows.txt'])
 })
 
-test('what a crash left of an earlier replacement is removed by the next one', async () => {
+test('the remains of a replacement that crashed are removed by the next one', async () => {
   await writeFile(join(folder, '.rows.txt.0123abcd.tmp'), 'cut short')
   await replaceInPieces(path, (file) => file.appendFile('whole'))
   expect(await readdir(folder)).toEqual(['rows.txt'])

@@ -24,7 +24,7 @@ describe('the tables of the lists', () => {
     expect(names(retentions)).toEqual(['retentions', 'retention_lines'])
   })
 
-  test('begin with what tells their rows apart and end with what no column holds', () => {
+  test('begin with the key of their rows and end with the fields without a column', () => {
     for (const table of Object.values(listResources).flatMap((resource) => toTables(resource))) {
       expect(table.columns.slice(0, table.key.length).map((column) => column.name)).toEqual(table.key)
       expect(table.columns.at(-1)).toMatchObject({ name: '_extra', kind: 'json' })

@@ -64,7 +64,7 @@ test(
 )
 
 test(
-  'a recovery that is stopped while its worker is gone looks up what that was resuming, and ends',
+  'a recovery that is stopped while its worker is gone looks up the subscriptions that it was resuming, and ends',
   { tags: ['long'] },
   async () => {
     const world = await createWorld({ ...well, seed, faults: [{ kind: 'latency', ms: 2_000, on: resume }] })

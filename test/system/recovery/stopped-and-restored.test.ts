@@ -7,7 +7,7 @@ import { callCommand } from '../command-line/call-command.ts'
 import { breakSome, idsOf, quick, resume, resumesAsked, startRecovery, statusOf, well } from './world.ts'
 
 test(
-  'a recovery that is stopped after its data folder was restored finds what it had resumed',
+  'a recovery that is stopped after its data folder was restored finds the subscriptions that it had resumed',
   { tags: ['long'] },
   async () => {
     const latency = { kind: 'latency', ms: 3_000, where: 'after', on: resume } as const

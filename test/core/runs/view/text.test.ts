@@ -39,7 +39,7 @@ test('the terminal shows a view from its summary to its folder', () => {
   ])
 })
 
-test('a command that had a server of its own suggests commands that have one, too', () => {
+test('a command with its own server suggests commands with their own, too', () => {
   expect(toText(view, { local: true })).toContain('npx connector import retentions rejected.csv --local\n')
 })
 

@@ -12,7 +12,7 @@ const never = async (): Promise<boolean> => {
 
 /** What all leases promise. */
 export function describeLeases(newPlace: NewPlace): void {
-  test('gives what is claimed to one owner, who may take it again', async () => {
+  test('gives a claimed lease to one owner, who may take it again', async () => {
     const state = await openState(await newPlace())
     expect(await state.leases.take({ name, owner: a, isClosed: never })).toEqual({ taken: true })
     expect(await state.leases.take({ name, owner: a, isClosed: never })).toEqual({ taken: true })

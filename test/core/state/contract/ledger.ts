@@ -144,7 +144,7 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.claim({ sender, id, sends: 1, at: 8 })).toMatchObject({ sends: 2 })
   })
 
-  test('gives what is due in the order of the rows: staged, asked for, not in hand, not in a closed lane', async () => {
+  test('gives due rows in order: staged, asked for, not in hand, not in a closed lane', async () => {
     const ledger = await open()
     const changes = [
       change(5),
