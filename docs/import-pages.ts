@@ -53,7 +53,7 @@ function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: Fie
     ...(meta.values === undefined ? [] : [meta.values.map((value) => `\`${value}\``).join(', ')]),
     ...(meta.maxLength === undefined ? [] : [`at most ${meta.maxLength} characters`]),
     ...(meta.min === undefined ? [] : [`at least ${meta.min}`]),
-    ...(meta.nullable === true ? ['may be `\\N`'] : []),
+    ...(meta.nullable === true ? ['or `\\N`'] : []),
     ...(meta.default === undefined || kind.does !== 'create' ? [] : [`default \`${meta.default}\``]),
     ...(meta.note === undefined ? [] : [meta.note]),
   ]

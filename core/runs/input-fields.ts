@@ -90,14 +90,20 @@ export function inputCommand(
   return connectorCommand([...words, ...options])
 }
 
+/** The option alone where its field has the same name in camel case: `--header-row <n>` of `headerRow`. */
+function namesOf(name: string, flag: string | undefined): string {
+  if (flag === undefined) return `\`${name}\``
+  const kebab = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return flag.split(' ')[0] === `--${kebab}` ? `\`${flag}\`` : `\`${flag}\` (\`${name}\`)`
+}
+
 /** The fields of an input as a list of the docs. */
 export function describeFields(schema: z.ZodObject): string {
   const lines = fieldsOf(schema).map((field) => {
     const { name, help, flag, otherwise = defaultOf(field) } = field
     const values = choicesOf(field)?.map((one) => `\`${one}\``)
     const meaning = values === undefined ? help : `${help}: ${values.join(', ')}`
-    const option = flag === undefined ? '' : ` (\`${flag}\`)`
-    return `- \`${name}\`${option}: ${meaning}${otherwise === undefined ? '' : ` (default: ${otherwise})`}`
+    return `- ${namesOf(name, flag)}: ${meaning}${otherwise === undefined ? '' : ` (default: ${otherwise})`}`
   })
   return lines.join('\n')
 }
