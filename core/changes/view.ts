@@ -40,6 +40,8 @@ export interface FullChangesReport extends ChangesReport {
 
 type Own = Required<Pick<View, 'title' | 'unit' | 'problems' | 'controls' | 'tables' | 'files'>> & {
   headline: string
+  /** The word for the outcome. Default: the verdict. */
+  word?: string
   /** The reasons that the job's own problems say, too. */
   covered: readonly string[]
   /** What each verdict means for someone who has not read the manual. */
@@ -50,7 +52,7 @@ type Own = Required<Pick<View, 'title' | 'unit' | 'problems' | 'controls' | 'tab
  * The view of a write run for its page, the Temporal UI and the terminal: counts and row numbers, no contents. The job
  * adds what is its own.
  */
-export function toChangesView(report: FullChangesReport, { meanings, headline, ...own }: Own): View {
+export function toChangesView(report: FullChangesReport, { meanings, headline, word, ...own }: Own): View {
   const { run, summary, verdict, reasons, ended, counts, startedAt, next, folder } = report
   const { mode, workspace, baseUrl } = report.identity
   const isActive = verdict !== 'dryRun' && ended === undefined
@@ -61,7 +63,7 @@ export function toChangesView(report: FullChangesReport, { meanings, headline, .
     identity: { mode, workspace, baseUrl },
     verdict: isActive
       ? { word: 'not ended', tone: 'neutral', headline, meaning: 'The run is still active or was cut off.' }
-      : { ...words[verdict], headline, meaning: meanings[verdict] },
+      : { ...words[verdict], ...(word && { word }), headline, meaning: meanings[verdict] },
     summary,
     problems: [
       ...(ended?.why === undefined ? [] : [{ text: `The run ended early: ${ended.why}.` }]),

@@ -242,7 +242,7 @@ export function toReceiptTables(receipt: Receipt | null): Table[] {
       : [
           [
             name,
-            totals.changes,
+            file.decimal === ',' ? formatAmount(String(totals.changes), ',') : totals.changes,
             ...columns.map((column) => formatAmount(totals.sums[column] ?? '', file.decimal)),
           ],
         ]

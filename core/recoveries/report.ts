@@ -2,10 +2,11 @@ import { join } from 'node:path'
 import { sentenceFor } from '../changes/outcomes.ts'
 import { explain } from '../changes/view.ts'
 import { type ReportSummary, type RowReason, createRowTally, placeOf, summarize } from '../changes/report.ts'
+import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { writeReport } from '../changes/view.ts'
 import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
-import { canaryFailed, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
+import { canaryFailed, countLabels, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
@@ -108,11 +109,13 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
   const byReason: RecoveryReport['byReason'] = {}
   const skipped = new Map<string, number>()
   let reported = 0
+  let inDoubt = 0
   return {
     rows: named.rows,
     coolingDown,
     byReason,
     reported: () => reported,
+    inDoubt: () => inDoubt,
     failedCanaries: () => Array.from(skipped, ([reason, notTried]) => ({ reason, notTried })),
     first: (messageOf: (reason: RowReason) => string) =>
       places.flatMap((state) =>
@@ -126,6 +129,7 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
       const isOnlyReported = isReportedOnly(row, plan)
       if (isOnlyReported) reported += 1
       const place = placeOf(row)
+      if (place === 'parked' && resumeSubscription.isInDoubt?.(row) === true) inDoubt += 1
       const message = explain(row) ?? ''
       const needsAttention =
         place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
@@ -162,10 +166,19 @@ function toReport(
   })
   // A dry run changes nothing: only the list can be incomplete.
   const reasons = [...(plan.dryRun ? [] : proof.reasons), ...(snapshot?.reasons ?? [])]
+  const parked = counts.parked - reported
+  const resultsSeen = tally.inDoubt() === 0 && reasons.join() === `${parked} ${countLabels.parked}`
   const continueWith = toContinueWith(plan, asked?.input ?? {}, snapshot, counts, failedCanaries)
   return {
     run: plan.run,
-    summary: toSummary(plan, summary, { reasons, reported, snapshot, ended }),
+    summary: toSummary(plan, summary, {
+      reasons: resultsSeen ? [] : reasons,
+      parked,
+      reported,
+      snapshot,
+      ended,
+    }),
+    resultsSeen,
     verdict: plan.dryRun ? 'dryRun' : proof.verdict,
     reasons,
     by: proof.by,
@@ -191,10 +204,11 @@ function toSummary(
     snapshot: SnapshotNote | undefined
     ended: EndedNote | undefined
     reasons: readonly string[]
+    parked: number
     reported: number
   },
 ): string {
-  const { reasons, reported, snapshot, ended } = of
+  const { reasons, parked, reported, snapshot, ended } = of
   const why = ended?.why === undefined ? [] : [ended.why]
   if (snapshot === undefined) return ['nothing was resumed: the list was not read', ...why].join('; ')
   if (plan.dryRun) {
@@ -214,7 +228,9 @@ function toSummary(
     ...count(dropped, 'dropped by a person'),
     // The reasons already include the counts of parked, unknown and untried rows.
     reasons.length === 0
-      ? 'proven'
+      ? parked === 0
+        ? 'proven'
+        : `${parked} ${parked === 1 ? 'needs' : 'need'} a person`
       : `${ended === undefined ? 'not ended' : 'unproven'}: ${reasons.join('; ')}`,
     ...count(coolingDown, 'resumed recently and left alone'),
     ...count(reported, reported === 1 ? 'other needs a person' : 'others need a person'),

@@ -158,7 +158,7 @@ async function stage(work: Work, decided: RecoveryNotes['decided']): Promise<Sna
 const leaveToNextRecovery: OnKeyHeld = async (held) =>
   new Map(
     held.map(({ row, by }) => {
-      const error = `row ${by.row} of ${by.run} has it and is ${by.state}: it is looked at again by the next recovery`
+      const error = `row ${by.row} of ${by.run} has not finished with it (${by.state}); the next recovery checks it again`
       return [row, { state: 'dropped', outcome: 'notTried', error }]
     }),
   )

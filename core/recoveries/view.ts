@@ -16,6 +16,8 @@ export interface RecoveryReport extends ChangesReport {
    * verdict.
    */
   reported: number
+  /** Nothing but subscriptions that need a person keeps the run from being proven: the result of each resume was seen. */
+  resultsSeen: boolean
   /** The number of each outcome, by reason. */
   byReason: Record<string, Record<string, number>>
   /** Reasons of which all that went first failed, and how many others were not tried. */
@@ -47,7 +49,7 @@ export interface FullReport extends RecoveryReport, FullChangesReport {
 
 /** The view of a recovery; see `toChangesView`. No customers. */
 export function toRecoveryView(report: FullReport): View {
-  const { files, preview, verdict, next, byReason, first, counts, reported } = report
+  const { files, preview, verdict, next, byReason, first, counts, reported, resultsSeen } = report
   const toResume = preview?.toResume ?? 0
   const firstRows = first.map(({ row, subscription, state, message }) => [
     String(row),
@@ -65,10 +67,13 @@ export function toRecoveryView(report: FullReport): View {
     meanings: {
       dryRun: 'The list was read. Nothing was resumed, and nothing is proven.',
       proven: 'The result of each subscription to be resumed was seen, and the list was read completely.',
-      unproven: 'Some subscriptions were not resumed, or their outcome was not seen.',
+      unproven: resultsSeen
+        ? 'The result of each resume was seen. Some subscriptions need a person.'
+        : 'Some subscriptions were not resumed, or their outcome was not seen.',
     },
     problems: toProblems(report),
-    covered: [],
+    covered: resultsSeen ? report.reasons : [],
+    ...(resultsSeen && { word: 'needs a person' }),
     ...(Object.keys(byReason).length > 0 && { counts: toOutcomeCounts(report) }),
     controls:
       next.length === 0

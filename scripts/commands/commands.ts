@@ -44,6 +44,10 @@ export const commands = {
         summary: 'show the report of a run',
         load: async () => (await showing()).configureReport,
       },
+      open: {
+        summary: 'open the page of a run in the browser',
+        load: async () => (await showing()).configureOpen,
+      },
       pause: { summary: 'pause a run', load: async () => (await control()).configurePause },
       unpause: { summary: 'resume a paused run', load: async () => (await control()).configureUnpause },
       stop: {

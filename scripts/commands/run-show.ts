@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { type Client, ServiceError } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
@@ -131,6 +133,33 @@ async function ask<T>(of: { client: Client; terminal: Terminal; query: () => Pro
 
 function unlessSilent(error: unknown): undefined {
   if (!(error instanceof ServiceError)) throw error
+}
+
+/** The program of each platform that opens a file as a double click does. */
+const openers: Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+}
+
+/** Opens the page of a run, or prints its path where no program opens it, such as on a server. */
+export function configureOpen(command: Command, terminal: Terminal): void {
+  command
+    .argument('<run>', 'name of the run, or a workflow id for its newest run')
+    .action(async (name: string) => {
+      const settings = processSettings()
+      const run = await newestRun({ places: settings, run: name, terminal })
+      const page = await reportRun({ run, terminal: { ...terminal, result: () => undefined }, settings })
+      const [program, ...args] = openers[process.platform] ?? ['xdg-open']
+      const child = spawn(program, [...args, page], { stdio: 'ignore', detached: true })
+      const opened = await once(child, 'spawn').then(
+        () => true,
+        () => false,
+      )
+      child.unref()
+      terminal.result({ document: { run, page, opened }, text: opened ? `Opened ${page}` : page })
+      process.exitCode = exitCodes.proven
+    })
+  addExamples(command, 'inspect', { 'run open export-all-1f0c2b7a90': 'the page of a run in your browser' })
 }
 
 /** Shows a report from the data folder. Needs no Temporal, so it works long after a run has ended. */

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ExportReport, reportFile, toDocument } from '../../core/exports/report.ts'
 import { toExportView } from '../../core/exports/view.ts'
+import { pageName } from '../../core/runs/view/view.ts'
 import { toText } from '../../core/runs/view/text.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -27,22 +28,26 @@ const exportCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Prints the report of a run that has left one in the data folder, and sets its exit code. */
-export async function reportRun(of: RunToReport): Promise<void> {
+/**
+ * Prints the report of a run that has left one in the data folder, and sets its exit code. Returns the path of its
+ * page.
+ */
+export async function reportRun(of: RunToReport): Promise<string> {
   const { run, settings, terminal } = of
+  const { dataDir } = settings
   const plan = await planOf(settings, run)
-  if (plan !== undefined) await (plan.job === 'import' ? reportImport : reportRecovery)(of)
-  else {
-    await fetchRun(settings, run)
-    const report = await readJson<ExportReport>(
-      reportFile({ dataDir: settings.dataDir, run, ending: '.json' }),
-    )
-    if (report === undefined)
-      throw new RefusedError(`There is no report of a run ${run} in ${settings.dataDir}.`, {
-        hint: `A run in progress has none yet: see \`${connector`run show`}\`.`,
-      })
-    reportExport({ report, terminal })
+  if (plan !== undefined) {
+    const { folder } = await (plan.job === 'import' ? reportImport : reportRecovery)(of)
+    return join(folder, pageName)
   }
+  await fetchRun(settings, run)
+  const report = await readJson<ExportReport>(reportFile({ dataDir, run, ending: '.json' }))
+  if (report === undefined)
+    throw new RefusedError(`There is no report of a run ${run} in ${dataDir}.`, {
+      hint: `A run in progress has none yet: see \`${connector`run show`}\`.`,
+    })
+  reportExport({ report, terminal })
+  return reportFile({ dataDir, run, ending: '.html' })
 }
 
 /** Prints the report of an export and sets its exit code. */

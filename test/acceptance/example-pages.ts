@@ -141,8 +141,8 @@ const resumed = { recovered: 87, attemptsUsedUp: 3 }
 const recoveryReport: RecoveryReport = {
   run: 'recover-75606670ae',
   summary: '',
-  verdict: 'proven',
-  reasons: [],
+  verdict: 'unproven',
+  reasons: ['3 parked'],
   by: 'lookup',
   ended: { how: 'finished', at: '2026-11-21T02:41:00.000Z' },
   counts: { ...counts, done: 118, rejected: 2, parked: 8 },
@@ -153,6 +153,7 @@ const recoveryReport: RecoveryReport = {
   next: [],
   folder: `${folder}/recoveries/recover-75606670ae`,
   reported: 5,
+  resultsSeen: true,
   byReason: {
     gateway_issue: resumed,
     processing_issue: { recovered: 31, refused: 2 },

@@ -17,7 +17,7 @@ export interface ViewText {
   notes: readonly Sentence[]
   questions: Readonly<Record<WaitingFor, string>>
   parked: {
-    /** What the update resolve settles. */
+    /** What the update resolve records the outcome of. */
     resolves: string
     /** Follows the numbers of the rows in doubt: why they are. */
     doubt: string
@@ -67,7 +67,7 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
     tables: staged?.tables ?? [],
     controls: [
       ...controls({ ...text, between: `two ${text.rate}` }),
-      sentence`${strong('Send an Update')}: ${code('setLimits')} changes rate, concurrency and bounds; ${code('resolve')} settles ${text.parked.resolves}.`,
+      sentence`${strong('Send an Update')}: ${code('setLimits')} changes rate, concurrency and bounds; ${code('resolve')} records what happened to ${text.parked.resolves}.`,
     ],
   }
 }

@@ -29,7 +29,7 @@ export function caveatOf({ rejected, hiddenFound, statusCheck, clock }: WholeRea
   // A local clock set back after the read would make a record created since look as if it had been there
   // before.
   if (clock === 'local')
-    return "the service told no time, so which records the read should have seen rests on this machine's clock"
+    return "the service sent no time, so which records the read should have seen depends on this machine's clock"
   return undefined
 }
 

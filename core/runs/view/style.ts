@@ -27,8 +27,7 @@ header p, small, .note { color: var(--soft); }
 .pill { color: var(--tone); font-weight: 650; }
 .pill::before { content: ""; display: inline-block; width: .55em; height: .55em; margin-right: .45em; border-radius: 50%;
   background: var(--tone); }
-.verdict .pill { display: inline-block; }
-.verdict .pill::first-letter, .prose > li::first-letter { text-transform: uppercase; }
+.prose > li::first-letter { text-transform: uppercase; }
 ul { margin: .4rem 0; padding-left: 1.2rem; }
 li { margin: .4rem 0; }
 code { font: .875em/1.5 ui-monospace, "Liberation Mono", Menlo, monospace; background: var(--wash);

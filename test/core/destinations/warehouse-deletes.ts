@@ -123,7 +123,7 @@ export function describeDeletes(
           [],
           /than one page of a status/,
         ],
-        ["has only this machine's clock", { clock: 'local' }, [], /told no time/],
+        ["has only this machine's clock", { clock: 'local' }, [], /sent no time/],
       ] as [string, Partial<ReadFacts>, string[], RegExp][])(
         'are not marked after a proven read that %s, whatever is allowed, and nobody is left to wonder why',
         async (_title, more, others, words) => {

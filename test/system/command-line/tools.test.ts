@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -9,8 +9,10 @@ import {
   openTestWorker,
   startRun,
   startTestWorker,
+  until,
   type World,
 } from '../export/world.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { callCommand } from './call-command.ts'
 
 const nowhere = { env: {} } as unknown as World
@@ -46,6 +48,27 @@ describe('connector completion', () => {
       stderr: 'error: There is no shell bsh. Did you mean bash? Choose from bash, zsh, fish.\n',
     })
   })
+})
+
+test('run open opens the page of a run, and prints its path where no program opens it', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+  const bin = await temporaryFolder()
+  const PATH = process.platform === 'darwin' ? '/nowhere' : bin
+  const without = await callCommand(world, ['run', 'open', run, '--json'], { env: { PATH } })
+  const { page, opened } = JSON.parse(without.stdout) as { page: string; opened: boolean }
+  expect(opened).toBe(false)
+  expect(await readFile(page, 'utf8')).toContain('<!doctype html>')
+  const seen = join(bin, 'seen')
+  const opener = join(bin, process.platform === 'darwin' ? 'open' : 'xdg-open')
+  await writeFile(opener, `#!/bin/sh\necho "$1" > ${seen}\n`)
+  await chmod(opener, 0o755)
+  const env = { PATH: `${bin}:${process.env['PATH']}` }
+  expect((await callCommand(world, ['run', 'open', run], { env })).stdout).toBe(`Opened ${page}\n`)
+  await until(async () => (await readFile(seen, 'utf8').catch(() => '')) === `${page}\n`)
+  expect(await callCommand(world, ['run', 'open', 'nothing'])).toMatchObject({ code: 2 })
 })
 
 test(
