@@ -16,32 +16,21 @@ export interface PartFile {
   sha256: string
 }
 
-/** One read of one resource, ready to publish. */
-export interface Publication {
-  run: string
-  /** When the run was started (ISO 8601): the same for every attempt, and each time that it is published. */
-  begunAt: string
-  resource: string
-  workspace: string
-  /**
-   * The service's base address. A warehouse belongs to one workspace, address and mode, and rejects others.
-   */
-  baseUrl: string
-  /** Test data is always kept apart from live data. */
-  testMode: boolean
-  /** `byId`: documents requested one by one; the read proves nothing about any others. */
-  mode: 'full' | 'incremental' | 'byId'
+/**
+ * One read of one resource, ready to publish. A warehouse belongs to one workspace, address and mode, and has one form of its
+ * values (excluded, hashed), that of its first publication; it rejects others.
+ */
+export interface Publication extends Pick<
+  Manifest,
+  'run' | 'resource' | 'workspace' | 'testMode' | 'mode' | 'capped' | 'hashedWith'
+> {
   filters: Readonly<Record<string, string>>
-  /** Whether a limit ended the read before the list did. */
-  capped: boolean
-  /**
-   * The fields of the resource that are excluded or hashed, each by its path in the record. A warehouse has one form of its
-   * values, that of its first publication, and rejects another.
-   */
   excluded: readonly string[]
   hashed: readonly string[]
-  /** Identifies the key of the hashes, without revealing it. */
-  hashedWith?: string
+  /** When the run was started (ISO 8601): the same for every attempt, and each time that it is published. */
+  begunAt: string
+  /** The service's base address. */
+  baseUrl: string
   tables: readonly Table[]
   parts: readonly PartFile[]
   /** Rejected items, as lines of JSON. */
