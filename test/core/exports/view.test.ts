@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { ExportReport, PublishedExport } from '../../../core/exports/report.ts'
 import { toExportView } from '../../../core/exports/view.ts'
@@ -39,10 +38,6 @@ test('the table of an export has only the columns that its destinations fill in'
     'deleted',
     'where',
   ])
-})
-
-test('the README shows the table of an export to CSV as it is printed', () => {
-  expect(readFileSync('README.md', 'utf8')).toMatch(new RegExp(`^${headOf(toCsv).join(' +')}$`, 'm'))
 })
 
 test('the page of a run says what each read covers and up to which moment, once for all its destinations', () => {
