@@ -3,7 +3,7 @@
 
 Why an export can be complete although its list moved while it was read: one response is one slice of the list in the
 order of time, as it was at one moment. A slice that shows a record strictly newer than the oldest one taken so far (the
-frontier) and goes on below it shows everything that was in the list in between. So a chain of such slices, from the
+frontier) and continues below it shows everything that was in the list in between. So a chain of such slices, from the
 newest record to the oldest, has seen every record that was in the list throughout. Of records with the very time of the
 frontier, a slice may show only some. They are complete once two sweeps over all their places in a row showed the same
 records, as many as there are places: the frontier is closed then.

@@ -44,7 +44,7 @@ export interface WatchedLedger {
 }
 
 /**
- * Refuses a ledger that is older than its mark, or than what Temporal was told of a run, and goes on to compare while the
+ * Refuses a ledger that is older than its mark, or than what Temporal was told of a run, and keeps comparing while the
  * run sends: a server that fails over replaces the ledger under a running sender.
  *
  * @throws {OldLedgerError}

@@ -170,7 +170,7 @@ export async function writeCheckpoint(
 
 /**
  * How many changes a run has staged, as its folder shows. A state that was restored from before the run knows none of it,
- * and would stage the run anew.
+ * and would stage the run again.
  */
 export async function stagedBefore(shared: SharedFolder, folder: string): Promise<number> {
   return (await readCheckpoints(shared, folder)).at(-1)?.staged ?? 0

@@ -124,7 +124,7 @@ async function* merge(
     while (result !== undefined && result.row < row) result = await next()
     yield { unit, result: result?.row === row ? result : undefined }
   }
-  // Whoever reads the results along with this sees all of them.
+  // A person who reads the results beside this sees all of them.
   while (result !== undefined) result = await next()
 }
 

@@ -162,7 +162,7 @@ export interface RangeState {
   capped: boolean
 }
 
-/** The part of the state that begins anew when the list is read with another filter. */
+/** The part of the state that begins again when the list is read with another filter. */
 export const newPass = {
   begun: false,
   datedAt: undefined,

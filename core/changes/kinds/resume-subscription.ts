@@ -55,7 +55,7 @@ export function createResumeKind(refusals: Refusals): ChangeKind {
     checkBefore: ({ attempts: used, ...context }) => checkBefore({ ...context, ...refusals, used }),
     lookUp,
     confirmedByLookup: true,
-    // Most parked subscriptions need a person for their reason, or were seen to fall back. That is no doubt.
+    // Most parked subscriptions need a person for their reason, or were seen to fall back. That is not a doubt.
     isInDoubt: ({ sends, answeredAt, outcome }) =>
       sends > 0 && (answeredAt === null || outcome === 'notFound'),
     failedImmediately: ({ status }) => status === 'needs_attention',
