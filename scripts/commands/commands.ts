@@ -118,7 +118,7 @@ export const commands = {
       },
       repair: {
         summary:
-          'after a restore, before the worker starts: what may have been sent since the backup becomes unknown',
+          'after a restore, before the worker starts: rows that may have been sent since the backup become unknown',
         load: async () => (await state()).configureRepair,
       },
     },
