@@ -8,14 +8,14 @@ import { findExportStep } from '../core/exports/plan.ts'
 import type { ImportPlan } from '../core/imports/input.ts'
 import type { RecoveryPlan } from '../core/recoveries/input.ts'
 import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'
-import { isStaged } from '../core/changes/staged-changes.ts'
+import { refuseForgotten } from '../core/changes/staged-changes.ts'
 import { whenStoreIsBack } from '../core/changes/send/when-store-is-back.ts'
 import { outwardMessage } from '../core/runs/outward-message.ts'
 import { refuseOther } from '../core/runs/identity.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
 import { type ChangeRun, createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
 import { takeLease } from '../core/runs/lease.ts'
-import { OldLedgerError, toStateError } from '../core/state/errors.ts'
+import { toStateError } from '../core/state/errors.ts'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { Trouble } from '../core/runs/view/trouble.ts'
@@ -112,7 +112,7 @@ export function createSteps(
   const findPlan = async (run: string, notes: RunNotes): Promise<ImportPlan | RecoveryPlan | undefined> => {
     const { plan } = await notes.read<{ plan: ImportPlan | RecoveryPlan }>(run)
     if (plan !== undefined) refuseOther({ run: plan.identity, worker: deps.identity })
-    else if (await isStaged(deps, run)) throw new OldLedgerError({ lacks: `what is known of ${run}` })
+    else await refuseForgotten(deps, run)
     return plan
   }
 

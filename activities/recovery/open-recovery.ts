@@ -1,4 +1,5 @@
 import { subscriptions } from '../../core/billing/resources/subscriptions.ts'
+import { refuseForgotten } from '../../core/changes/staged-changes.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { type RecoveryPlan, leasesOf, parseRecoveryInput } from '../../core/recoveries/input.ts'
 import { nameRecovery, saveRecoveryPlan, toRecoveryPlan } from '../../core/recoveries/open.ts'
@@ -29,6 +30,7 @@ export function createOpenRecovery(deps: ActivityDeps) {
       await takeLeases(leasesOf(kept), kept.execution)
       return await toOpened(deps, kept)
     }
+    await refuseForgotten(deps, run)
     const input = parseRecoveryInput(request)
     if (input.identity !== undefined) refuseOther({ run: input.identity, worker: identity })
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.

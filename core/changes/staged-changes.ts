@@ -11,6 +11,7 @@ import { maxBodyBytes } from './body.ts'
 import { changeKinds } from './kinds.ts'
 import { readJson, removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
 import { ChangeError, runFilesLost } from './errors.ts'
+import { OldLedgerError } from '../state/errors.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { toFileName } from '../storage/file-name.ts'
 import { isSystemError } from '../storage/system-errors.ts'
@@ -176,14 +177,14 @@ export async function stagedBefore(shared: SharedFolder, folder: string): Promis
   return (await readCheckpoints(shared, folder)).at(-1)?.staged ?? 0
 }
 
-/** Whether a run has staged all of its changes, as far as its folder shows. */
-export async function isStaged(
+/** @throws {OldLedgerError} the folder of a run that the state does not know shows that all of its changes were staged */
+export async function refuseForgotten(
   { dataDir, shared }: { dataDir: string; shared: SharedFolder },
   run: string,
-): Promise<boolean> {
+): Promise<void> {
   const folders = ['imports', 'recoveries'].map((room) => join(dataDir, room, toFileName(run)))
   const found = await Promise.all(folders.map((folder) => shared.find(folder, names.checkpoint)))
-  return found.flat().length > 0
+  if (found.flat().length > 0) throw new OldLedgerError({ lacks: `what is known of ${run}` })
 }
 
 /** The checkpoints below a folder, the earliest first. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { refuseForgotten } from '../changes/staged-changes.ts'
 import type { Identity } from '../runs/identity.ts'
 import { insideFolder } from '../runs/inside-folder.ts'
 import type { Execution } from '../runs/name.ts'
@@ -19,6 +20,7 @@ import type { ImportNotes } from './run-files.ts'
  *
  * @throws {InvalidInput} a file is outside the data folder, or does not exist
  * @throws {InvalidFile}
+ * @throws {OldLedgerError} the name is that of a run that the state has forgotten
  */
 export async function openImport(options: {
   deps: {
@@ -39,6 +41,8 @@ export async function openImport(options: {
   const { hash, ...stored } = await storeInput(deps, input)
   const fingerprint = fingerprintOf({ ...input, ...identity, hash })
   const { run, noted } = await nameImport({ notes, execution, fingerprint, dryRun: input.dryRun })
+  // Else a repair would give this plan the staged changes of another file.
+  if (noted.plan === undefined) await refuseForgotten(deps, run)
   await takeLeases([leaseOf(run)])
   const plan = toPlan({ ...options, ...stored, run, noted, fingerprint })
   await mkdir(join(dataDir, plan.folder), { recursive: true })

@@ -5,7 +5,9 @@ import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '
 import { expect, onTestFinished, test } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
+import { writeCheckpoint } from '../../core/changes/staged-changes.ts'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
+import { cached } from '../../core/storage/cached.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
@@ -271,6 +273,25 @@ test('an attempt that opens an import, is given up and wakes after a later one r
     [plan.file, plan.mapping].toSorted(),
   )
 })
+
+test.each(['openImport', 'openRecovery'] as const)(
+  '%s does not give other rows the name of a run that a restored state does not know, though its folder shows that it is staged',
+  async (name) => {
+    const steps = await openSteps()
+    const room = name === 'openImport' ? 'imports' : 'recoveries'
+    const checkpoint = { run: 'import-1', staged: 5, notes: {} }
+    const folder = join(steps.dataDir, room, 'import-1', 'staged', '1')
+    await writeCheckpoint(cached(steps.dataDir), { folder, ...checkpoint })
+    const opened =
+      name === 'openImport' ? openRows(steps) : steps.start(name, { input: {}, firstRunId: 'r1' }).result
+    await expect(opened).rejects.toMatchObject({
+      type: 'OldLedgerError',
+      message: expect.stringContaining('it lacks what is known of import-1'),
+      nonRetryable: false,
+    })
+    expect(await steps.worker.state.notes.of('run import-1')).toEqual([])
+  },
+)
 
 test.each(['file', 'mapping'] as const)(
   'an import stages nothing of an input whose %s was changed after it was opened',
