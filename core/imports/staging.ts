@@ -87,9 +87,7 @@ export async function stageRun(
   const checkJson = join(dataDir, plan.folder, runFiles.check)
   await replaceFile(checkJson, JSON.stringify(check, null, 2))
   if (shared.isShared) await shared.keep(checkJson)
-  // Its problems are for people, who read them in the file.
-  const noted = { ...check, problems: [] }
-  await notes.write(run, { check: noted })
+  await notes.write(run, { check })
   if (dryRun && check.stopped) return { ...noteOf(check), open: 0, canary: [] }
   refuseInvalid(check, dryRun ? 'skip' : plan.onInvalid)
   onPhase('looking for rows of earlier runs')
@@ -124,7 +122,7 @@ export async function stageRun(
   })
   const newestBefore = newest && newestCreated(newest)
   const note = { ...counts, staged: rows, ...(newestBefore !== undefined && { newestBefore }) }
-  await writeCheckpoint(shared, { folder, run, staged: rows, notes: { plan, check: noted, staged: note } })
+  await writeCheckpoint(shared, { folder, run, staged: rows, notes: { plan, check, staged: note } })
   await notes.write(run, { staged: note })
   return await withOpen(ledger, plan, note)
 }

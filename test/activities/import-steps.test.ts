@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
@@ -292,6 +292,20 @@ test.each(['openImport', 'openRecovery'] as const)(
     expect(await steps.worker.state.notes.of('run import-1')).toEqual([])
   },
 )
+
+test('the report of a dry run names the rows that are invalid, and why', async () => {
+  const steps = await openSteps()
+  await mkdir(join(steps.dataDir, 'inbox'))
+  const text = retentionsCsv(3).replace('2026-03-01,3.50', 'tomorrow,3.50')
+  await writeFile(join(steps.dataDir, 'inbox', 'invalid.csv'), text)
+  const plan = await openRows(steps, { file: 'inbox/invalid.csv', dryRun: true })
+  await steps.start('stageImport', refOf(plan)).result
+  await steps.start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
+  const report = await readFile(join(steps.dataDir, plan.folder, 'report.json'), 'utf8')
+  expect(JSON.parse(report)).toMatchObject({
+    first: [{ row: 4, state: 'rejected', message: expect.stringContaining('is not a date') }],
+  })
+})
 
 test.each(['file', 'mapping'] as const)(
   'an import stages nothing of an input whose %s was changed after it was opened',
