@@ -9,12 +9,6 @@ import type { RecoveryNotes } from '../../core/recoveries/open.ts'
 import type { StepContext } from '../step.ts'
 import { type SendDeps, sendSegment } from '../changes/send-segment.ts'
 
-/**
- * Subscriptions that fell back become due one by one; waits of up to this long between them are spent inside the
- * step.
- */
-const shortWaitMs = 10_000
-
 /** Resumes the staged subscriptions of a recovery and looks up the outcome; see `sendSegment`. */
 export function createSendRecovery(options: SendDeps) {
   return async function sendRecovery(
@@ -39,7 +33,6 @@ export function createSendRecovery(options: SendDeps) {
       settleMs,
       verifyMs: toMs(verifyAfter),
       attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
-      shortWaitMs,
       canarySize: { size: plan.canary },
       breakerWaitsMs: breakerWaits?.map(toMs),
     }

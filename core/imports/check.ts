@@ -36,8 +36,6 @@ export interface FileCheck {
 }
 
 export interface CheckOptions extends ImportFile, Partial<Expectations> {
-  /** Called for every problem, including those beyond the list's limit. */
-  onProblem?: (problem: Problem) => void
   /** Gets every change as it is staged; of a file whose rows are sent again, only those. */
   changes?: Pick<ChangesFile, 'add'>
   sendAgain?: readonly number[]
@@ -49,16 +47,12 @@ export interface CheckOptions extends ImportFile, Partial<Expectations> {
  * @throws {InvalidMapping}
  */
 export async function checkFile(options: CheckOptions): Promise<FileCheck> {
-  const { onProblem, changes, sendAgain = [], mapping = {} } = options
+  const { changes, sendAgain = [], mapping = {} } = options
   const file = await openFile(options)
   const { kind, name, table, columns, columnMapping } = file
   using duplicates = createDuplicates(file)
   const problems = createProblems()
-  const report = (problem: Problem) => {
-    problems.add(problem)
-    onProblem?.(problem)
-  }
-  for (const problem of file.problems) report(problem)
+  for (const problem of file.problems) problems.add(problem)
   const sums = createControlTotals(kind)
   const invalid = new Set<number>()
   let count = 0
@@ -67,11 +61,11 @@ export async function checkFile(options: CheckOptions): Promise<FileCheck> {
     sums.add(change)
     const isAgain = sendAgain.includes(change.row)
     if (sendAgain.length === 0 || isAgain) changes?.add(toStage(kind, change, isAgain))
-    for (const problem of [...change.problems, ...duplicates.add(change)]) report(problem)
+    for (const problem of [...change.problems, ...duplicates.add(change)]) problems.add(problem)
     if (change.problems.length > 0) invalid.add(change.row)
   }
   const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
-  for (const problem of findUnmet(kind, totals, options, conventionsIn(mapping))) report(problem)
+  for (const problem of findUnmet(kind, totals, options, conventionsIn(mapping))) problems.add(problem)
   for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))
   const { collected } = problems
   return {

@@ -5,7 +5,7 @@ import { parseBody } from '../changes/body.ts'
 import { differencesOf } from '../changes/compare-fields.ts'
 import { idsKnownTo } from '../changes/kinds/create-retention.ts'
 import type { Outcome } from '../changes/outcomes.ts'
-import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
+import { openCanary } from '../changes/send/canary.ts'
 import { takeOver } from '../changes/close.ts'
 import {
   type ChangesFile,
@@ -128,9 +128,9 @@ export async function stageRun(
 }
 
 async function withOpen(ledger: Ledger, plan: ImportPlan, staged: StagedNote): Promise<Staged> {
-  const { run } = plan
-  await markCanary({ ledger, run, kind: importKinds[plan.kind].change, ...canarySize(plan) })
-  return { ...staged, open: await countOpen({ ledger, run }), canary: await openCanary({ ledger, run }) }
+  const { run, kind } = plan
+  const canary = { ledger, run, kind: importKinds[kind].change, ...canarySize(plan) }
+  return { ...staged, ...(await openCanary(canary)) }
 }
 
 /** The counts of a checked file, before any of it is staged. */

@@ -5,7 +5,7 @@ import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
 import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
-import { countOpen, markCanary, openCanary } from '../changes/send/canary.ts'
+import { openCanary } from '../changes/send/canary.ts'
 import { createSendRight } from '../changes/send/sending.ts'
 import {
   createChangesFile,
@@ -165,8 +165,7 @@ const leaveToNextRecovery: OnKeyHeld = async (held) =>
 
 async function withOpen({ deps: { ledger }, plan }: Work, note: SnapshotNote): Promise<Snapshot> {
   const { run, canary: size } = plan
-  await markCanary({ ledger, run, kind: resumeSubscription, size })
-  return { ...note, open: await countOpen({ ledger, run }), canary: await openCanary({ ledger, run }) }
+  return { ...note, ...(await openCanary({ ledger, run, kind: resumeSubscription, size })) }
 }
 
 /** A safe timer: Node fires timers of more than 24.8 days immediately. */

@@ -24,8 +24,6 @@ export interface ReconcileOptions {
   /** No lookup begins after this long. */
   timeBoxMs: number
   signal?: AbortSignal
-  /** Called after each lookup. */
-  onProgress?: () => void
 }
 
 export interface Attempts {
@@ -65,10 +63,7 @@ export async function reconcileChanges(options: ReconcileOptions): Promise<Recon
   }
   const rows = dueRows()
   const reconcileNext = async () => {
-    for await (const row of rows) {
-      await reconcileOne(reconciling, row)
-      options.onProgress?.()
-    }
+    for await (const row of rows) await reconcileOne(reconciling, row)
   }
   // Several workers share one iterator: each takes the next row when it has reconciled its own.
   const ends = await Promise.allSettled(Array.from({ length: options.concurrency }, reconcileNext))

@@ -22,12 +22,6 @@ interface Candidate extends Traits {
 const openStates: readonly ChangeState[] = ['staged', 'sending', 'unknown']
 const isOpen = ({ state }: { state: ChangeState }) => openStates.includes(state)
 
-/** The number of changes of a run that have no final state yet. */
-export async function countOpen({ ledger, run }: { ledger: Ledger; run: string }): Promise<number> {
-  const counts = await ledger.counts({ run })
-  return counts.reduce((sum, count) => sum + (isOpen(count) ? count.number : 0), 0)
-}
-
 /**
  * Chooses a canary for each breaker key that needs one, and marks its rows in the ledger: a key of which nothing is done,
  * and whose canary was held back completely by checks before sending, or was never chosen. Returns whether it chose any.
@@ -48,11 +42,19 @@ export async function markCanary(options: CanaryOptions): Promise<boolean> {
   return rows.length > 0
 }
 
-/** The rows of the canary that have no result yet, in order: those of the breaker keys of which nothing is done. */
-export async function openCanary({ ledger, run }: { ledger: Ledger; run: string }): Promise<number[]> {
-  const through = doneKeys(await ledger.counts({ run }))
-  const rows = await canaryOf({ ledger, run })
-  return rows.flatMap(({ row, breakerKey }) => (through.has(breakerKey) ? [] : [row]))
+/**
+ * Marks the canary as above. Returns how many changes of the run have no final state yet, and the rows of the canary that
+ * have no result yet, in order: those of the breaker keys of which nothing is done.
+ */
+export async function openCanary(options: CanaryOptions): Promise<{ open: number; canary: number[] }> {
+  await markCanary(options)
+  const counts = await options.ledger.counts(options)
+  const through = doneKeys(counts)
+  const rows = await canaryOf(options)
+  return {
+    open: counts.reduce((sum, count) => sum + (isOpen(count) ? count.number : 0), 0),
+    canary: rows.flatMap(({ row, breakerKey }) => (through.has(breakerKey) ? [] : [row])),
+  }
 }
 
 /** The keys of which a change was sent and is done: a single success shows that the changes are right. */

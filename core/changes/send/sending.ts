@@ -50,8 +50,6 @@ export type SendWork = Pick<ReconcileOptions, 'settleMs' | 'verifyMs' | 'attempt
   canarySize: CanarySize
   /** How long an open breaker waits before its first, second ... trial. Default 1, 2 and 4 minutes. */
   breakerWaitsMs?: readonly number[] | undefined
-  /** Waits up to this long here for what is due soon: a timer of the workflow costs more. Default 2 s. */
-  shortWaitMs?: number
 }
 
 /** Input of one sending segment, from the workflow. */
@@ -115,7 +113,8 @@ export type RoundResult = SendTally['round'] & {
 
 /** Lost requests are looked up at least this often, also while others are being sent. */
 const longestRoundMs = 5_000
-const defaultShortWaitMs = 2_000
+/** Waits up to this long here for what is due soon, such as subscriptions that fell back: a timer of the workflow costs more. */
+const shortWaitMs = 10_000
 /** Rows per fetch: a fetch costs about as much as one claim. */
 const feedRows = 64
 
@@ -203,7 +202,7 @@ export class Sending {
 
   /** Alternates between sending and looking up, for `ms` or until nothing more is due soon. */
   async segment(ms: number): Promise<Sent> {
-    const { ledger, signal, canary, lookupsOnly, shortWaitMs = defaultShortWaitMs } = this.#options
+    const { ledger, signal, canary, lookupsOnly } = this.#options
     const deadline = performance.now() + ms
     const msLeft = () => Math.max(0, deadline - performance.now())
     await this.#tally.readCounts()
@@ -367,7 +366,7 @@ export class Sending {
 
   /** Undefined if it was stopped in the meantime. */
   async #lookUp(msLeft: number) {
-    const { limits, signal, onProgress: _, ...rest } = this.#options
+    const { limits, signal, ...rest } = this.#options
     const timeBoxMs = Math.max(longestRoundMs, msLeft)
     try {
       return await reconcileChanges({ ...rest, concurrency: limits.concurrency, timeBoxMs, signal })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createResumeKind, resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
-import { canaryResult, markCanary, openCanary } from '../../../core/changes/send/canary.ts'
+import { canaryResult, openCanary } from '../../../core/changes/send/canary.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { attempts, startEngine, startSandbox } from './engine.ts'
 
@@ -63,10 +63,7 @@ async function startRace({
     ids,
     settle,
     failed: async () => (await canaryResult(engine)).failed,
-    next: async () => {
-      await markCanary({ ...engine, size: canary.length })
-      return await openCanary(engine)
-    },
+    next: async () => (await openCanary({ ...engine, size: canary.length })).canary,
     resumes: () => control.effects().filter(({ effect }) => effect === 'resume').length,
   }
 }

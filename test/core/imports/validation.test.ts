@@ -259,11 +259,9 @@ describe('a file with problems', () => {
 
   test('of a hundred thousand kinds keeps a thousand, and counts them all', async () => {
     const path = await fileOf(`name;unit_label;status\n${'a;b;x\n'.repeat(3_000)}`)
-    const seen: Problem[] = []
-    const check = await checkFile({ kind: 'products', path, onProblem: (problem) => seen.push(problem) })
+    const check = await checkFile({ kind: 'products', path })
     expect(check.problems).toHaveLength(1_000)
     expect(check.problemCount).toBe(3_000)
-    expect(seen).toHaveLength(3_000)
   })
 })
 
