@@ -1,13 +1,12 @@
 import { type FieldMeta, type Numeric, fieldsOf } from '../../billing/resources/fields.ts'
 import { compareDecimals } from '../../changes/compare-fields.ts'
 import { nearestName } from '../../tables/nearest-name.ts'
-import type { Fault, Rule } from '../problems.ts'
+import type { Fault } from '../problems.ts'
 import {
   type Conventions,
   type DateOrder,
   type DecimalMark,
   type Reading,
-  type Unreadable,
   explainScientific,
   isScientific,
   longestNumber,
@@ -88,7 +87,7 @@ export function createCellReader(conventions: Conventions): CellReader {
   const order = createConvention<DateOrder>(orders, '--dates dmy or --dates mdy')
 
   function number({ text, meta, row }: CellToRead): CellReading {
-    const found = mark.settle('number', readNumber(text, conventions.decimal), row)
+    const found = mark.settle(readNumber(text, conventions.decimal), row)
     if ('fault' in found) return found
     const digits = meta.kind === 'integer' ? wholeOf(found.value) : found.value
     if (digits === undefined) return { fault: { rule: 'number', message: 'is not a whole number' } }
@@ -96,7 +95,7 @@ export function createCellReader(conventions: Conventions): CellReader {
   }
 
   function date({ text, meta, row }: CellToRead): CellReading {
-    const found = order.settle('date', readDate(text, conventions.dates), row)
+    const found = order.settle(readDate(text, conventions.dates), row)
     return 'fault' in found ? found : checked({ text: found.value, meta, value: found.value })
   }
 
@@ -120,7 +119,7 @@ export function createCellReader(conventions: Conventions): CellReader {
 /** Remembers where a file first showed its convention: a cell that contradicts it is ambiguous. */
 function createConvention<Way extends string>(names: Readonly<Record<Way, string>>, options: string) {
   let first: { way: Way; row: number } | undefined
-  function doubtOf(reading: Exclude<Reading<Way>, Unreadable>, row: number): string | undefined {
+  function doubtOf(reading: Exclude<Reading<Way>, Fault>, row: number): string | undefined {
     if ('readings' in reading) return `could mean ${reading.readings.join(' or ')}`
     const { way } = reading
     if (way === undefined) return undefined
@@ -129,8 +128,8 @@ function createConvention<Way extends string>(names: Readonly<Record<Way, string
   }
   return {
     first: () => first?.way,
-    settle(rule: Rule, reading: Reading<Way>, row: number): { value: string } | { fault: Fault } {
-      if ('message' in reading) return { fault: toFault(rule, reading) }
+    settle(reading: Reading<Way>, row: number): { value: string } | { fault: Fault } {
+      if ('message' in reading) return { fault: reading }
       const doubt = doubtOf(reading, row)
       if (doubt === undefined && 'value' in reading) return reading
       return { fault: { rule: 'ambiguous', message: `${doubt}. Set --locale, ${options}`, stops: true } }
@@ -139,7 +138,7 @@ function createConvention<Way extends string>(names: Readonly<Record<Way, string
 }
 
 function readText({ text, meta, trimmed }: CellToRead): CellReading {
-  if (isScientific(text)) return { fault: toFault('number', explainScientific(text)) }
+  if (isScientific(text)) return { fault: explainScientific(text) }
   const isWord = trimmed || meta.values !== undefined || meta.format === 'email'
   const value = isWord ? text.trim() : text
   return checked({ text: value, meta, value })
@@ -178,9 +177,6 @@ function checked({ text, meta, value }: { text: string; meta: FieldMeta; value: 
   const fault = faultOf(text, meta)
   return fault === undefined ? { value } : { fault }
 }
-
-const toFault = (rule: Rule, { message, fix, ambiguous }: Unreadable): Fault =>
-  ambiguous === true ? { rule: 'ambiguous', message, stops: true } : { rule, message, fix }
 
 /** Reads a JSON cell, such as `lines`. Every value must fit its field; read-only fields are dropped. */
 export function readJsonCell({ text, meta }: { text: string; meta: FieldMeta }): CellReading {

@@ -1,6 +1,7 @@
 import { Big } from 'big.js'
 import { isDate } from '../../billing/instants.ts'
 import { InvalidMapping, quote, say } from '../errors.ts'
+import type { Fault } from '../problems.ts'
 
 export type DecimalMark = ',' | '.'
 
@@ -10,16 +11,7 @@ export type Reading<Way extends string> =
   | { value: string; way?: Way }
   /** Two different values: first with a decimal point or day-first, then with a comma or month-first. */
   | { readings: [string, string] }
-  | Unreadable
-
-/** A problem with a cell. `message` continues after the value: `45.890 is not a number`. */
-export interface Unreadable {
-  message: string
-  /** The cell as it was most likely meant. */
-  fix?: string
-  /** The cell does not show its true value, so no fix may be guessed. */
-  ambiguous?: true
-}
+  | Fault
 
 const other = { ',': '.', '.': ',' } as const
 
@@ -34,7 +26,7 @@ export const tooLongNumber = `is too long: numbers have at most ${longestNumber}
  */
 export function readNumber(cell: string, decimal?: DecimalMark): Reading<DecimalMark> {
   const text = cell.trim()
-  if (text.length > longestNumber) return { message: tooLongNumber }
+  if (text.length > longestNumber) return { rule: 'number', message: tooLongNumber }
   if (scientific.test(text)) return explainScientific(text)
   if (decimal !== undefined) {
     const number = readWith(text, decimal)
@@ -67,7 +59,8 @@ export const withMark = (number: string, mark: DecimalMark): string => number.re
 /** Decoration around numbers in spreadsheets. */
 const decoration = /(?:US|MX|R)?\$|S\/\.?|[€%\s'’]|CLP|COP|MXN|BRL|PEN|USD|UF/giu
 
-function whyNoNumber(text: string, decimal: DecimalMark | undefined): Unreadable {
+function whyNoNumber(text: string, decimal: DecimalMark | undefined): Fault {
+  const rule = 'number'
   // Accounting formats write (45), business systems 45-, and a zero as a dash.
   const accounting = /^\((.+)\)$/.exec(text)?.[1] ?? /^(.*\d)\s*-$/.exec(text)?.[1]
   const undecorated = (accounting === undefined ? text : `-${accounting}`)
@@ -76,10 +69,10 @@ function whyNoNumber(text: string, decimal: DecimalMark | undefined): Unreadable
   const bare = undecorated === '-' ? '0' : undecorated
   const marks = decimal === undefined ? (['.', ','] as const) : [decimal]
   if (bare !== text && marks.some((mark) => readWith(bare, mark) !== undefined))
-    return { message: text.includes('%') ? 'has a percent sign' : 'is not a plain number', fix: bare }
+    return { rule, message: text.includes('%') ? 'has a percent sign' : 'is not a plain number', fix: bare }
   if (decimal !== undefined && readWith(text, other[decimal]) !== undefined)
-    return { message: `is not a number with a decimal ${decimal === ',' ? 'comma' : 'point'}` }
-  return { message: 'is not a number' }
+    return { rule, message: `is not a number with a decimal ${decimal === ',' ? 'comma' : 'point'}` }
+  return { rule, message: 'is not a number' }
 }
 
 const scientific = /^[+-]?\d+(?:[.,]\d+)?e[+-]?\d{1,3}$/i
@@ -89,13 +82,14 @@ export const isScientific = (text: string): boolean => /^\s*[+-]?\d([.,]\d+)?E\+
 
 /**
  * No locale resolves scientific notation: the spreadsheet may have dropped digits, so every reading may be
- * wrong.
+ * wrong, and no fix is guessed.
  */
-export function explainScientific(text: string): Unreadable {
+export function explainScientific(text: string): Fault {
   const reading = new Big(text.trim().replace(',', '.').replace(/^\+/, '')).toFixed()
   return {
+    rule: 'ambiguous',
     message: `is in scientific notation: it reads as ${reading}, but its last digits may have been dropped. Format the column as plain numbers in the spreadsheet (as text, if they have more than 15 digits) and save the file again`,
-    ambiguous: true,
+    stops: true,
   }
 }
 
@@ -116,14 +110,14 @@ export function readDate(cell: string, order?: DateOrder): Reading<DateOrder> {
   if (last === null) return whyNoDate(text, order)
   const [, day, , month, year] = last
   const days = { dmy: toDate(year, month, day), mdy: toDate(year, day, month) }
-  if (order === 'ymd') return { message: 'is not a date that begins with the year' }
+  if (order === 'ymd') return { rule: 'date', message: 'is not a date that begins with the year' }
   if (order !== undefined) return existing(days[order], days[order === 'dmy' ? 'mdy' : 'dmy'])
   if (days.dmy === days.mdy) return existing(days.dmy)
   const [dmy, mdy] = [isDate(days.dmy), isDate(days.mdy)]
   if (dmy && mdy) return { readings: [days.dmy, days.mdy] }
   if (dmy) return { value: days.dmy, way: 'dmy' }
   if (mdy) return { value: days.mdy, way: 'mdy' }
-  return { message: nonexistent }
+  return nonexistent
 }
 
 /** Formats a YYYY-MM-DD date in an order. */
@@ -135,26 +129,28 @@ export function writeDate(date: string, order: DateOrder): string {
 const toDate = (year = '', month = '', day = '') =>
   `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
 
-const nonexistent = 'is a date that does not exist'
+const nonexistent: Fault = { rule: 'date', message: 'is a date that does not exist' }
 
 /** `swapped`: the same digits in the other order. */
 function existing(date: string, swapped = ''): Reading<DateOrder> {
   if (isDate(date)) return { value: date }
-  return isDate(swapped) ? { message: nonexistent, fix: swapped } : { message: nonexistent }
+  return isDate(swapped) ? { ...nonexistent, fix: swapped } : nonexistent
 }
 
-function whyNoDate(text: string, order: DateOrder | undefined): Unreadable {
+function whyNoDate(text: string, order: DateOrder | undefined): Fault {
+  const rule = 'date'
   const withoutTime = text.replace(midnight, '').replace(localTime, '')
-  if (withoutTime !== text) return { message: 'has a time, but the field is a date', fix: withoutTime }
+  if (withoutTime !== text) return { rule, message: 'has a time, but the field is a date', fix: withoutTime }
   if (/^\d{1,2}[-/.]\d{1,2}[-/.]\d{2}$/.test(text))
-    return { message: 'has a year of two digits. Write the year with four digits' }
+    return { rule, message: 'has a year of two digits. Write the year with four digits' }
   const day = dayOf(text)
   if (day !== undefined)
     return {
+      rule,
       message: 'is the number of a day, as spreadsheets store dates',
       fix: writeDate(day, order ?? 'ymd'),
     }
-  return { message: `is not a date such as ${writeDate('2026-03-25', order ?? 'ymd')}` }
+  return { rule, message: `is not a date such as ${writeDate('2026-03-25', order ?? 'ymd')}` }
 }
 
 /** The date of a spreadsheet's day number, for the years 1990 to 2100; other numbers are not dates. */

@@ -154,7 +154,7 @@ test.each([
   ['14.5 %', '.', '14.5'],
   ['19%', undefined, '19'],
 ] as const)('%s is answered with the number without its percent sign', (text, mark, fix) => {
-  expect(readNumber(text, mark)).toEqual({ message: 'has a percent sign', fix })
+  expect(readNumber(text, mark)).toEqual({ rule: 'number', message: 'has a percent sign', fix })
 })
 
 test.each([
