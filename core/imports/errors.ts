@@ -61,3 +61,10 @@ export class ReservedWorker extends Error {
     )
   }
 }
+
+const mostNamed = 10
+/** The first names of many. */
+export const few = (names: readonly (string | number)[], separator = ', ') =>
+  names.length <= mostNamed
+    ? names.join(separator)
+    : `${names.slice(0, mostNamed).join(separator)} and ${names.length - mostNamed} more`

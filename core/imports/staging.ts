@@ -27,7 +27,7 @@ import type { State } from '../state/open.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { replaceFile } from '../storage/durable.ts'
 import { checkFile, closedBy, type FileCheck } from './check.ts'
-import { InvalidFile, quote, RowsTaken, say } from './errors.ts'
+import { few, InvalidFile, quote, RowsTaken, say } from './errors.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
 import { canarySize, type ImportPlan, leaseOf, runFiles } from './input.ts'
 import { importKinds } from './kinds.ts'
@@ -355,7 +355,3 @@ function refuseUnseen(plan: ImportPlan, { reasons: [reason] }: Matches): void {
     `It is not known which rows the service already has, so nothing was sent: its list could not be read completely (${reason}), and its filters do not find what the list shows. Import the file again later. To create all rows anyway, add --existing create.`,
   )
 }
-
-const mostNamed = 10
-const few = (names: readonly (string | number)[]) =>
-  names.length <= mostNamed ? names.join(', ') : `${names.slice(0, mostNamed).join(', ')} ...`

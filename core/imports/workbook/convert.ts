@@ -7,7 +7,7 @@ import { guardFormula } from '../../tables/formula-guard.ts'
 import type { Conventions } from '../cells/notation.ts'
 import { unreadText } from '../cells/refused.ts'
 import { isResultFile } from '../csv/table.ts'
-import { InvalidFile, InvalidMapping, quote, say } from '../errors.ts'
+import { few, InvalidFile, InvalidMapping, quote, say } from '../errors.ts'
 import type { SheetChoice } from '../mapping/mapping.ts'
 import { sizeLimits } from '../source-file.ts'
 import { type ColumnUse, dayOf, type Rendering, renderNumber, renderText } from './number-format.ts'
@@ -243,9 +243,3 @@ function spansRowsBelow(range: string, headerRow: number): boolean {
   const [, first = 0, last = 0] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(range)?.map(Number) ?? []
   return last > first && last > headerRow
 }
-
-const mostNamed = 10
-const few = (names: readonly (string | number)[], separator = ', ') =>
-  names.length <= mostNamed
-    ? names.join(separator)
-    : `${names.slice(0, mostNamed).join(separator)} and ${names.length - mostNamed} more`
