@@ -252,9 +252,12 @@ describe('a file with problems', () => {
     expect(staged).toMatchObject([{ row: 2, body: '{"name":"a","unit_label":"b","status":"active"}' }])
   })
 
-  test('gives nothing away even then, where the whole file is in doubt', async () => {
-    const path = await fileOf('name;description;currency;amount\na;b;CLP;45.890\n')
-    await expect(stage({ kind: 'addons', path }, 'skip')).rejects.toThrow('could mean')
+  test.each([
+    ['45.890', 'could mean'],
+    ['7.65E+08', 'is in scientific notation'],
+  ])('gives nothing away even then, where %s puts the whole file in doubt', async (amount, reason) => {
+    const path = await fileOf(`name;description;currency;amount\na;b;CLP;${amount}\n`)
+    await expect(stage({ kind: 'addons', path }, 'skip')).rejects.toThrow(reason)
   })
 
   test('of a hundred thousand kinds keeps a thousand, and counts them all', async () => {

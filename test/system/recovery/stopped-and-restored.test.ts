@@ -36,7 +36,8 @@ test(
     cpSync(backup, world.dataDir, { recursive: true })
     rmSync(join(world.dataDir, 'worker.lock'), { force: true })
     await run.signal('stop')
-    world.sandbox.control.setFaults({ faults: [] })
+    // However soon the killed step is tried again, it resumes nothing before it hears of the stop.
+    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 429, on: resume }] })
     await callCommand(world, ['state', 'repair'])
     await startTestWorker(world, env)
     // Which of the six were resumed, only the service knows: the others may have been tried without effect.
