@@ -94,7 +94,7 @@ async function readRows(store: FileStore, path: string, manifest: Manifest): Pro
       rows.push({ id: row[id]!, at: isShown ? instantOf(row[time]!) : undefined })
   }
   const ids = new Set(rows.map((row) => row.id))
-  need(ids.size === rows.length && rows.length === manifest.records, 'an id comes twice, or a row is missing')
+  need(ids.size === rows.length && rows.length === main.rows, 'an id comes twice, or a row is missing')
   return rows
 }
 
@@ -111,11 +111,14 @@ function follow(
     } catch (error) {
       throw error instanceof DoesNotHold ? new DoesNotHold(`line ${index + 2}: ${error.message}`) : error
     }
-  const { changedSince, windows, records, completeThrough } = manifest
+  const { changedSince, windows, records, completeThrough, rejected } = manifest
+  const kept = manifest.tables[0]!.rows
   const { state } = chain
   const least = changedSince === undefined ? -Infinity : instantOf(changedSince) - 1
   need(state.ended && state.down === least, 'the chain does not reach the end of the list')
-  need(state.place === records, 'the table has records that no window took')
+  need(state.place === kept, 'the table has records that no window took')
+  // The others were read, but are in rejected.jsonl, as those without an id are.
+  need(kept <= records && records <= kept + rejected.rows, 'a record that was read is missing')
   need(state.windows === windows, 'a window is missing')
   need(state.looks === Math.sign(state.statuses.length), 'the statuses were not sampled again after the read')
   need(state.due.length === 0, 'a status was not read')

@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isPublished } from '../../../core/exports/report.ts'
@@ -9,6 +10,15 @@ import { connectTemporal, createWorld, folderOf, startRun, startTestWorker, type
 
 const sizeOf = async (folder: string, name: string) => (await stat(join(folder, name))).size
 const certificateOf = async (folder: string) => await readFile(join(folder, 'certificate.jsonl'), 'utf8')
+
+/** Makes the size and the sum of the certificate fit, as a forger does. */
+async function fitManifest(folder: string, text: string): Promise<void> {
+  const content = await readFile(join(folder, 'certificate.jsonl'))
+  const manifest = JSON.parse(text) as { certificate: { files: object[] } }
+  const sha256 = createHash('sha256').update(content).digest('hex')
+  Object.assign(manifest.certificate.files[0]!, { bytes: content.length, sha256 })
+  await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
+}
 
 /** Both checkers accept it. */
 async function expectAccepted(world: World, folder: string): Promise<void> {
@@ -60,6 +70,64 @@ test(
       const text = await certificateOf(folder)
       for (const id of world.sandbox.control.ids({ resource: name })) expect(text).not.toContain(String(id))
       expect(text).toMatch(name === 'customers' ? /"swept":/ : /"looked":.*"hidden":true/)
+    }
+  },
+)
+
+test(
+  'an export with records that have no row, because their id is missing or cannot be kept, is accepted',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { plans: 300 } })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    for (const value of [null, 'a\u0000b']) {
+      world.sandbox.control.setFaults({ faults: [{ kind: 'wrongType', field: 'id', value, records: 2 }] })
+      const report = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+      expect(report.exports.filter(isPublished)).toMatchObject([{ verdict: 'proven', reasons: [] }])
+      const folder = folderOf(report, 'plans')
+      expect(await certificateOf(folder)).toContain('"left":')
+      expect(await readdir(folder)).toContain('rejected.jsonl')
+      await expectAccepted(world, folder)
+    }
+  },
+)
+
+test(
+  'an export whose certificate lacks the second look at the statuses, or the read of one of them, is rejected',
+  { tags: ['long'] },
+  async () => {
+    const faults = [{ kind: 'hide', statuses: ['cancelled'] } as const]
+    const world = await createWorld({ counts: { subscriptions: 300 }, faults })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: { resources: ['subscriptions'] } })
+    const folder = folderOf(await run.result(), 'subscriptions')
+    await expectAccepted(world, folder)
+    const [text, manifest] = [
+      await certificateOf(folder),
+      await readFile(join(folder, 'manifest.json'), 'utf8'),
+    ]
+    const lines = text.split('\n')
+    const looked = lines.findIndex((line) => line.startsWith('{"looked"'))
+    const status = lines.findLastIndex((line) => line.startsWith('{"range"'))
+    const { windows } = JSON.parse(manifest) as { windows: number }
+    for (const [from, count] of [
+      [looked, 1],
+      [status, lines.length - status - 2],
+    ] as const) {
+      const forged = lines.toSpliced(from, count).join('\n')
+      const left =
+        windows - lines.slice(from, from + count).filter((line) => line.startsWith('{"page"')).length
+      await writeFile(
+        join(folder, 'certificate.jsonl'),
+        forged.replace(`"windows":${windows}`, `"windows":${left}`),
+      )
+      await fitManifest(folder, manifest.replace(`"windows": ${windows}`, `"windows": ${left}`))
+      if (hasPython) expect(await judgeByPython(folder)).toMatch(/^REJECT /)
+      const { code, stdout } = await callCommand(world, ['verify', folder])
+      expect(code, stdout).toBe(1)
+      expect(stdout).toContain('The certificate does not show that the export is complete')
     }
   },
 )

@@ -24,7 +24,10 @@ spec = importlib.util.spec_from_file_location("checker", sys.argv[1])
 checker = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(checker)
 for folder in sys.stdin.read().splitlines():
-    print(checker.judge(pathlib.Path(folder)))
+    try:
+        print("ACCEPT", checker.check(pathlib.Path(folder)))
+    except (LookupError, TypeError, ValueError) as why:
+        print("REJECT", why)
 `
 
 export async function judgeAllByPython(folders: readonly string[]): Promise<string[]> {
