@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import { program as name } from '../core/runs/view/shell.ts'
 import { UsageError } from './terminal/failures.ts'
-import { createTerminal, type Terminal } from './terminal/terminal.ts'
+import { type Color, colorChoices, createTerminal, type Terminal } from './terminal/terminal.ts'
 
 /**
  * Gives a command its arguments, options and action.
@@ -30,8 +30,10 @@ interface CommandLine {
 const failedGraceMs = 2_000
 
 /** Executes one command line in this process and leaves its exit code in `process.exitCode`. */
-export async function runCommandLine({ words, commands }: CommandLine): Promise<void> {
+export async function runCommandLine({ words: typed, commands }: CommandLine): Promise<void> {
+  const { words, color } = takeColor(typed)
   const terminal = createTerminal({
+    color,
     json: words.includes('--json'),
     debug: words.includes('--debug') || Boolean(process.env['DEBUG']),
   })
@@ -44,6 +46,18 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
   const isDone = await execute({ words, commands, terminal })
   // A failed command has nothing left to do, and resources that it could not close must not keep it alive either.
   if (!isDone) setTimeout(() => process.exit(), failedGraceMs).unref()
+}
+
+/** Takes a valid `--color` out of the words: the terminal is made before they are parsed. */
+function takeColor(words: readonly string[]): { words: readonly string[]; color: Color } {
+  const isOption = (word: string) => word === '--color' || word.startsWith('--color=')
+  const at = words.findIndex(isOption)
+  const [name = '', next] = words.slice(at)
+  const isTwo = name === '--color'
+  const color = colorChoices.find(
+    (one) => at !== -1 && one === (isTwo ? next : name.slice('--color='.length)),
+  )
+  return color === undefined ? { words, color: 'auto' } : { words: words.toSpliced(at, isTwo ? 2 : 1), color }
 }
 
 /** False if it failed; the exit code is in `process.exitCode`. */
@@ -93,6 +107,7 @@ export function createProgram(commands: Commands): Command {
     .version(packageVersion(), '-V, --version', 'print the version')
     .option('--json', 'print one JSON document on stdout and nothing else')
     .option('--debug', 'print the stack of an error')
+    .addOption(new Option('--color <when>', 'colour states').choices(colorChoices).default('auto'))
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
     .configureHelp({ showGlobalOptions: true })

@@ -3,6 +3,7 @@ import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temp
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeBreaker } from '../../core/runs/view/breaker.ts'
 import { formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
+import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Progress } from '../terminal/progress.ts'
@@ -93,9 +94,13 @@ export function observeExport({ handle }: { handle: Pick<WorkflowHandle, 'descri
       const note = [`${requests} requests`, ...heldUpBy(description, resource)].join(', ')
       bars.set(resource, { name: resource, unit: 'records', done: records, total, note })
     }
-    return { bars: [...bars.values()], description }
+    const inOrder = [...bars.values()].toSorted((a, b) => orderOf(a.name) - orderOf(b.name))
+    return { bars: inOrder, description }
   }
 }
+
+/** As in the table of the result. */
+const orderOf = (name: string) => Object.keys(listResources).indexOf(name)
 
 /** The heartbeat of a step that reads a list. */
 interface ReadBeat {
@@ -160,8 +165,11 @@ function toState(
           ...(ended < total ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []),
         ]
       : []
-  const others = Object.entries({ rejected, parked, unknown }).filter(([, count]) => count > 0)
-  const note = [...pace, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(', ')
+  const checked = unknown === 0 ? [] : [`${ended} of ${ended + unknown} sent are checked`]
+  const others = Object.entries({ rejected, parked }).filter(([, count]) => count > 0)
+  const note = [...pace, ...checked, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(
+    ', ',
+  )
   return { done: ended, total, note }
 }
 

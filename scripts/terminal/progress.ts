@@ -1,6 +1,6 @@
 import type * as CliProgress from 'cli-progress'
 import { createRequire } from 'node:module'
-import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
+import { toPrintableLine } from '../../core/runs/view/printable.ts'
 import { formatCount, formatDuration } from '../../core/runs/view/format.ts'
 
 export interface ProgressState {
@@ -13,14 +13,14 @@ export interface ProgressState {
 /** The progress of one item. */
 export interface Progress {
   update(state: ProgressState): void
-  /** Ends the progress; its last state stays visible. */
+  /** Ends the progress. A bar vanishes with the last one: what it said is in the result. */
   end(): void
 }
 
 /** Displays progress. */
 export interface ProgressBoard {
   start(what: { name: string; unit: string }): Progress
-  /** Writes a line that is not progress, apart from it. */
+  /** Writes a printable line that is not progress, apart from it. */
   write(line: string): void
   /** Ends all progress. */
   close(): void
@@ -63,6 +63,7 @@ export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
         barsize: 20,
         fps: 5,
         forceRedraw: true,
+        clearOnComplete: true,
         // Prevents the library from handling Ctrl-C itself.
         gracefulExit: false,
       })
@@ -82,8 +83,8 @@ export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
       }
     },
     write(line) {
-      if (bars === undefined) stream.write(`${toPrintable(line)}\n`)
-      else bars.log(`${toPrintable(line)}\n`)
+      if (bars === undefined) stream.write(`${line}\n`)
+      else bars.log(`${line}\n`)
     },
     close,
   }
@@ -105,7 +106,7 @@ export function createLines({
 }): ProgressBoard {
   const running = new Set<() => void>()
   const timer = setInterval(() => running.forEach((report) => report()), everyMs).unref()
-  const write = (line: string) => void stream.write(`${toPrintable(line)}\n`)
+  const write = (line: string) => void stream.write(`${line}\n`)
   return {
     start(what) {
       let shown: Shown = { ...what, done: 0, startedAt: performance.now() }
@@ -131,7 +132,7 @@ export function createLines({
 export function createSilence(stream: NodeJS.WritableStream): ProgressBoard {
   return {
     start: () => ({ update: () => undefined, end: () => undefined }),
-    write: (line) => void stream.write(`${toPrintable(line)}\n`),
+    write: (line) => void stream.write(`${line}\n`),
     close: () => undefined,
   }
 }

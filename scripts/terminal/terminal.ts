@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { styleText } from 'node:util'
 import { toPrintable } from '../../core/runs/view/printable.ts'
 import { createBars, createLines, createSilence, type Progress } from './progress.ts'
 import { RefusedError, toFailure } from './failures.ts'
@@ -77,8 +78,41 @@ function shortenPaths(text: string): string {
       )
 }
 
+export const colorChoices = ['auto', 'always', 'never'] as const
+export type Color = (typeof colorChoices)[number]
+
+const stateColors = {
+  proven: 'green',
+  unproven: 'yellow',
+  parked: 'yellow',
+  failed: 'red',
+  rejected: 'red',
+  // In the table of `check`.
+  ok: 'green',
+  WRONG: 'red',
+} as const
+
+/** The words of a state, not in the names of files and options. */
+const states = new RegExp(`(?<![\\w./-])(${Object.keys(stateColors).join('|')})(?![-/\\w]|\\.\\w)`, 'g')
+
+/**
+ * Colours text for a stream; with `auto` only on a terminal, where Node's own rules (NO_COLOR, the terminal's kind) decide.
+ */
+function createPaint(stream: NodeJS.WritableStream & { isTTY?: boolean }, color: Color) {
+  const isPlain = color === 'never' || (color === 'auto' && !stream.isTTY)
+  const style = (name: Parameters<typeof styleText>[0], text: string) =>
+    isPlain ? text : styleText(name, text, { stream, validateStream: color === 'auto' })
+  const words = (text: string) =>
+    text.replaceAll(states, (word) => style(stateColors[word as keyof typeof stateColors], word))
+  /** Its first line says what it is about. */
+  const result = (text: string) => words(text).replace(/^.+/, (first) => style('bold', first))
+  return { style, words, result }
+}
+
 interface TerminalOptions {
   json: boolean
+  /** Default: auto. */
+  color?: Color
   /** Adds the stack to an error. */
   debug: boolean
   stdin?: NodeJS.ReadStream
@@ -97,27 +131,36 @@ export function createTerminal(options: TerminalOptions): Terminal {
     : stderr.isTTY
       ? createBars(stderr)
       : createLines({ stream: stderr, everyMs: lineEveryMs })
-  const print = (stream: NodeJS.WritableStream, text: string) => void stream.write(`${toPrintable(text)}\n`)
+  const { color = 'auto' } = options
+  const onStderr = createPaint(stderr, color)
+  const onStdout = createPaint(stdout, color)
+  const note = (line: string) => board.write(onStderr.words(toPrintable(shortenPaths(line))))
+  const print = (stream: NodeJS.WritableStream, text: string) => void stream.write(`${text}\n`)
   return {
     isInteractive,
-    identity: ({ workspace, testMode }) => board.write(`${testMode ? 'TEST' : 'LIVE'} ${workspace}`),
-    note: (line) => board.write(shortenPaths(line)),
+    identity: ({ workspace, testMode }) =>
+      board.write(onStderr.style('bold', toPrintable(`${testMode ? 'TEST' : 'LIVE'} ${workspace}`))),
+    note,
     progress: (what) => board.start(what),
     task(title) {
-      if (!stderr.isTTY || json) board.write(`${title} ...`)
+      if (!stderr.isTTY || json) note(`${title} ...`)
       return board.start({ name: title, unit: '' })
     },
     ask: (question, { signal, hidden = false } = {}) => ask({ question, stdin, stderr, signal, hidden }),
-    result: ({ document, text }) => print(stdout, json ? JSON.stringify(document) : shortenPaths(text)),
+    result: ({ document, text }) =>
+      print(
+        stdout,
+        json ? toPrintable(JSON.stringify(document)) : onStdout.result(toPrintable(shortenPaths(text))),
+      ),
     failure(error) {
       const { exitCode, ...failure } = toFailure(error)
       const { name, message, hint } = failure
       board.close()
       const lines = [message, hint].filter((part) => part !== null)
-      print(stderr, `error: ${shortenPaths(lines.join(' '))}`)
-      if (options.debug) print(stderr, String(error instanceof Error ? error.stack : name))
+      print(stderr, `${onStderr.style('red', 'error:')} ${toPrintable(shortenPaths(lines.join(' ')))}`)
+      if (options.debug) print(stderr, toPrintable(String(error instanceof Error ? error.stack : name)))
       const details = error instanceof RefusedError ? error.details : undefined
-      if (json) print(stdout, JSON.stringify({ error: { ...failure, ...details } }))
+      if (json) print(stdout, toPrintable(JSON.stringify({ error: { ...failure, ...details } })))
       return exitCode
     },
     close: () => board.close(),

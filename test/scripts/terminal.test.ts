@@ -1,9 +1,10 @@
 import { PassThrough } from 'node:stream'
-import { describe, expect, it, vi } from 'vitest'
+import { WriteStream } from 'node:tty'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { toFailure } from '../../scripts/terminal/failures.ts'
 import { formatCount, formatDuration, formatTable } from '../../core/runs/view/format.ts'
 import { createBars, createLines } from '../../scripts/terminal/progress.ts'
-import { createTerminal } from '../../scripts/terminal/terminal.ts'
+import { type Color, createTerminal } from '../../scripts/terminal/terminal.ts'
 
 /** A stream that says it is a terminal, and what was written to it. */
 function screen() {
@@ -120,7 +121,7 @@ describe('text of others', () => {
     const out = screen()
     const stdin = Object.assign(new PassThrough(), { isTTY }) as unknown as NodeJS.ReadStream
     const stderr = Object.assign(err.stream, { isTTY })
-    const terminal = createTerminal({ json, debug: true, stdin, stdout: out.stream, stderr })
+    const terminal = createTerminal({ color: 'never', json, debug: true, stdin, stdout: out.stream, stderr })
     return { terminal, stdin, text: () => err.text() + out.text(), out }
   }
 
@@ -170,7 +171,7 @@ it('names a file below the folder of the caller by its relative path, except for
   const said = (json: boolean) => {
     const [stdout, stderr] = [screen(), screen()]
     const streams = { stdout: stdout.stream, stderr: stderr.stream }
-    const terminal = createTerminal({ json, debug: false, ...streams })
+    const terminal = createTerminal({ color: 'never', json, debug: false, ...streams })
     const here = process.env['INIT_CWD'] ?? process.cwd()
     const text = `open '${here}/data/a b.csv', not /other${here}/data or ${here}-2/data`
     terminal.note(text)
@@ -185,4 +186,42 @@ it('names a file below the folder of the caller by its relative path, except for
   expect(stderr).toContain(text)
   expect(stderr).toContain('error: data is locked\n')
   expect(said(true).stdout).toContain(JSON.stringify({ file: `${here}/data` }))
+})
+
+describe('colours', () => {
+  beforeEach(() => {
+    for (const name of ['FORCE_COLOR', 'NO_COLOR', 'NODE_DISABLE_COLORS']) vi.stubEnv(name, undefined)
+    vi.stubEnv('TERM', 'xterm-256color')
+  })
+  afterEach(() => void vi.unstubAllEnvs())
+
+  const shown = (color: Color, { isTTY = true } = {}) => {
+    const { stream, text } = screen()
+    const { getColorDepth } = WriteStream.prototype
+    const out = Object.assign(stream, { isTTY, getColorDepth })
+    const terminal = createTerminal({ json: false, debug: false, color, stdout: out, stderr: out })
+    terminal.result({
+      document: {},
+      text: 'import-1: 2 of 3 done\nproven, unproven\nsee rejected.csv and --failed, 1 rejected.',
+    })
+    terminal.close()
+    return text()
+  }
+  const plain = 'import-1: 2 of 3 done\nproven, unproven\nsee rejected.csv and --failed, 1 rejected.\n'
+
+  it('show what is proven, in doubt or rejected on a terminal, and no file or option', () => {
+    const [bold, green, amber, red] = ([1, 32, 33, 31] as const).map((code) => `\u001B[${code}m`)
+    const end = '\u001B[39m'
+    expect(shown('auto')).toBe(
+      `${bold}import-1: 2 of 3 done\u001B[22m\n${green}proven${end}, ${amber}unproven${end}\nsee rejected.csv and --failed, 1 ${red}rejected${end}.\n`,
+    )
+  })
+
+  it('need a terminal without NO_COLOR, unless --color says always or never', () => {
+    expect(shown('auto', { isTTY: false })).toBe(plain)
+    expect(shown('always', { isTTY: false })).toContain('\u001B[32mproven')
+    expect(shown('never')).toBe(plain)
+    vi.stubEnv('NO_COLOR', '1')
+    expect(shown('auto')).toBe(plain)
+  })
 })

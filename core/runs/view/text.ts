@@ -7,29 +7,33 @@ import type { Table, View } from './view.ts'
  * as the command that prints them did.
  */
 export function toText(view: View, { local = false } = {}): string {
-  const { run, summary, problems = [], next = [], counts = [], unit = '', tables = [] } = view
-  const { folder, page } = view
+  const { run, summary = view.verdict?.headline, problems = [], next = [], counts = [], tables = [] } = view
+  const { folder, page, unit = '' } = view
   const counted = counts.map(({ name, value }) => [name, value])
-  return [
-    ...(summary === undefined ? [] : [`${run}: ${summary}`]),
-    ...(counted.length === 0 ? [] : [formatTable({ head: ['', unit], rows: counted })]),
-    ...(tables.length === 0 ? [] : [toTablesText(tables)]),
-    ...problems.flatMap(({ text, details = [] }) => [toPlain(text), ...details.map((line) => `  ${line}`)]),
-    ...next.map(({ text, command }) =>
-      [`Next: ${text}`, ...(command === undefined ? [] : [local ? `${command} --local` : command])].join(
-        ': ',
-      ),
-    ),
-    ...(page === undefined ? [] : [`Report: ${page}`]),
-    ...(folder === undefined ? [] : [`Folder: ${folder}`]),
-  ].join('\n')
+  const steps = next.flatMap(({ text, command }) =>
+    command === undefined ? [`Next: ${text}`] : [`Next: ${text}:`, `  ${command}${local ? ' --local' : ''}`],
+  )
+  const blocks = [
+    summary === undefined ? '' : `${run}: ${summary}`,
+    counted.length === 0 ? '' : formatTable({ head: ['', unit], rows: counted }),
+    toTablesText(tables),
+    problems
+      .flatMap(({ text, details = [] }) => [toPlain(text), ...details.map((line) => `  ${line}`)])
+      .join('\n'),
+    steps.join('\n'),
+    [
+      ...(page === undefined ? [] : [`Report: ${page}`]),
+      ...(folder === undefined ? [] : [`Folder: ${folder}`]),
+    ].join('\n'),
+  ]
+  return blocks.filter(Boolean).join('\n\n')
 }
 
 export const toTablesText = (tables: readonly Table[]): string =>
   tables
     .filter(({ rows }) => rows.length > 0)
     .map((table) => `${table.title === '' ? '' : `${table.title}\n`}${formatTable(table)}`)
-    .join('\n')
+    .join('\n\n')
 
 export const toPlain = (from: Sentence): string =>
   piecesOf(from)

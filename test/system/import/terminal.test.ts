@@ -108,9 +108,9 @@ describe('connector import', () => {
     expect(code).toBe(3)
     expect(stdout).toContain('all 3 rows of the canary failed')
     expect(stdout).toMatch(/^ *\d+ +rejected +supplier: Not found\.$/m)
-    const next = stdout.match(/^Next: .*$/gm)
+    const next = stdout.match(/^Next: .*\n.*$/gm)
     expect(next).toEqual([
-      `Next: the rows that went first all failed (supplier: Not found.): correct the file, then import it again: npx connector import retentions '${file}' --set discount=0`,
+      `Next: the rows that went first all failed (supplier: Not found.): correct the file, then import it again:\n  npx connector import retentions '${file}' --set discount=0`,
     ])
     const run = /^(import-\S+): /m.exec(stdout)?.[1] ?? ''
     const folder = join(world.dataDir, 'imports', run)

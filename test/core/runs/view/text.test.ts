@@ -25,15 +25,21 @@ const view: View = {
 test('the terminal shows a view from its summary to its folder', () => {
   expect(toText(view).split('\n')).toEqual([
     'import-1: 187 of 200 done',
+    '',
     '          rows',
     'done       187',
     'rejected    13',
+    '',
     'Totals',
     '            total',
     'file  46435500.10',
+    '',
     'Look at parked.csv.',
     '  row 17',
-    'Next: 13 rows to fix: npx connector import retentions rejected.csv',
+    '',
+    'Next: 13 rows to fix:',
+    '  npx connector import retentions rejected.csv',
+    '',
     'Report: /data/imports/import-1/report.html',
     'Folder: /data/imports/import-1',
   ])
