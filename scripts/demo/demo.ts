@@ -46,7 +46,7 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
   const counts = { customers, subscriptions: 2_000, plans: 60, retentions: 1_000 }
   const sandbox = await createSandbox({ token, workspace, counts, drift, needsAttention: 0 })
   terminal.note(
-    `A sandbox of the billing service is running at ${sandbox.url}. With each request, it deletes and adds a record.`,
+    `A sandbox plays the billing service, and with each request loses and gains a record: ${sandbox.url}`,
   )
   const settings = demoSettings(sandbox.url)
   await using closing = new AsyncDisposableStack()
@@ -145,9 +145,7 @@ async function runDemoExport({ sandbox, session, settings, terminal }: DemoConte
   const csv = await readFile(join(where, 'customers.csv'), 'utf8')
   const exported = parse<{ id: string }>(csv, { columns: true }).map(({ id }) => id)
   const lost = countLost({ sandbox, before: beforeExport, read: new Set(exported) })
-  terminal.note(
-    `Of the customers that were there all the time, the plain loop has lost ${lostByLoop} without noticing, and the export ${lost}.`,
-  )
+  terminal.note(`The plain loop has lost ${lostByLoop} customers without noticing, the export ${lost}.`)
   return report
 }
 
@@ -220,7 +218,7 @@ async function runDemoImport({
   const stopNote = 'everything that was sent is on record'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   terminal.note(
-    `\n2. An import of ${validRows + 3} retentions, of which three are invalid. Two connections break: one after the service has created the retention, one before.`,
+    `\n2. An import of ${validRows + 3} rows, three invalid. Two connections break, one after the service has the row:`,
   )
   const { verdict, summary } = await followImport({ session, handle, terminal, settings })
   const times = timesOf(sandbox)
@@ -287,7 +285,7 @@ async function runDemoRecovery({
   const stopNote = 'nothing more is resumed'
   using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
   terminal.note(
-    `\n3. A recovery: a payment gateway failed, so ${broken} subscriptions need attention. It works again, except for ${stuck} cards.`,
+    `\n3. A recovery: after an outage, ${broken} subscriptions need attention; ${stuck} cards are still declined:`,
   )
   const { outcomes, counts, summary } = await followRecovery({ session, handle, terminal, settings })
   terminal.note(summary)
