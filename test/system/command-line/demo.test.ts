@@ -70,7 +70,7 @@ test(
     // Only the cards that fail again and again are left.
     expect(told.recovery.outcomes).toMatchObject({ recovered: 57, attemptsUsedUp: 3 })
     expect(told.recovery.needsPerson).toEqual([expect.stringMatching(/^3 fell back after every resume/)])
-    expect(stderr).toMatch(/the plain loop has lost [1-9]\d* customers without noticing, the export 0\./)
+    expect(stderr).toMatch(/The plain loop has lost [1-9]\d* customers without noticing, the export 0\./)
     expect(stderr).toContain('57 of the 60 are active, and 3 still need attention')
     expect(stderr).toContain('has 24 of the 24 valid rows exactly once, and 0 not once')
     expect(JSON.parse(await readFile(told.import.files.report, 'utf8'))).toMatchObject({ verdict: 'proven' })
