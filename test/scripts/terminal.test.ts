@@ -197,7 +197,7 @@ describe('colours', () => {
 
   const shown = (color: Color, { isTTY = true } = {}) => {
     const { stream, text } = screen()
-    const { getColorDepth } = WriteStream.prototype
+    const getColorDepth = () => WriteStream.prototype.getColorDepth()
     const out = Object.assign(stream, { isTTY, getColorDepth })
     const terminal = createTerminal({ json: false, debug: false, color, stdout: out, stderr: out })
     terminal.result({
