@@ -47,4 +47,21 @@ test('every run leaves pages that show what its reports hold', { tags: ['long'] 
   expect(importPage).toContain('aria-label="56 done, 4 rejected"')
   expect(words(importPage)).toContain('1,860.00')
   expect(importPage).not.toContain('Honorarios')
+
+  // Row 2 is invalid: a page says by which rule, and does not repeat the cell.
+  const invalid = await putFile(world, retentionsCsv(9).replace('2026-03-01', '2026-13-01'))
+  for (const dryRun of [true, false]) {
+    const input = {
+      kind: 'retentions' as const,
+      file: invalid,
+      onInvalid: 'skip' as const,
+      done: 'skip' as const,
+      dryRun,
+      ...quick,
+    }
+    const { files } = await (await startImport({ client, world, input })).result()
+    const page = await readFile(join(dirname(files.report ?? ''), 'report.html'), 'utf8')
+    expect(words(page)).toContain('date: is not a date that this field accepts')
+    expect(page).not.toContain('2026-13-01')
+  }
 })
