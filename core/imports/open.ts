@@ -46,7 +46,8 @@ export async function openImport(options: {
   await takeLeases([leaseOf(run)])
   const plan = toPlan({ ...options, ...stored, run, noted, fingerprint })
   await mkdir(join(dataDir, plan.folder), { recursive: true })
-  await notes.write(run, { plan, ended: null })
+  // Rows may be sent that the audit has not seen.
+  await notes.write(run, { plan, ended: null, audit: null })
   return plan
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
+import { writeImportReport } from '../../core/imports/report.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { writeCheckpoint } from '../../core/changes/staged-changes.ts'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
@@ -320,6 +321,33 @@ test.each(['file', 'mapping'] as const)(
     expect(await Array.fromAsync(steps.worker.state.ledger.rows({ run: plan.run }))).toEqual([])
   },
 )
+
+test('the audit of an import that is started again does not prove a row that is sent only then', async () => {
+  const steps = await openSteps()
+  const { start, worker, sandbox, dataDir } = steps
+  const plan = await openRows(steps)
+  const { run } = plan
+  const { ledger } = worker.state
+  await start('stageImport', refOf(plan)).result
+  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+  await start('sendImport', sending).result
+  const row = await ledger.row({ run, row: 3 })
+  sandbox.control.delete({ resource: 'retentions', id: Number(row?.answerId) })
+  await ledger.move({ id: row!.id, from: ['done'], patch: { state: 'parked', answerId: null } })
+  await start('auditImport', { ...refOf(plan), limits: plan.limits }).result
+  await start('closeImport', { ...refOf(plan), how: 'finished', giveUp: false }).result
+  await openRows(steps, { onlyResolved: true }, 'r2')
+  const decision = { id: 'u1', rows: [3], decision: { absent: true }, by: 'Ana', why: 'looked' }
+  await start('resolveRow', { ...refOf(plan), ...decision }, { runId: 'r2' }).result
+  await start('sendImport', { ...sending, rows: [3] }, { runId: 'r2' }).result
+  const notes = createRunNotes(worker.state)
+  const { result } = await writeImportReport({ ledger, notes, plan, dataDir })
+  expect(result).toMatchObject({
+    counts: { done: 5 },
+    verdict: 'unproven',
+    reasons: ['the audit did not run'],
+  })
+})
 
 test('nothing of an import is sent once its end is written, though the attempt that sends was not told to stop', async () => {
   const steps = await openSteps()
