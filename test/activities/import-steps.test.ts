@@ -51,9 +51,14 @@ type Steps = Awaited<ReturnType<typeof openSteps>>
 
 const refOf = ({ run, identity }: ImportPlan) => ({ run, identity })
 
-async function openRows({ start, dataDir }: Steps, input: Partial<ImportInput> = {}, runId?: string) {
+async function openRows(
+  { start, dataDir }: Steps,
+  input: Partial<ImportInput> = {},
+  runId?: string,
+  csv = retentionsCsv(5),
+) {
   await mkdir(join(dataDir, 'inbox'), { recursive: true })
-  await writeFile(join(dataDir, 'inbox', 'rows.csv'), retentionsCsv(5))
+  await writeFile(join(dataDir, 'inbox', 'rows.csv'), csv)
   const asked = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0, ...input }
   return (await start('openImport', asked, runId === undefined ? {} : { runId }).result) as ImportPlan
 }
@@ -106,6 +111,21 @@ test('a retention that somebody creates after an attempt to stage it was lost is
   const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
   expect(row).toMatchObject({ state: 'dropped', outcome: 'existed', holdsKey: 0, claims: 0 })
   expect(row?.error).toContain(id)
+})
+
+test('of two rows with the same key, neither is sent, and both are rejected', async () => {
+  const steps = await openSteps()
+  const csv = retentionsCsv(5)
+  const again = csv.trimEnd().split('\n').at(2)
+  const plan = await openRows(steps, { onInvalid: 'skip' }, undefined, `${csv.trimEnd()}\n${again}\n`)
+  expect(await steps.start('stageImport', refOf(plan)).result).toMatchObject({ invalid: 2, open: 4 })
+  await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  expect(numbersIn(steps)).toEqual([1, 3, 4, 5])
+  for (const row of [3, 7])
+    expect(await steps.worker.state.ledger.row({ run: plan.run, row })).toMatchObject({
+      state: 'rejected',
+      outcome: 'invalid',
+    })
 })
 
 test('a retention that somebody creates after an attempt to stage it was lost is refused by the next attempt', async () => {
