@@ -2,11 +2,12 @@ import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readFile, readdir, rename, rm } from 'node:fs/promises'
+import { readFile, readdir } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { replace } from '../core/storage/durable.ts'
 import { openCacheFolder } from './cache-folder.js'
 import { childEnvironment } from './child-environment.ts'
 import { toDataConverter } from './codec/payload-codec.ts'
@@ -41,15 +42,11 @@ export async function prepareWorkflowBundle(): Promise<string> {
   if (existsSync(packedBundle)) return packedBundle
   const path = join(openCacheFolder(), `workflows-${await (ownCode ??= codeHash())}.js`)
   if (existsSync(path)) return path
-  // Two workers may build it at once: each writes its own file, and the rename is atomic.
-  const fresh = `${path}.${process.pid}`
-  try {
-    await promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() })
-    await rename(fresh, path)
-    return path
-  } finally {
-    await rm(fresh, { force: true })
-  }
+  // Two workers may build it at once, also in one process: each writes a file of its own.
+  await replace(path, (fresh) =>
+    promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() }),
+  )
+  return path
 }
 
 /** Computed once: what a process has loaded does not change. */

@@ -1,6 +1,6 @@
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
@@ -13,7 +13,7 @@ test('the bundle is made once, in a folder of this user', { tags: ['long'] }, as
   const made = await Promise.all([prepareWorkflowBundle(), prepareWorkflowBundle()])
   const { mtimeMs } = await stat(made[0])
   expect([...made, await prepareWorkflowBundle()]).toEqual(Array(3).fill(made[0]))
-  expect(await readdir(join(cache, 'connector'))).toEqual([basename(made[0])])
+  expect(await readdir(dirname(made[0]))).toEqual([basename(made[0])])
   expect((await stat(made[0])).mtimeMs).toBe(mtimeMs)
 })
 
