@@ -35,7 +35,12 @@ export function verdictOf({
     ...Object.entries(doubtful).flatMap(([outcome, label]) => count(outcomes[outcome] ?? 0, label)),
   ]
   if (kind === 'create-retention')
-    return verdict('audit', [...reasons, ...(audit?.reasons ?? ['the audit did not run'])])
+    return verdict('audit', [
+      ...reasons,
+      ...(audit?.reasons ?? ['the audit did not run']),
+      // An answer may come later than its run has ended.
+      ...count(Math.max(0, counts.done - (audit?.rows ?? counts.done)), 'done only after the audit'),
+    ])
   if (kind === 'resume-subscription')
     return verdict('lookup', [
       ...reasons,

@@ -5,6 +5,7 @@ import type { Billing } from '../../../core/billing/client.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import type { ChangeToStage } from '../../../core/changes/staged-changes.ts'
 import { summarize } from '../../../core/changes/report.ts'
+import { recordAnswer } from '../../../core/changes/transitions.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import {
@@ -409,4 +410,25 @@ test('ends, and proves nothing, where the service repeats the last page of the l
   expect(audit.reasons).toContainEqual(expect.stringContaining('the service repeats pages'))
   expect(verdict.verdict).toBe('unproven')
   expect(sandbox.control.counters().requests).toBeLessThan(150)
+})
+
+test('a row whose answer comes only after the audit is not proven by it', async () => {
+  const { engine, audit, idOf } = await importAndAudit({
+    between: async (world) => {
+      const row = await world.engine.ledger.row({ run: world.engine.run, row: 2 })
+      world.sandbox.control.delete({ resource: 'retentions', id: Number(row?.answerId) })
+      const patch = { state: 'parked', answerId: null } as const
+      await world.engine.ledger.move({ id: row!.id, from: ['done'], patch })
+    },
+  })
+  const { ledger, run } = engine
+  const row = await ledger.row({ run, row: 2 })
+  const answer = { outcome: 'created', answerId: '999999', answer: null, at: Date.now() } as const
+  await recordAnswer({ ledger, row: row!, ...answer })
+  expect(await idOf(2)).toBe('999999')
+  const summary = await summarize({ ledger, run })
+  expect(verdictOf({ kind: kind.name, summary, audit })).toMatchObject({
+    verdict: 'unproven',
+    reasons: ['1 done only after the audit'],
+  })
 })
