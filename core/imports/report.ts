@@ -62,14 +62,7 @@ export async function writeImportReport(options: {
   const folder = join(dataDir, plan.folder)
   const root = isShared ? '' : dataDir
   const notes = await options.notes.read<ImportNotes>(plan.run)
-  const { staged, decisions } = notes
-  // The note has the counts of the check; the file also has its problems.
-  const checkJson = join(folder, runFiles.check)
-  await shared?.fetch(checkJson)
-  const check = notes.check && {
-    ...notes.check,
-    problems: (await readJson<FileCheck>(checkJson))?.problems ?? [],
-  }
+  const { check, staged, decisions } = notes
   const origin = await readJson<Origin>(join(folder, runFiles.origin))
   const fileTotals = staged?.totals ?? check?.totals
   // If nothing was sent, there are no results.
