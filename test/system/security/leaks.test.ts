@@ -157,8 +157,8 @@ test(
       (path) =>
         /\.(json|html)$/.test(path) &&
         /exports|imports|recoveries/.test(path) &&
-        // The run's own files: what was handed in, and what is wrong with it.
-        !/\/input\/|\/check\.json$/.test(path),
+        // The run's own files: what was handed in, what is wrong with it, and what a repair of the state reads.
+        !/\/input\/|\/check\.json$|\/checkpoint\.json$/.test(path),
     )
     const logs = [{ what: 'the log', bytes: Buffer.from(up.texts.stderr + up.texts.stdout) }]
     const told = [...temporal, ...reports, ...logs, { what: 'the metrics', bytes: metrics }]
