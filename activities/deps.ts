@@ -9,8 +9,12 @@ import type { ReportCounts } from '../core/runs/view/counts.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
 import type { SharedFolder } from '../core/storage/cached.ts'
 import type { DestinationName } from '../core/destinations/names.ts'
+import type { ImportPlan } from '../core/imports/input.ts'
+import type { RecoveryPlan } from '../core/recoveries/input.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
+
+export type WritePlan = ImportPlan | RecoveryPlan
 
 /** What the worker provides to its activities, wired once when it starts. */
 export interface ActivityDeps {
@@ -22,7 +26,6 @@ export interface ActivityDeps {
   dataDir: string
   /** What the steps of a run leave to each other. */
   shared: SharedFolder
-  /** The publication log of several workers; undefined for that of the data folder. */
   /** Absolute paths of the other roots that a run may publish to (CONNECTOR_OUT_DIRS). */
   outDirs: readonly string[]
   /** Request rate of the whole process (BILLING_REQUESTS_PER_SECOND). */

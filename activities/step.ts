@@ -5,21 +5,19 @@ import type { Billing } from '../core/billing/client.ts'
 import { TroubleWatch } from '../core/billing/trouble-watch.ts'
 import { UnwritableError } from '../core/destinations/errors.ts'
 import { findExportStep } from '../core/exports/plan.ts'
-import type { ImportPlan } from '../core/imports/input.ts'
-import type { RecoveryPlan } from '../core/recoveries/input.ts'
 import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'
 import { refuseForgotten } from '../core/changes/staged-changes.ts'
 import { whenStoreIsBack } from '../core/changes/send/when-store-is-back.ts'
 import { outwardMessage } from '../core/runs/outward-message.ts'
 import { refuseOther } from '../core/runs/identity.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
-import { type ChangeRun, createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
+import { createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
 import { takeLease } from '../core/runs/lease.ts'
 import { toStateError } from '../core/state/errors.ts'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { Trouble } from '../core/runs/view/trouble.ts'
-import type { ActivityDeps } from './deps.ts'
+import type { ActivityDeps, WritePlan } from './deps.ts'
 import { createTroubleSignals, troubleIn } from './tell-trouble.ts'
 
 /** The heartbeat interval of a step, which is also how soon it learns of a stop. */
@@ -109,25 +107,17 @@ export function createSteps(
         return await work(context, { ...input, plan } as unknown as Input)
       }, resourceOf)
 
-  const findPlan = async (run: string, notes: RunNotes): Promise<ImportPlan | RecoveryPlan | undefined> => {
-    const { plan } = await notes.read<{ plan: ImportPlan | RecoveryPlan }>(run)
+  const ofChanges = ofRun(async (run, _, notes): Promise<WritePlan | undefined> => {
+    const { plan } = await notes.read<{ plan: WritePlan }>(run)
     if (plan !== undefined) refuseOther({ run: plan.identity, worker: deps.identity })
     else await refuseForgotten(deps, run)
     return plan
-  }
+  })
 
   return {
     step,
     ofExport: ofRun((run, input) => findExportStep(deps, { run, input })),
-    ofImport: ofRun(async (run, _, notes) => {
-      const plan = await findPlan(run, notes)
-      return plan?.job === 'import' ? plan : undefined
-    }),
-    ofRecovery: ofRun(async (run, _, notes) => {
-      const plan = await findPlan(run, notes)
-      return plan?.job === 'recovery' ? plan : undefined
-    }),
-    ofChanges: ofRun<ChangeRun>((run, _, notes) => findPlan(run, notes)),
+    ofChanges,
   }
 }
 

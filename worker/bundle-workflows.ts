@@ -10,8 +10,8 @@ const quiet = { log() {}, trace() {}, debug() {}, info() {}, warn: console.warn,
 const inWorkflows = (name: string) => fileURLToPath(new URL(`../workflows/${name}.ts`, import.meta.url))
 const { code } = await bundleWorkflowCode({
   workflowsPath,
-  payloadConverterPath: inWorkflows('run/payload-converter'),
-  failureConverterPath: inWorkflows('run/failure-converter'),
+  payloadConverterPath: inWorkflows('run/converters'),
+  failureConverterPath: inWorkflows('run/converters'),
   workflowInterceptorModules: [inWorkflows('run/refuse-unreadable'), inWorkflows('run/heartbeats')],
   logger: quiet,
 })

@@ -3,25 +3,18 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
-  proxyActivities,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { Activities } from '../activities/index.ts'
 import type { RecoveryInput, RecoveryPlan } from '../core/recoveries/input.ts'
 import type { RecoveryReport } from '../core/recoveries/view.ts'
 import { canaryFailed } from '../core/runs/view/counts.ts'
 import { connector } from '../core/runs/view/shell.ts'
-import { type RecoveryProgress, type StagedRecovery, toRecoveryText } from './recovery-view.ts'
-import { openingWrite, sending, skipping, wholeRun } from './run/activity-options.ts'
 import { refOf } from './run/run-ref.ts'
-import type { Continued, SendState, WriteJob, WriteRun } from './write-run/job.ts'
+import { type Continued, type SendState, steps, type WriteJob, type WriteRun } from './write-run/job.ts'
+import type { RecoveryProgress, StagedRecovery } from './write-run/progress.ts'
 import { msUntilNext, showNext } from './write-run/send-loop.ts'
+import { toRecoveryText } from './write-run/text.ts'
 import { writeRun } from './write-run/write-run.ts'
-
-const { openRecovery } = proxyActivities<Activities>(openingWrite)
-const { sendRecovery } = proxyActivities<Activities>(sending)
-const { skipRemaining } = proxyActivities<Activities>(skipping)
-const { snapshotRecovery, closeRecovery } = proxyActivities<Activities>(wholeRun)
 
 type RecoveryJob = WriteJob<RecoveryPlan, StagedRecovery, RecoveryReport, RecoveryProgress>
 type RecoveryRun = WriteRun<RecoveryPlan, RecoveryProgress>
@@ -44,33 +37,13 @@ export async function recoverSubscriptions(
   refuseCron()
   const continued = onwardIn(input)
   return await writeRun<RecoveryPlan, StagedRecovery, RecoveryReport, RecoveryProgress>({
-    text: {
-      control: { between: 'two resumes', kept: 'every resume is on record' },
-      operator: {
-        limits: { requestsPerSecond: 2, concurrency: 1, maxChanges: 100, maxFailureShare: 0.2 },
-        lowerOnly: ['maxChanges'],
-        report:
-          'Subscriptions by outcome, a page of 100 at a time: {"outcome": "parked", "page": 1}. All of them are in recovery.csv.',
-      },
-      stoppedWhileOpening: 'Stopped before anything was read; this execution resumed nothing.',
-      stopped: 'stopped by a person',
-      notApproved: 'nobody approved in time',
-    },
+    name: 'recovery',
+    input: input ?? {},
     progress: continued?.progress ?? { phase: 'checking', limits: {}, failedCanaries: [] },
     describe: toRecoveryText,
-    open: () => {
-      const { firstExecutionRunId: firstRunId } = workflowInfo()
-      const summary = 'check input and service'
-      return openRecovery.executeWithOptions({ summary }, [{ input: input ?? {}, firstRunId }])
-    },
     resourcesOf: () => ['subscriptions'],
-    stage: {
-      phase: 'reading the list',
-      run: (ref) => snapshotRecovery.executeWithOptions({ summary: 'read what needs attention' }, [ref]),
-      isRefusal: false,
-    },
+    stage: { phase: 'reading the list', isRefusal: false },
     questions: ({ approval }) => (approval ? { approval: {} } : {}),
-    send: (segment, summary) => sendRecovery.executeWithOptions({ summary }, [segment]),
     leastWaitMs: ({ firstWait, verifyAfter }) =>
       Math.min(waitShare * 1_000 * Math.min(firstWait, verifyAfter), longestExtraWaitMs),
     onCanary: skipFailed,
@@ -80,7 +53,6 @@ export async function recoverSubscriptions(
       if (end.how === 'stopped') await lookUpRemaining(run, state)
       return end
     },
-    close: (end) => closeRecovery.executeWithOptions({ summary: 'write the report' }, [end]),
     failure: ({ why, result: { counts } }) => ({
       type: 'RecoveryFailed',
       message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks them up first.`,
@@ -127,14 +99,14 @@ async function skipReasons(
   progress.failedCanaries = [...progress.failedCanaries, ...keys]
   show()
   const summary = `skip ${keys.join(', ')}`
-  await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), reasons: keys, why }])
+  await steps.skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), keys, why }])
 }
 
 /** Skips the subscriptions beyond the limit; those already resumed are followed to their end. */
 const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
   const why = `only ${progress.limits.maxChanges} are resumed (maxChanges)`
   const summary = 'skip what is beyond the bound'
-  await skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), why }])
+  await steps.skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), why }])
   return 'continue'
 }
 
@@ -158,7 +130,7 @@ async function lookUpRemaining(
     const input = { seconds: lookupSeconds, breakers: {}, claims, lookupsOnly: true }
     const summary = 'look up the result of the last ones'
     const lookup = scope.run(() =>
-      sendRecovery.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits, ...input }]),
+      steps.sendRun.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits, ...input }]),
     )
     const step = await Promise.race([lookup, condition(isStoppedAgain)])
     if (step === undefined) {

@@ -1,4 +1,6 @@
 import type { Client, ScheduleDescription } from '@temporalio/client'
+import { WorkflowNotFoundError } from '@temporalio/common'
+import type { ExportReport } from '../../core/exports/report.ts'
 import { parseWatchInput } from '../../core/schedules/inputs.ts'
 import type { Publication } from '../../core/state/publications.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -12,7 +14,6 @@ import {
 } from '../../core/schedules/slots.ts'
 import { kindsFor, type NotificationKind } from '../../core/notifications/notification.ts'
 import { isOwn, scheduleMemoOf } from '../../core/schedules/memo.ts'
-import { explainMissedSlot } from './explain-missed-slot.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 
 const defaultLookBackHours = 24
@@ -122,4 +123,38 @@ async function reasonMissed(options: {
   if (missing.length === 0) return undefined
   const lists = missing.map(({ resource, destination }) => `${resource} to ${destination}`).join(', ')
   return `no proven export of ${lists}; ${await explainMissedSlot({ client, slot, description })}`
+}
+
+/** Explains to a person what happened to the run that was due in this slot, as far as Temporal still knows. */
+async function explainMissedSlot(options: {
+  client: Client
+  slot: ScheduleSlot
+  description: ScheduleDescription
+}): Promise<string> {
+  const { client, slot, description } = options
+  const { recentActions } = description.info
+  const own = recentActions.find(({ scheduledAt }) => Math.abs(scheduledAt.getTime() - slot.at) < 1)
+  if (own !== undefined) return await explainRun(client, own.action.workflow.workflowId)
+  const { paused, note = '' } = description.state
+  if (paused) return `the schedule is paused${note === '' ? '' : `: ${note}`}`
+  const oldest = recentActions[0]?.scheduledAt.getTime()
+  const isForgotten = oldest !== undefined && slot.at < oldest
+  return isForgotten
+    ? 'its run is too old: Temporal no longer has it'
+    : 'no run was started for it: the previous run was still active, the schedule was paused then, or Temporal was down for longer than `catchUp`'
+}
+
+async function explainRun(client: Client, workflowId: string): Promise<string> {
+  const handle = client.workflow.getHandle(workflowId)
+  try {
+    const { status } = await handle.describe()
+    const ended = status.name.toLowerCase().replaceAll('_', ' ')
+    if (status.name === 'RUNNING') return `its run ${workflowId} is still active`
+    if (status.name !== 'COMPLETED') return `its run ${workflowId} is ${ended}`
+    const { verdict, summary } = (await handle.result()) as ExportReport
+    return `its run ${workflowId} ended ${verdict}: ${summary}`
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return `Temporal no longer has its run ${workflowId}`
+    throw error
+  }
 }

@@ -198,6 +198,3 @@ export const waitsOf = ({ attempts, firstWait, longestWait }: RecoveryPlan): num
 
 /** The lease that allows only one recovery at a time in a workspace and mode, however it was started. */
 export const leaseOf = ({ identity: { workspace, mode } }: RecoveryPlan) => `recovery of ${workspace} ${mode}`
-
-/** The leases that a recovery takes. A dry run resumes nothing and takes none. */
-export const leasesOf = (plan: RecoveryPlan): string[] => (plan.dryRun ? [] : [leaseOf(plan)])

@@ -49,6 +49,8 @@ async function openSteps({ files, readLagMs = 0 }: { files?: FileStore; readLagM
 
 type Steps = Awaited<ReturnType<typeof openSteps>>
 
+const toOpen = (input: object) => ({ job: 'import', input, firstRunId: 'r1' })
+
 const refOf = ({ run, identity }: ImportPlan) => ({ run, identity })
 
 async function openRows(
@@ -60,7 +62,7 @@ async function openRows(
   await mkdir(join(dataDir, 'inbox'), { recursive: true })
   await writeFile(join(dataDir, 'inbox', 'rows.csv'), csv)
   const asked = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0, ...input }
-  return (await start('openImport', asked, runId === undefined ? {} : { runId }).result) as ImportPlan
+  return (await start('openRun', toOpen(asked), runId === undefined ? {} : { runId }).result) as ImportPlan
 }
 
 /** The first staging reaches the ledger, and its worker is lost before it knows. */
@@ -86,7 +88,7 @@ const sendAll = { seconds: 60, breakers: {}, claims: 0 }
 test('a run sends although a restored backup has the lease of an earlier one, which has ended', async () => {
   const steps = await openSteps()
   const plan = await openRows(steps)
-  await steps.start('stageImport', refOf(plan)).result
+  await steps.start('stageRun', refOf(plan)).result
   const { leases } = steps.worker.state
   const name = leaseOf(plan.run)
   await leases.release({ name, owner: plan.execution })
@@ -95,7 +97,7 @@ test('a run sends although a restored backup has the lease of an earlier one, wh
   const describe = () => Promise.reject(new WorkflowNotFoundError('gone', 'import-1', 'earlier'))
   steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
   const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  expect(await steps.start('sendImport', sending).result).toMatchObject({ ended: 'finished' })
+  expect(await steps.start('sendRun', sending).result).toMatchObject({ ended: 'finished' })
   expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
 })
 
@@ -103,10 +105,10 @@ test('a retention that somebody creates after an attempt to stage it was lost is
   const steps = await openSteps()
   const plan = await openRows(steps, { existing: 'skip' })
   loseStaging(steps)
-  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow('the worker is lost')
+  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow('the worker is lost')
   const id = steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  expect(await steps.start('stageImport', refOf(plan)).result).toMatchObject({ existed: 1, open: 4 })
-  await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  expect(await steps.start('stageRun', refOf(plan)).result).toMatchObject({ existed: 1, open: 4 })
+  await steps.start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
   expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
   const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
   expect(row).toMatchObject({ state: 'dropped', outcome: 'existed', holdsKey: 0, claims: 0 })
@@ -118,8 +120,8 @@ test('of two rows with the same key, neither is sent, and both are rejected', as
   const csv = retentionsCsv(5)
   const again = csv.trimEnd().split('\n').at(2)
   const plan = await openRows(steps, { onInvalid: 'skip' }, undefined, `${csv.trimEnd()}\n${again}\n`)
-  expect(await steps.start('stageImport', refOf(plan)).result).toMatchObject({ invalid: 2, open: 4 })
-  await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  expect(await steps.start('stageRun', refOf(plan)).result).toMatchObject({ invalid: 2, open: 4 })
+  await steps.start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
   expect(numbersIn(steps)).toEqual([1, 3, 4, 5])
   for (const row of [3, 7])
     expect(await steps.worker.state.ledger.row({ run: plan.run, row })).toMatchObject({
@@ -132,9 +134,9 @@ test('a retention that somebody creates after an attempt to stage it was lost is
   const steps = await openSteps()
   const plan = await openRows(steps)
   loseStaging(steps)
-  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow('the worker is lost')
+  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow('the worker is lost')
   steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toMatchObject({
+  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject({
     type: 'RowsTaken',
     message: expect.stringContaining('1 of 5 rows already exist in the service'),
   })
@@ -158,7 +160,7 @@ test.each(['refuse', 'skip', 'create'] as const)(
         { kind: 'ignoreFilters', on },
       ],
     })
-    const staged = steps.start('stageImport', refOf(await openRows(steps, { existing }))).result
+    const staged = steps.start('stageRun', refOf(await openRows(steps, { existing }))).result
     if (existing === 'create')
       expect(await staged).toMatchObject({ open: 5, existingReasons: [expect.any(String)] })
     else
@@ -173,9 +175,9 @@ test('a row that is created anyway, although somebody has created it since a los
   const steps = await openSteps()
   const plan = await openRows(steps, { existing: 'create' })
   loseStaging(steps)
-  await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow('the worker is lost')
+  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow('the worker is lost')
   const id = steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  await steps.start('stageImport', refOf(plan)).result
+  await steps.start('stageRun', refOf(plan)).result
   const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
   expect(row).toMatchObject({ state: 'staged', before: JSON.stringify({ ids: [String(id)] }) })
 })
@@ -185,20 +187,19 @@ test.each(['refuse', 'skip'] as const)(
   async (existing) => {
     const steps = await openSteps()
     const first = await openRows(steps)
-    await steps.start('stageImport', refOf(first)).result
-    await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
+    await steps.start('stageRun', refOf(first)).result
+    await steps.start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
     expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
     const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
     loseStaging(steps)
-    await expect(steps.start('stageImport', refOf(plan), { runId: 'r2' }).result).rejects.toThrow(
+    await expect(steps.start('stageRun', refOf(plan), { runId: 'r2' }).result).rejects.toThrow(
       'the worker is lost',
     )
-    expect(await steps.start('stageImport', refOf(plan), { runId: 'r2' }).result).toMatchObject({
+    expect(await steps.start('stageRun', refOf(plan), { runId: 'r2' }).result).toMatchObject({
       existed: 0,
       open: 1,
     })
-    await steps.start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }, { runId: 'r2' })
-      .result
+    await steps.start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }, { runId: 'r2' }).result
     expect(numbersIn(steps)).toEqual([1, 2, 2, 3, 4, 5])
   },
 )
@@ -208,11 +209,11 @@ test.each(['refuse', 'create'] as const)(
   async (existing) => {
     const steps = await openSteps()
     const first = await openRows(steps)
-    await steps.start('stageImport', refOf(first)).result
-    await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
+    await steps.start('stageRun', refOf(first)).result
+    await steps.start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
     const id = String(steps.sandbox.control.insert({ resource: 'retentions', fields: theirs }))
     const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
-    const staged = steps.start('stageImport', refOf(plan), { runId: 'r2' }).result
+    const staged = steps.start('stageRun', refOf(plan), { runId: 'r2' }).result
     if (existing === 'refuse')
       await expect(staged).rejects.toMatchObject({
         type: 'RowsTaken',
@@ -230,10 +231,10 @@ test('a row to send again is sent where the service has nothing but what an earl
   const steps = await openSteps()
   steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
   const first = await openRows(steps, { existing: 'create' })
-  await steps.start('stageImport', refOf(first)).result
-  await steps.start('sendImport', { ...refOf(first), limits: first.limits, ...sendAll }).result
+  await steps.start('stageRun', refOf(first)).result
+  await steps.start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
   const plan = await openRows(steps, { sendAgain: [3] }, 'r2')
-  expect(await steps.start('stageImport', refOf(plan), { runId: 'r2' }).result).toMatchObject({
+  expect(await steps.start('stageRun', refOf(plan), { runId: 'r2' }).result).toMatchObject({
     existed: 0,
     open: 1,
   })
@@ -259,7 +260,7 @@ test('the audit starts before the search for existing retentions, so that one of
     isCreated = true
     insert(901, 10)
   })
-  const staged = await steps.start('stageImport', refOf(plan)).result
+  const staged = await steps.start('stageRun', refOf(plan)).result
   expect(isCreated).toBe(true)
   expect(staged).toMatchObject({ newestBefore: new Date(String(created)).toISOString() })
 })
@@ -279,11 +280,11 @@ test('an attempt that opens an import, is given up and wakes after a later one r
   }
   const { worker, start } = await openSteps({ files })
   const input = { kind: 'retentions', file: 'inbox/rows.csv', dryRun: true }
-  const first = start('openImport', input, { attempt: 1 }).result
+  const first = start('openRun', toOpen(input), { attempt: 1 }).result
   await expect.poll(() => opens).toBe(1)
-  const plan = (await start('openImport', input, { attempt: 2 }).result) as ImportPlan
-  await start('stageImport', refOf(plan), { attempt: 3 }).result
-  await start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }, { attempt: 4 }).result
+  const plan = (await start('openRun', toOpen(input), { attempt: 2 }).result) as ImportPlan
+  await start('stageRun', refOf(plan), { attempt: 3 }).result
+  await start('closeRun', { ...refOf(plan), how: 'dryRun', giveUp: false }, { attempt: 4 }).result
   const notes = createRunNotes(worker.state)
   const before = await notes.read<ImportNotes>(plan.run)
   expect(before.ended?.how).toBe('dryRun')
@@ -295,16 +296,16 @@ test('an attempt that opens an import, is given up and wakes after a later one r
   )
 })
 
-test.each(['openImport', 'openRecovery'] as const)(
-  '%s does not give other rows the name of a run that a restored state does not know, though its folder shows that it is staged',
-  async (name) => {
+test.each(['import', 'recovery'] as const)(
+  'the opening of a new %s does not give other rows the name of a run that a restored state does not know, though its folder shows that it is staged',
+  async (job) => {
     const steps = await openSteps()
-    const room = name === 'openImport' ? 'imports' : 'recoveries'
+    const room = job === 'import' ? 'imports' : 'recoveries'
     const checkpoint = { run: 'import-1', staged: 5, notes: {} }
     const folder = join(steps.dataDir, room, 'import-1', 'staged', '1')
     await writeCheckpoint(cached(steps.dataDir), { folder, ...checkpoint })
     const opened =
-      name === 'openImport' ? openRows(steps) : steps.start(name, { input: {}, firstRunId: 'r1' }).result
+      job === 'import' ? openRows(steps) : steps.start('openRun', { job, input: {}, firstRunId: 'r1' }).result
     await expect(opened).rejects.toMatchObject({
       type: 'OldLedgerError',
       message: expect.stringContaining('it lacks what is known of import-1'),
@@ -320,8 +321,8 @@ test('the report of a dry run names the rows that are invalid, and why', async (
   const text = retentionsCsv(3).replace('2026-03-01,3.50', 'tomorrow,3.50')
   await writeFile(join(steps.dataDir, 'inbox', 'invalid.csv'), text)
   const plan = await openRows(steps, { file: 'inbox/invalid.csv', dryRun: true })
-  await steps.start('stageImport', refOf(plan)).result
-  await steps.start('closeImport', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
+  await steps.start('stageRun', refOf(plan)).result
+  await steps.start('closeRun', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
   const report = await readFile(join(steps.dataDir, plan.folder, 'report.json'), 'utf8')
   expect(JSON.parse(report)).toMatchObject({
     first: [{ row: 4, state: 'rejected', message: expect.stringContaining('is not a date') }],
@@ -335,7 +336,7 @@ test.each(['file', 'mapping'] as const)(
     const plan = await openRows(steps)
     const path = join(steps.dataDir, plan[part])
     await writeFile(path, part === 'file' ? retentionsCsv(4) : '{"set":{}}')
-    await expect(steps.start('stageImport', refOf(plan)).result).rejects.toThrow(
+    await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow(
       `${join(steps.dataDir, plan.file)}, is damaged: it was truncated or changed`,
     )
     expect(await Array.fromAsync(steps.worker.state.ledger.rows({ run: plan.run }))).toEqual([])
@@ -348,18 +349,18 @@ test('the audit of an import that is started again does not prove a row that is 
   const plan = await openRows(steps)
   const { run } = plan
   const { ledger } = worker.state
-  await start('stageImport', refOf(plan)).result
+  await start('stageRun', refOf(plan)).result
   const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  await start('sendImport', sending).result
+  await start('sendRun', sending).result
   const row = await ledger.row({ run, row: 3 })
   sandbox.control.delete({ resource: 'retentions', id: Number(row?.answerId) })
   await ledger.move({ id: row!.id, from: ['done'], patch: { state: 'parked', answerId: null } })
-  await start('auditImport', { ...refOf(plan), limits: plan.limits }).result
-  await start('closeImport', { ...refOf(plan), how: 'finished', giveUp: false }).result
+  await start('proveRun', { ...refOf(plan), limits: plan.limits }).result
+  await start('closeRun', { ...refOf(plan), how: 'finished', giveUp: false }).result
   await openRows(steps, { onlyResolved: true }, 'r2')
   const decision = { id: 'u1', rows: [3], decision: { absent: true }, by: 'Ana', why: 'looked' }
   await start('resolveRow', { ...refOf(plan), ...decision }, { runId: 'r2' }).result
-  await start('sendImport', { ...sending, rows: [3] }, { runId: 'r2' }).result
+  await start('sendRun', { ...sending, rows: [3] }, { runId: 'r2' }).result
   const notes = createRunNotes(worker.state)
   const { result } = await writeImportReport({ ledger, notes, plan, dataDir })
   expect(result).toMatchObject({
@@ -375,13 +376,13 @@ test('nothing of an import is sent once its end is written, though the attempt t
   await mkdir(join(dataDir, 'inbox'), { recursive: true })
   await writeFile(join(dataDir, 'inbox', 'many.csv'), retentionsCsv(60))
   const asked = { kind: 'retentions', file: 'inbox/many.csv', canary: 0, concurrency: 2 }
-  const plan = (await start('openImport', asked).result) as ImportPlan
-  await start('stageImport', refOf(plan)).result
+  const plan = (await start('openRun', toOpen(asked)).result) as ImportPlan
+  await start('stageRun', refOf(plan)).result
   sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 50 }] })
   const posts = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-  const sending = start('sendImport', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  const sending = start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
   await expect.poll(posts, { interval: 5 }).toBeGreaterThan(4)
-  await start('closeImport', { ...refOf(plan), how: 'stopped', giveUp: false }).result
+  await start('closeRun', { ...refOf(plan), how: 'stopped', giveUp: false }).result
   const sent = posts()
   expect(await sending).toMatchObject({ ended: 'stopped' })
   expect(posts()).toBe(sent)

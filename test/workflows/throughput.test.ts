@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { toMarkdown } from '../../core/runs/view/markdown.ts'
 import { toLiveExport } from '../../workflows/export-view.ts'
-import { toImportText } from '../../workflows/import-view.ts'
+import { toImportText } from '../../workflows/write-run/text.ts'
 import { toThroughput } from '../../workflows/run/throughput.ts'
 import { toLiveView } from '../../workflows/write-run/view.ts'
 

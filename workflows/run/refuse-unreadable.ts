@@ -4,7 +4,7 @@ import {
   type WorkflowInterceptorsFactory,
   type WorkflowOutboundCallsInterceptor,
 } from '@temporalio/workflow'
-import { isUnreadable } from './unreadable.ts'
+import { isUnreadable } from './converters.ts'
 
 const refuse = (name: string, args: readonly unknown[]): void => {
   if (!args.some(isUnreadable)) return

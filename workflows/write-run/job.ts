@@ -1,14 +1,23 @@
-import type { RunRef } from '../../core/runs/known-run.ts'
+import { proxyActivities } from '@temporalio/workflow'
+import type { Activities } from '../../activities/index.ts'
 import type { Opened } from '../../core/notifications/opened.ts'
-import type { SendInput, SendStep } from '../../core/changes/send/sending.ts'
-import type { ChangeRun, RunEnd } from '../../core/runs/run-notes.ts'
-import type { ControlText, RunControl } from '../run/control.ts'
+import type { SendStep } from '../../core/changes/send/sending.ts'
+import type { ChangeRun, JobName, RunEnd } from '../../core/runs/run-notes.ts'
+import type { RunControl } from '../run/control.ts'
+import { openingWrite, sending, skipping, wholeRun } from '../run/activity-options.ts'
 import type { Notifier, RunNotification } from '../run/notify.ts'
 import type { SearchAttributes } from '../run/search-attributes.ts'
-import type { OperatorState, OperatorText, WriteResult } from './operator-state.ts'
-import type { View } from '../../core/runs/view/view.ts'
+import type { OperatorState, WriteResult } from './operator-state.ts'
 import type { StagedChanges, WriteProgress } from './progress.ts'
 import type { ViewText } from './view.ts'
+
+const { openRun } = proxyActivities<Activities>(openingWrite)
+const { sendRun } = proxyActivities<Activities>(sending)
+const { skipRemaining } = proxyActivities<Activities>(skipping)
+const { stageRun, proveRun, closeRun } = proxyActivities<Activities>(wholeRun)
+
+/** The steps of both jobs; a worker knows from a run's plan which job it is. */
+export const steps = { openRun, stageRun, sendRun, skipRemaining, proveRun, closeRun }
 
 /** The part of a plan that the write run itself needs; the job's own steps read the rest. */
 export interface WritePlan extends ChangeRun {
@@ -38,8 +47,6 @@ export interface SendState {
   isCutOff: boolean
 }
 
-export type SendSegmentInput = RunRef & SendInput & { limits: object }
-
 export interface WriteRun<Plan = WritePlan, Progress = WriteProgress> {
   plan: Plan
   progress: Progress
@@ -58,8 +65,6 @@ export interface Continued<Plan = WritePlan, Staged = StagedChanges, Progress = 
   paused: boolean
 }
 
-type CloseInput = RunRef & RunEnd
-
 /** The differences between an import and a recovery. Everything else about a write run is in `writeRun`. */
 export interface WriteJob<
   Plan extends WritePlan = WritePlan,
@@ -67,27 +72,21 @@ export interface WriteJob<
   Result extends WriteResult = WriteResult,
   Progress extends WriteProgress = WriteProgress,
 > {
-  text: {
-    control: ControlText
-    operator: OperatorText
-    /** The message of the failure of a run that was stopped while it opened. */
-    stoppedWhileOpening: string
-    stopped: string
-    notApproved: string
-  }
+  name: JobName
+  /** The input, not parsed yet. */
+  input: unknown
   progress: Progress
   describe(progress: Progress): ViewText
-  open(): Promise<Opened<Plan>>
+  /** Called once the run has a plan. */
+  onPlan?(plan: Plan): void
   resourcesOf(plan: Plan): string[]
   stage: {
     phase: WriteProgress['phase']
-    run(input: RunRef & { limits: object }): Promise<Staged>
     /** Whether the failure refuses the input: the person who started the run sees it, so nobody is notified. */
     isRefusal: boolean
   }
   /** The approvals that the run asks for. */
   questions(plan: Plan, staged: Staged): { approval?: { count?: number }; confirmCanary?: boolean }
-  send(input: SendSegmentInput, summary: string): Promise<SendStep>
   /** The minimum wait, in ms, so that changes that come due shortly after one another are handled together. */
   leastWaitMs?(plan: Plan): number
   /** Ends the run if its canary failed so that nothing else is to be sent. */
@@ -100,7 +99,6 @@ export interface WriteJob<
   onBound(run: WriteRun<Plan, Progress>, bound: 'maxChanges' | 'maxFailures'): Promise<RunEnd | 'continue'>
   /** After sending: compares the result with the service. */
   prove?(run: WriteRun<Plan, Progress>, end: RunEnd, state: SendState): Promise<RunEnd>
-  close(input: CloseInput): Promise<{ result: Result; view: View }>
   /** The failure of a failed run, from the cause and the report. */
   failure(failed: { why: string; result: Result }): { type: string; message: string }
   /** The command that resolves parked rows. */

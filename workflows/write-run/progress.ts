@@ -1,3 +1,7 @@
+import type { ImportLimits, ImportPlan } from '../../core/imports/input.ts'
+import type { Staged } from '../../core/imports/run-files.ts'
+import type { RecoveryLimits } from '../../core/recoveries/input.ts'
+import type { Snapshot } from '../../core/recoveries/open.ts'
 import type { OpenBreaker } from '../../core/runs/view/breaker.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
@@ -55,4 +59,20 @@ export interface WriteProgress<Staged = StagedChanges> {
   /** The workers of the last segment, where several may share the state. */
   workers?: RunWorkers
   summary?: string
+}
+
+export type StagedImport = Staged & StagedChanges
+
+export interface ImportProgress extends WriteProgress<StagedImport> {
+  kind?: ImportPlan['kind']
+  file?: string
+  limits: ImportLimits
+}
+
+export type StagedRecovery = Snapshot & StagedChanges
+
+export interface RecoveryProgress extends WriteProgress<StagedRecovery> {
+  limits: RecoveryLimits
+  /** Reasons whose canary failed: their other subscriptions are not tried. */
+  failedCanaries: readonly string[]
 }

@@ -10,8 +10,9 @@ import type { RunEnd } from '../../core/runs/run-notes.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'
 import { toThroughput } from '../run/throughput.ts'
-import type { SendState, Working } from './job.ts'
+import { type SendState, steps, type Working } from './job.ts'
 import type { OperatorState } from './operator-state.ts'
+import { texts } from './text.ts'
 import type { StagedChanges, WriteProgress } from './progress.ts'
 
 const firstSegmentSeconds = 15
@@ -84,7 +85,7 @@ async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
 }
 
 function notApproved({ job, control }: Sending): RunEnd {
-  const why = control.stopping ? job.text.stopped : job.text.notApproved
+  const why = control.stopping ? texts[job.name].stopped : texts[job.name].notApproved
   return { how: 'stopped', giveUp: false, why }
 }
 
@@ -106,7 +107,7 @@ async function sendSegments(
   const isCanary = phase === 'canary'
   for (;;) {
     await control.mayContinue()
-    if (control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
+    if (control.stopping) return { how: 'stopped', giveUp: false, why: texts[job.name].stopped }
     await continueWhereLong(sending)
     progress.phase = phase
     delete progress.nextAt
@@ -118,7 +119,8 @@ async function sendSegments(
     const input = { seconds, breakers, claims, ...only() }
     const step = await control.untilInterrupted(async () => {
       try {
-        return await job.send({ ...refOf(plan), limits: progress.limits, ...input }, summary)
+        const segment = { ...refOf(plan), limits: progress.limits, ...input }
+        return await steps.sendRun.executeWithOptions({ summary }, [segment])
       } catch (error) {
         state.claims = Math.max(claims, claimsReported(error))
         throw error
@@ -199,7 +201,8 @@ async function endAfter(
   const isClosedByPerson =
     plan.attended && (await operator.ask({ question: 'breaker', seconds: plan.approvalWait }))
   if (!isClosedByPerson) {
-    if (plan.attended && control.stopping) return { how: 'stopped', giveUp: false, why: job.text.stopped }
+    if (plan.attended && control.stopping)
+      return { how: 'stopped', giveUp: false, why: texts[job.name].stopped }
     const why = plan.attended
       ? 'the breaker is open, and nobody closed it in time'
       : 'too many changes failed, and so did every trial after it'

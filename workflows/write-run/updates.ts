@@ -9,7 +9,7 @@ import {
   setHandler,
 } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
-import type { PartlyResolved } from '../../activities/operator/resolve-row.ts'
+import type { PartlyResolved } from '../../activities/write/operator.ts'
 import type { RunRef } from '../../core/runs/known-run.ts'
 import type { Decision } from '../../core/runs/run-notes.ts'
 import { operating } from '../run/activity-options.ts'

@@ -5,8 +5,11 @@ import {
   condition,
   rootCause,
   setCurrentDetails,
+  workflowInfo,
 } from '@temporalio/workflow'
-import type { RunEnd } from '../../core/runs/run-notes.ts'
+import type { Opened } from '../../core/notifications/opened.ts'
+import type { View } from '../../core/runs/view/view.ts'
+import type { JobName, RunEnd } from '../../core/runs/run-notes.ts'
 import { allowHeartbeats } from '../run/heartbeats.ts'
 import { controlRun, stoppedBefore } from '../run/control.ts'
 import { createNotifier } from '../run/notify.ts'
@@ -15,11 +18,12 @@ import { showTroubles } from '../run/troubles.ts'
 import { createSearchAttributes } from '../run/search-attributes.ts'
 import { rethrowBug } from '../run/unwrap-failure.ts'
 import { toMarkdown } from '../../core/runs/view/markdown.ts'
-import type { SendState, Working, WriteJob, WritePlan } from './job.ts'
+import { type SendState, steps, type Working, type WriteJob, type WritePlan } from './job.ts'
 import type { WriteResult } from './operator-state.ts'
 import { registerOperatorHandlers } from './operator.ts'
 import type { StagedChanges, WriteProgress } from './progress.ts'
 import { newSendState, sendRemaining, sendResolved, sendStaged } from './send-loop.ts'
+import { texts } from './text.ts'
 import { toLiveView } from './view.ts'
 
 /**
@@ -33,7 +37,8 @@ export async function writeRun<
   Result extends WriteResult,
   Progress extends WriteProgress<Staged>,
 >(job: WriteJob<Plan, Staged, Result, Progress>): Promise<Result> {
-  const { progress, continued, text } = job
+  const { name, progress, continued } = job
+  const text = texts[name]
   const attributes = createSearchAttributes()
   const notifier = createNotifier()
   const show = () => {
@@ -56,8 +61,9 @@ export async function writeRun<
   const operator = registerOperatorHandlers({ progress, show, control, notifier, text: text.operator })
   show()
   return CancellationScope.nonCancellable(async () => {
-    const plan = continued?.plan ?? (await control.unlessStopped(() => job.open()))
+    const plan = continued?.plan ?? (await control.unlessStopped(() => open<Plan>(job)))
     if (plan === undefined) throw stoppedBefore(text.stoppedWhileOpening)
+    job.onPlan?.(plan)
     const { run, identity, limits } = plan
     if (continued === undefined)
       Object.assign(progress, { run, identity, limits: { ...limits, ...progress.limits } })
@@ -69,6 +75,13 @@ export async function writeRun<
     const working = { job, plan, progress, show, control, operator, notifier, attributes }
     return (await runPlan(working)) as Result
   }).catch(notifier.fail)
+}
+
+async function open<Plan extends WritePlan>({ name, input }: { name: JobName; input: unknown }) {
+  const { firstExecutionRunId: firstRunId } = workflowInfo()
+  const summary = texts[name].opening
+  const plan = await steps.openRun.executeWithOptions({ summary }, [{ job: name, input, firstRunId }])
+  return plan as unknown as Opened<Plan>
 }
 
 async function runPlan(run: Working): Promise<WriteResult> {
@@ -97,7 +110,9 @@ async function stage(run: Working): Promise<StagedChanges | undefined> {
     const staged = await control.unlessStopped(() => {
       progress.phase = job.stage.phase
       show()
-      return job.stage.run({ ...refOf(plan), limits: progress.limits })
+      const summary = texts[job.name].staging
+      const input = { ...refOf(plan), limits: progress.limits }
+      return steps.stageRun.executeWithOptions({ summary }, [input])
     })
     if (staged !== undefined) progress.staged = staged
     show()
@@ -118,7 +133,7 @@ async function endOf(
 ): Promise<RunEnd> {
   const { job, plan } = run
   const { staged, state, isBegun } = options
-  const stopped: RunEnd = { how: 'stopped', giveUp: false, why: job.text.stopped }
+  const stopped: RunEnd = { how: 'stopped', giveUp: false, why: texts[job.name].stopped }
   if (plan.dryRun) return staged === undefined ? stopped : { how: 'dryRun', giveUp: false }
   const end = async (): Promise<RunEnd> => {
     if (staged === undefined) return stopped
@@ -150,11 +165,13 @@ async function fail(
   throw ApplicationFailure.nonRetryable(message, type)
 }
 
-async function close({ job, plan, operator, progress, show }: Working, end: RunEnd): Promise<WriteResult> {
+async function close({ plan, operator, progress, show }: Working, end: RunEnd): Promise<WriteResult> {
   await operator.close()
   progress.phase = 'reporting'
   show()
-  const { result, view } = await job.close({ ...refOf(plan), ...end })
+  const input = { ...refOf(plan), ...end }
+  const closed = await steps.closeRun.executeWithOptions({ summary: 'write the report' }, [input])
+  const { result, view } = closed as { result: WriteResult; view: View }
   operator.result = result
   progress.counts = result.counts
   progress.summary = result.summary

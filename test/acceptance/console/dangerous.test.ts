@@ -50,7 +50,7 @@ async function finish(name: string, from: number): Promise<ImportResult> {
   await until(async () => {
     const { pendingActivities } = (await run.describe()).raw
     return (pendingActivities ?? []).some(
-      ({ activityType, state }) => activityType?.name === 'sendImport' && Number(state) === started,
+      ({ activityType, state }) => activityType?.name === 'sendRun' && Number(state) === started,
     )
   })
   const before = sent(world, from).length

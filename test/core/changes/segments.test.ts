@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { sendSegment } from '../../../activities/changes/send-segment.ts'
+import { sendSegment } from '../../../activities/write/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { type SendInput, createSendRight, defaultLimits } from '../../../core/changes/send/sending.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { endSending } from '../../../activities/changes/end-sending.ts'
+import { endSending } from '../../../activities/write/steps.ts'
 import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../core/changes/send/sending.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { createSandbox } from '../../../sandbox/sandbox.ts'
-import type { RecoveryProgress } from '../../../workflows/recovery-view.ts'
+import type { RecoveryProgress } from '../../../workflows/write-run/progress.ts'
 
 interface Place {
   client: Client

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import type { ImportProgress } from '../../../workflows/import-view.ts'
+import type { ImportProgress } from '../../../workflows/write-run/progress.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
 import { resolveInRun } from '../../../scripts/runs/update-run.ts'
 import { createTerminal } from '../../../scripts/terminal/terminal.ts'
@@ -330,7 +330,7 @@ test.for([
     expect(posts(world) - before).toBe(times)
     const { events } = await handle.fetchHistory()
     const steps = events?.map((event) => event.activityTaskScheduledEventAttributes?.activityType?.name)
-    expect(steps?.filter((name) => name === 'sendImport')).toHaveLength(1)
+    expect(steps?.filter((name) => name === 'sendRun')).toHaveLength(1)
 
     world.sandbox.control.setFaults({ faults: [] })
     const again = await (await start({}, run.workflowId)).result()

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client'
 import { describe, expect, test } from 'vitest'
 import type { ImportInput } from '../../../core/imports/input.ts'
-import type { ImportProgress } from '../../../workflows/import-view.ts'
+import type { ImportProgress } from '../../../workflows/write-run/progress.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import {
   addonsCsv,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import type { RecoveryProgress } from '../../../workflows/recovery-view.ts'
+import type { RecoveryProgress } from '../../../workflows/write-run/progress.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import {

@@ -250,7 +250,7 @@ describe('a recovery that is reset to before its first resume', () => {
   })
 
   // The Reset repeats the stop, too.
-  test.each<keyof Activities>(['snapshotRecovery', 'sendRecovery'])(
+  test.each<keyof Activities>(['stageRun', 'sendRun'])(
     'looks up what it had resumed where it was stopped: to before %s',
     { tags: ['long'] },
     async (to) => {

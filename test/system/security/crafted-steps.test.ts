@@ -165,13 +165,16 @@ const crafted: Record<keyof Activities, () => object[]> = {
   openExport: () => [{ out: outside }, { out: up }, { out: 'inbox/linked' }, { out: 'a\0b' }],
   openFetch: () => filesOutside().map((file) => ({ documents: 'credit-notes', file })),
   openPublish: () => craftedNames().map((run) => ({ run })),
-  openImport: () =>
-    filesOutside().flatMap((file) => [
-      { kind: 'retentions', file },
-      { kind: 'retentions', file: 'inbox/rows.csv', lines: file },
-      { kind: 'retentions', file: 'inbox/rows.csv', mapping: file },
-    ]),
-  openRecovery: () => [],
+  openRun: () => [
+    { job: up },
+    ...filesOutside()
+      .flatMap((file) => [
+        { kind: 'retentions', file },
+        { kind: 'retentions', file: 'inbox/rows.csv', lines: file },
+        { kind: 'retentions', file: 'inbox/rows.csv', mapping: file },
+      ])
+      .map((input) => ({ job: 'import', input, firstRunId: up })),
+  ],
   planRead: () => resources().map((resource) => ({ resource })),
   finishRead: () => resources().map((resource) => ({ resource, seconds: 1 })),
   readRange: () => [
@@ -187,14 +190,11 @@ const crafted: Record<keyof Activities, () => object[]> = {
     })),
   ],
   closeExport: () => [{ exports: [published()] }, { exports: [{ ...published(), resource: `../../${up}` }] }],
-  stageImport: () => [{}],
-  sendImport: () => [segment],
-  auditImport: () => [{ limits: {} }],
-  closeImport: () => [{ how: 'finished', giveUp: false }],
-  snapshotRecovery: () => [{}],
-  sendRecovery: () => [segment],
+  stageRun: () => [{}],
+  sendRun: () => [segment],
+  proveRun: () => [{ limits: {} }],
   skipRemaining: () => [{ why: 'x' }],
-  closeRecovery: () => [{ how: 'finished' }],
+  closeRun: () => [{ how: 'finished', giveUp: false }],
   noteDecision: () => [{ decision }],
   resolveRow: () => [{ row: 2, decision: { state: 'dropped' }, by: 'x', why: 'y' }],
   sendNotification: () => [{ kind: 'ended', summary: outside, run: { workflowId: 'x', runId: 'y' } }],
@@ -254,6 +254,6 @@ test.each(everyStep.filter(isOfRun))(
 
 test('a run of another worker is refused by the name of what differs', async () => {
   const identity = { ...plan.identity, workspace: 'acc_other' }
-  const [answer] = await call('closeImport', [{ run: runs.import, identity, how: 'failed', giveUp: false }])
+  const [answer] = await call('closeRun', [{ run: runs.import, identity, how: 'failed', giveUp: false }])
   expect(answer).toEqual({ refused: expect.stringContaining('acc_other') })
 })

@@ -67,14 +67,14 @@ async function startWaiting(job: keyof typeof jobs) {
 }
 
 test.each([
-  ['closeRecovery', { how: 'stopped' }],
+  ['closeRun', { how: 'stopped' }],
   ['skipRemaining', { why: 'a canary failed' }],
 ] as const)(
   'a recovery sends nothing more once %s has ended, though the attempt that sends was not told to stop',
   { tags: ['long'] },
   async (close, end) => {
     const { run, ref, segment, posts, call } = await startWaiting('recovery')
-    const sending = call('sendRecovery', segment)
+    const sending = call('sendRun', segment)
     await until(() => posts() > 4)
     expect(await call(close, { ...ref, ...end })).not.toHaveProperty('refused')
     const sent = posts()
@@ -86,7 +86,7 @@ test.each([
 
 test('the changes of an import are sent by no step of another run', { tags: ['long'] }, async () => {
   const { run, segment, posts, call } = await startWaiting('import')
-  expect(await call('sendImport', segment)).toMatchObject({
+  expect(await call('sendRun', segment)).toMatchObject({
     refused: expect.stringContaining('is already doing this'),
   })
   expect(posts()).toBe(0)

@@ -11,9 +11,9 @@ test(
     const thawed = gate()
     const claims: number[] = []
     const { client, taskQueue } = await startSteps({
-      openImport: () => importPlan,
-      stageImport: () => staged,
-      sendImport: async (input: SendInput) => {
+      openRun: () => importPlan,
+      stageRun: () => staged,
+      sendRun: async (input: SendInput) => {
         claims.push(input.claims)
         if (claims.length > 1) return sendStep({ claims: input.claims })
         heartbeat({ claims: 7 })
@@ -22,7 +22,7 @@ test(
         await thawed.promise
         throw new Error('too late')
       },
-      closeImport: () => closedRun(),
+      closeRun: () => closedRun(),
     })
     const workflowId = `heartbeat-details-${process.pid}`
     const run = await client.workflow.start('importFile', { workflowId, taskQueue })

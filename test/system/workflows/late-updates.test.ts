@@ -34,15 +34,15 @@ async function startImport(steps: Steps & { step?: object } = {}) {
   const inputs: SendInput[] = []
   const ends: object[] = []
   const { client, taskQueue } = await startSteps({
-    openImport: () => importPlan,
-    stageImport: () => staged,
-    sendImport: async (input: SendInput) => {
+    openRun: () => importPlan,
+    stageRun: () => staged,
+    sendRun: async (input: SendInput) => {
       order.push('send')
       inputs.push(input)
       if (inputs.length === 1) await sending.promise
       return sendStep(step)
     },
-    closeImport: (end: object) => {
+    closeRun: (end: object) => {
       order.push('close')
       ends.push(end)
       return closedRun()
@@ -57,7 +57,7 @@ async function startImport(steps: Steps & { step?: object } = {}) {
 test('an update that arrives while an import reports is refused and changes nothing', async () => {
   const closing = gate()
   const { run, sending, order } = await startImport({
-    closeImport: () => closing.promise.then(() => closedRun()),
+    closeRun: () => closing.promise.then(() => closedRun()),
     noteDecision: () => undefined,
   })
   sending.open()
@@ -92,7 +92,7 @@ test('a row that is resolved while the last changes are sent is sent before the 
     waitForStage: 'ACCEPTED',
   })
   sending.open()
-  await until(async () => (await eventsOf(run)).includes('sendImport completed'))
+  await until(async () => (await eventsOf(run)).includes('sendRun completed'))
   resolving.open()
   expect(await answer.result()).toBe('row 2 resolved by Ana')
   expect(await run.result()).toMatchObject({ verdict: 'proven' })
@@ -126,14 +126,14 @@ test.each<{
   },
   {
     title: 'by a run that sends only what is resolved, alone',
-    steps: { openImport: onlyResolved, step: { counts: countsOf({ staged: 2 }) } },
+    steps: { openRun: onlyResolved, step: { counts: countsOf({ staged: 2 }) } },
     said: { ...resolution, row: 3 },
     second: { rows: [3] },
     end: { how: 'stopped', giveUp: false },
   },
   {
     title: 'by a run that sends only what is resolved, if it was resolved before one that could not be',
-    steps: { openImport: onlyResolved, resolveRow: () => notParked('InvalidInput', { resolved: [2] }) },
+    steps: { openRun: onlyResolved, resolveRow: () => notParked('InvalidInput', { resolved: [2] }) },
     said: { ...decision, rows: [2, 3] },
     second: { rows: [2] },
   },
@@ -146,7 +146,7 @@ test.each<{
   else await expect(answer).rejects.toMatchObject({ cause: { message: 'row 3 is not parked' } })
   sending.open()
   await run.result()
-  expect(inputs).toMatchObject([steps?.openImport === undefined ? {} : { lookupsOnly: true }, second])
+  expect(inputs).toMatchObject([steps?.openRun === undefined ? {} : { lookupsOnly: true }, second])
   expect(inputs[0]?.rows).toBeUndefined()
   expect(ends).toMatchObject([end])
 })
@@ -154,8 +154,8 @@ test.each<{
 test('a run that sends only what is resolved waits for the update that it was started with, and is proven once', async () => {
   const [staging, resolving] = [gate(), gate()]
   const { run, sending, inputs } = await startImport({
-    openImport: onlyResolved,
-    stageImport: () => staging.promise.then(() => staged),
+    openRun: onlyResolved,
+    stageRun: () => staging.promise.then(() => staged),
     resolveRow: () => resolving.promise,
   })
   sending.open()
@@ -164,7 +164,7 @@ test('a run that sends only what is resolved waits for the update that it was st
     waitForStage: 'ACCEPTED',
   })
   staging.open()
-  await until(async () => (await eventsOf(run)).includes('stageImport completed'))
+  await until(async () => (await eventsOf(run)).includes('stageRun completed'))
   resolving.open()
   await answer.result()
   await run.result()
@@ -189,7 +189,7 @@ test.each([
 ])(
   'a run that sends only what is resolved gives up nothing, and is finished only without a rest: %o',
   async (step, end) => {
-    const { run, sending, ends } = await startImport({ openImport: onlyResolved, step })
+    const { run, sending, ends } = await startImport({ openRun: onlyResolved, step })
     sending.open()
     await run.result()
     expect(ends).toMatchObject([{ giveUp: false, ...end }])
@@ -202,7 +202,7 @@ test.each(['the time is up', 'the run is stopped'])(
     const [noting, noted] = [gate(), gate()]
     const approvalWait = what === 'the time is up' ? 1 : 600
     const { run, sending } = await startImport({
-      openImport: () => ({ ...importPlan, approval: true, approvalWait }),
+      openRun: () => ({ ...importPlan, approval: true, approvalWait }),
       noteDecision: async () => {
         noting.open()
         await noted.promise
@@ -226,7 +226,7 @@ test.each(['the time is up', 'the run is stopped'])(
     noted.open()
     expect(await answer.result()).toBe('approved by Ana')
     await run.result()
-    const sent = (await eventsOf(run)).includes('sendImport completed')
+    const sent = (await eventsOf(run)).includes('sendRun completed')
     expect(sent).toBe(what === 'the time is up')
   },
 )
@@ -234,10 +234,10 @@ test.each(['the time is up', 'the run is stopped'])(
 test('a recovery refuses updates while it reports', async () => {
   const closing = gate()
   const { client, taskQueue } = await startSteps({
-    openRecovery: () => recoveryPlan,
-    snapshotRecovery: () => snapshot,
-    sendRecovery: () => sendStep(),
-    closeRecovery: async () => {
+    openRun: () => recoveryPlan,
+    stageRun: () => snapshot,
+    sendRun: () => sendStep(),
+    closeRun: async () => {
       await closing.promise
       return closedRun()
     },
@@ -253,15 +253,15 @@ test('a recovery refuses updates while it reports', async () => {
 test('updates are answered after Request Cancellation, until the run reports', async () => {
   const told: unknown[] = []
   const { client, taskQueue } = await startSteps({
-    openRecovery: () => recoveryPlan,
-    snapshotRecovery: () => snapshot,
-    sendRecovery: () =>
+    openRun: () => recoveryPlan,
+    stageRun: () => snapshot,
+    sendRun: () =>
       sendStep({
         ended: 'waiting',
         nextAt: Date.now() + 3_600_000,
         counts: countsOf({ done: 2, unknown: 1 }),
       }),
-    closeRecovery: () => closedRun(),
+    closeRun: () => closedRun(),
     noteDecision: (said: unknown) => told.push(said),
     resolveRow: (said: unknown) => void told.push(said),
   })
@@ -269,7 +269,7 @@ test('updates are answered after Request Cancellation, until the run reports', a
     workflowId: idOf('cancelled'),
     taskQueue,
   })
-  await until(async () => (await eventsOf(run)).includes('sendRecovery completed'))
+  await until(async () => (await eventsOf(run)).includes('sendRun completed'))
   await run.cancel()
   await until(async () => (await phaseOf(run)) === 'looking up')
   await run.executeUpdate('setLimits', { args: [{ concurrency: 3, ...person }] })

@@ -29,17 +29,16 @@ async function startRun(
   { canary = [] as number[], eventsPerExecution = 1_000, attended = false } = {},
 ) {
   const { client, taskQueue } = await startSteps({
-    openImport: () => ({ ...importPlan, attended, notifies: ['breaker'] }),
+    openRun: ({ job }: { job: string }) =>
+      job === 'import'
+        ? { ...importPlan, attended, notifies: ['breaker'] }
+        : { ...recoveryPlan, eventsPerExecution },
     noteDecision: () => undefined,
-    stageImport: () => staged,
-    sendImport: send,
+    stageRun: () => (type === 'importFile' ? staged : { ...snapshot, canary }),
+    sendRun: send,
     resolveRow: () => undefined,
     sendNotification: () => 'delivered',
-    closeImport: () => closedRun(),
-    openRecovery: () => ({ ...recoveryPlan, eventsPerExecution }),
-    snapshotRecovery: () => ({ ...snapshot, canary }),
-    sendRecovery: send,
-    closeRecovery: () => closedRun(),
+    closeRun: () => closedRun(),
   })
   const workflowId = `loops-${process.pid}-${(runs += 1)}`
   return await client.workflow.start(type, { workflowId, taskQueue, args: [{}] })

@@ -101,12 +101,8 @@ const openings = [
   ['exportData', 'openExport', 'Stopped before anything was read'],
   ['fetchDocuments', 'openFetch', 'Stopped before anything was read'],
   ['publishRun', 'openPublish', 'Stopped before anything was published'],
-  ['importFile', 'openImport', 'Stopped before the file was read; this execution sent nothing.'],
-  [
-    'recoverSubscriptions',
-    'openRecovery',
-    'Stopped before anything was read; this execution resumed nothing.',
-  ],
+  ['importFile', 'openRun', 'Stopped before the file was read; this execution sent nothing.'],
+  ['recoverSubscriptions', 'openRun', 'Stopped before anything was read; this execution resumed nothing.'],
   ['watchSchedules', 'findMissed', 'Stopped before its check; the next one covers the same time.'],
 ] as const
 

@@ -4,8 +4,8 @@ import { escapeMarkdown, toMarkdown } from '../../../../core/runs/view/markdown.
 import { sentence, strong } from '../../../../core/runs/view/sentence.ts'
 import type { View } from '../../../../core/runs/view/view.ts'
 import { toLiveExport } from '../../../../workflows/export-view.ts'
-import { toImportText } from '../../../../workflows/import-view.ts'
-import { toRecoveryText } from '../../../../workflows/recovery-view.ts'
+import { toImportText } from '../../../../workflows/write-run/text.ts'
+import { toRecoveryText } from '../../../../workflows/write-run/text.ts'
 import { toLiveView } from '../../../../workflows/write-run/view.ts'
 
 /** Everything that text of others must not become; what stands behind a backslash is shown. */

@@ -1,4 +1,3 @@
-import type { RunRates } from '../../core/billing/run-rates.ts'
 import { watchLedger } from '../../core/changes/old-ledger.ts'
 import {
   type Limits,
@@ -12,23 +11,17 @@ import {
 import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
-import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
+import type { ChosenLimits, WriteDeps } from './job.ts'
 import { notifyDoubled } from './notify-doubled.ts'
 
 /** Sends this long however long the preparation took: the next segment would prepare as long, and send nothing either. */
 const leastMs = 5_000
-
-export interface SendDeps {
-  deps: ActivityDeps
-  rates: RunRates
-  attempts: Attempts
-}
 
 /**
  * Sends the staged changes of a run and reconciles those without an answer, for a limited time or to the end. Safe
@@ -39,21 +32,19 @@ export interface SendDeps {
  * @throws {ReservedWorker} this worker must not send changes of the run; it may look them up
  */
 export async function sendSegment(
-  options: SendDeps & {
+  options: WriteDeps & {
     context: StepContext
     plan: ChangeRun
     work: Omit<SendWork, 'limits'>
     input: SendInput & { limits: ChosenLimits }
     /** The lease under which the run sends. */
-    lease: Omit<SendLease, 'attempt'>
-    /** The run's share of the process's rate. */
-    requestsPerSecond?: number | undefined
+    lease: SendLease
     /** How many changes the run has staged. */
     staged: number
   },
 ): Promise<SendStep> {
-  const { deps, rates, attempts, context, plan, work, input, requestsPerSecond, staged } = options
-  const lease = { ...options.lease, attempt: context.attempt }
+  const { deps, rates, attempts, context, plan, work, input, lease, staged } = options
+  const { requestsPerSecond } = input.limits
   const { ledger } = deps.state
   const { run, identity } = plan
   if (input.lookupsOnly !== true && !deps.mayWrite(context.owner.workflowId)) throw new ReservedWorker(plan)
@@ -101,8 +92,6 @@ export async function sendSegment(
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return { ...step, ...(await seeWorkers(deps.state)) }
 }
-
-type ChosenLimits = { readonly [name in keyof Limits]?: Limits[name] | undefined }
 
 /** The limits of a run, where it has none the defaults and the worker's own concurrency. */
 const limitsOf = (limits: ChosenLimits, { concurrency }: Pick<ActivityDeps, 'concurrency'>): Limits => ({

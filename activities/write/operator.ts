@@ -1,13 +1,13 @@
 import { ApplicationFailure } from '@temporalio/common'
-import type { RunRates } from '../../core/billing/run-rates.ts'
 import { type Decision as Resolved, resolveChange } from '../../core/changes/resolve.ts'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
-import type { ChangeRun, Decision } from '../../core/runs/run-notes.ts'
-import type { ActivityDeps } from '../deps.ts'
+import type { Decision } from '../../core/runs/run-notes.ts'
 import { isFinal, type StepContext } from '../step.ts'
+import type { WritePlan } from '../deps.ts'
+import type { WriteDeps } from './job.ts'
 
 interface ResolveInput {
-  plan: ChangeRun
+  plan: WritePlan
   /** The update's id, which a Reset keeps. */
   id: string
   rows: readonly number[]
@@ -21,12 +21,20 @@ export interface PartlyResolved {
   resolved: number[]
 }
 
+/** Records a person's decision for the report, durably, before it takes effect. */
+export async function noteDecision(
+  { notes }: StepContext,
+  { plan, decision }: { plan: WritePlan; decision: Decision },
+): Promise<void> {
+  await notes.addDecisions(plan.run, [decision])
+}
+
 /**
  * Applies a person's decision to rows and records it for the report, alongside any earlier one. Returns what the
  * service returns for the id that the person gave. Safe to retry, also by a Reset: a decision is never applied to a row that
  * was sent or decided on since.
  */
-export function createResolveRow({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
+export function createResolveRow({ deps, rates }: Pick<WriteDeps, 'deps' | 'rates'>) {
   return async function resolveRow(
     { signal, notes }: StepContext,
     input: ResolveInput,

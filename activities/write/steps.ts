@@ -1,0 +1,178 @@
+import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
+import { createSendRight, type SendInput, type SendStep } from '../../core/changes/send/sending.ts'
+import { type Opened, toOpened } from '../../core/notifications/opened.ts'
+import { InvalidInput } from '../../core/runs/errors.ts'
+import { refuseOther } from '../../core/runs/identity.ts'
+import type { JobName, RunEnd } from '../../core/runs/run-notes.ts'
+import type { Attempts } from '../../core/runs/sending-attempts.ts'
+import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'
+import { OldLedgerError } from '../../core/state/errors.ts'
+import type { SendLease } from '../../core/state/ledger/claims.ts'
+import type { StepContext } from '../step.ts'
+import { importJob } from './import-job.ts'
+import type { WritePlan } from '../deps.ts'
+import type { ChosenLimits, Job, JobDeps, WriteDeps } from './job.ts'
+import { recoveryJob } from './recovery-job.ts'
+import { sendSegment } from './send-segment.ts'
+
+const jobs: Readonly<Record<JobName, Job>> = { import: importJob, recovery: recoveryJob }
+
+interface OpenInput {
+  job: JobName
+  input: unknown
+  firstRunId: string
+}
+
+interface OfRun {
+  plan: WritePlan
+  /** The current limits, which people may have changed since the plan was made. */
+  limits?: ChosenLimits
+}
+
+/**
+ * Ends the sending of a run, so that nothing leaves after its report is written: awaits the attempt of this process, and
+ * takes the right to claim from an attempt on another machine, which may not know yet that it was given up.
+ *
+ * @throws {OldLedgerError} what looks unsent may have been sent, and its keys must not become free for other runs
+ */
+export async function endSending({
+  deps,
+  attempts,
+  run,
+  lease,
+}: {
+  deps: Pick<WriteDeps['deps'], 'state' | 'shared' | 'dataDir'>
+  attempts: Attempts
+  run: string
+  lease: SendLease
+}): Promise<void> {
+  const { ledger, leases } = deps.state
+  await attempts.end(run)
+  if (!ledger.isShared) return
+  await refuseOlderThanMark({ ledger, mark: sharedMark(deps) })
+  // An earlier attempt of this step has released the lease, and another run has taken it: nobody can claim for this one.
+  const holder = await leases.holder(lease)
+  if (holder !== undefined && holder.runId !== lease.owner.runId) return
+  await createSendRight({ ledger, run, lease }).hold()
+}
+
+/** The steps of a run that writes to the service: an import or a recovery. */
+export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
+  const depsOf = ({ notes, attempt }: StepContext): JobDeps => ({
+    ...deps,
+    ledger: deps.state.ledger,
+    notes,
+    attempt,
+  })
+  const leaseOf = async (
+    plan: WritePlan,
+    context: StepContext,
+    { isAtEnd = false } = {},
+  ): Promise<SendLease> => {
+    const { name, owner, taken } = jobs[plan.job].lease(plan, context)
+    if (taken === 'always' || (taken === 'untilEnd' && !isAtEnd)) await context.takeLeases([name], owner)
+    return { name, owner, attempt: context.attempt }
+  }
+  const billingOf = (context: StepContext, { plan, limits = plan.limits }: OfRun) =>
+    context.watch(rates.forRun({ run: plan.run, requestsPerSecond: limits.requestsPerSecond }))
+
+  return {
+    /** Plans a run: checks its input and the service, and that no other run does the same. */
+    openRun: async (
+      context: StepContext,
+      { job, input: request, firstRunId }: OpenInput,
+    ): Promise<Opened<WritePlan>> => {
+      const { signal, watch } = context
+      if (!Object.hasOwn(jobs, job)) throw new InvalidInput(`There is no job ${JSON.stringify(job)}.`)
+      const plan = await jobs[job].open({
+        deps: depsOf(context),
+        context,
+        request,
+        firstRunId,
+        async check({ identity, resource }) {
+          if (identity !== undefined) refuseOther({ run: identity, worker: deps.identity })
+          // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
+          await watch(deps.billing).list({ resource, page: 1, pageSize: 1, tries: 1, signal })
+        },
+      })
+      return await toOpened(deps, plan)
+    },
+
+    /** Stages every change of a run, and sends none. Safe to retry. */
+    stageRun: async (context: StepContext, input: OfRun) => {
+      const { plan } = input
+      await leaseOf(plan, context)
+      await refuseOlderThanMark({ ledger: deps.state.ledger, mark: sharedMark(deps) })
+      const billing = billingOf(context, input)
+      return await jobs[plan.job].stage({ deps: depsOf(context), context, plan, billing })
+    },
+
+    /** Sends the staged changes of a run for a while; see `sendSegment`. */
+    sendRun: async (
+      context: StepContext,
+      input: SendInput & { plan: WritePlan; limits: ChosenLimits },
+    ): Promise<SendStep> => {
+      const { plan } = input
+      const job = jobs[plan.job]
+      const lease = await leaseOf(plan, context)
+      const staged = await job.staged(context.notes, plan.run)
+      // It may have been stopped before it staged anything.
+      if (staged === undefined && input.lookupsOnly !== true)
+        throw new OldLedgerError({ lacks: 'what this run has staged' })
+      const work = job.work(plan)
+      return await sendSegment({
+        deps,
+        rates,
+        attempts,
+        context,
+        plan,
+        work,
+        input,
+        lease,
+        staged: staged ?? 0,
+      })
+    },
+
+    /** Compares every change of a run with the service. */
+    proveRun: async (context: StepContext, input: OfRun) => {
+      const { plan } = input
+      const job = jobs[plan.job]
+      let findings = 0
+      context.report(() => ({ phase: 'comparing the rows with the list', findings }))
+      const billing = billingOf(context, input)
+      return await context.outlast(async () => {
+        findings = 0
+        const onFinding = () => (findings += 1)
+        return await job.prove?.({ deps: depsOf(context), context, plan, billing, onFinding })
+      })
+    },
+
+    /** Leaves changes of a run for good: those of some breakers, or all that were not sent yet. */
+    skipRemaining: async (
+      context: StepContext,
+      { plan, keys, why }: { plan: WritePlan; keys?: readonly string[]; why: string },
+    ): Promise<void> => {
+      const { run } = plan
+      const lease = await leaseOf(plan, context, { isAtEnd: true })
+      await endSending({ deps, attempts, run, lease })
+      const of = { ledger: deps.state.ledger, run, why }
+      if (keys === undefined) await closeUntried({ ...of, which: { unsent: true } })
+      for (const breakerKey of keys ?? []) await closeRemaining({ ...of, breakerKey })
+    },
+
+    /** Ends a run: writes its report and files, and releases its lease. */
+    closeRun: async (context: StepContext, input: RunEnd & { plan: WritePlan }) => {
+      const { plan } = input
+      context.report(() => ({ phase: 'writing the report' }))
+      const lease = await leaseOf(plan, context, { isAtEnd: true })
+      const closed = await context.outlast(async () => {
+        if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
+        return await jobs[plan.job].close({ ...input, deps: depsOf(context) })
+      })
+      await context.outlast(() => deps.state.leases.release(lease))
+      rates.end(plan)
+      deps.observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })
+      return closed
+    },
+  }
+}
