@@ -16,18 +16,18 @@ export function createActivities(deps: ActivityDeps) {
   const rates = createRunRates(deps.billing)
   const attempts = createAttempts()
   const reads = createReads({ deps, rates })
-  const { step, ofExport, ofChanges } = createSteps(deps)
+  const { step, opening, ofExport, ofChanges } = createSteps(deps)
   const write = createWriteSteps({ deps, rates, attempts })
   return {
-    openExport: step(createOpenExport(deps)),
-    openFetch: step(createOpenFetch(deps)),
-    openPublish: step(createOpenPublish(deps)),
+    openExport: opening(createOpenExport(deps)),
+    openFetch: opening(createOpenFetch(deps)),
+    openPublish: opening(createOpenPublish(deps)),
     planRead: ofExport(reads.planRead),
     readRange: ofExport(reads.readRange),
     finishRead: ofExport(reads.finishRead),
     publishExport: ofExport(createPublishExport(deps)),
     closeExport: ofExport(createCloseExport({ deps, rates })),
-    openRun: step(write.openRun),
+    openRun: opening(write.openRun),
     stageRun: ofChanges(write.stageRun),
     sendRun: ofChanges(write.sendRun),
     proveRun: ofChanges(write.proveRun),

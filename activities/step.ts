@@ -18,6 +18,7 @@ import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { Trouble } from '../core/runs/view/trouble.ts'
 import type { ActivityDeps, WritePlan } from './deps.ts'
+import type { Unopened } from '../core/notifications/opened.ts'
 import { createTroubleSignals, troubleIn } from './tell-trouble.ts'
 
 /** The heartbeat interval of a step, which is also how soon it learns of a stop. */
@@ -82,7 +83,10 @@ type Run<Input> = Omit<Input, 'plan'> & RunRef
 
 /** Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. */
 export function createSteps(
-  deps: Pick<ActivityDeps, 'dataDir' | 'shared' | 'outDirs' | 'identity' | 'state' | 'awaitToken'>,
+  deps: Pick<
+    ActivityDeps,
+    'dataDir' | 'shared' | 'outDirs' | 'identity' | 'state' | 'awaitToken' | 'searchAttributes'
+  >,
 ) {
   const step =
     <Input extends unknown[], Result>(
@@ -96,6 +100,22 @@ export function createSteps(
         throw toFailure(error, deps)
       }
     }
+
+  /** A step that opens a run. Its failure has the search attributes of the server, which only a plan tells otherwise. */
+  const opening = <Input extends unknown[], Result>(
+    work: (context: StepContext, ...input: Input) => Promise<Result>,
+  ) => {
+    const open = step(work)
+    return async (...input: Input): Promise<Result> => {
+      try {
+        return await open(...input)
+      } catch (error) {
+        if (!(error instanceof ApplicationFailure)) throw error
+        const unopened: Unopened = { searchAttributes: await deps.searchAttributes().catch(() => []) }
+        throw new ApplicationFailure(error.message, error.type, error.nonRetryable, [unopened])
+      }
+    }
+  }
 
   /** A step of a run: its input names the run, and the step gets the plan that is known of it. */
   const ofRun =
@@ -116,6 +136,7 @@ export function createSteps(
 
   return {
     step,
+    opening,
     ofExport: ofRun((run, input) => findExportStep(deps, { run, input })),
     ofChanges,
   }

@@ -105,7 +105,7 @@ async function exportRun(job: {
   const attributes = createSearchAttributes()
 
   return CancellationScope.nonCancellable(async (): Promise<ExportReport> => {
-    const opened = await control.unlessStopped(job.open)
+    const opened = await control.unlessStopped(job.open).catch(attributes.failUnopened)
     if (opened === undefined) {
       progress.phase = 'ended'
       setCurrentDetails(job.stoppedEarly)

@@ -13,6 +13,9 @@ export type Opened<Plan> = Plan & {
   rangeQueue: string
 }
 
+/** What the failure of a run that did not open tells it. */
+export type Unopened = Pick<Opened<unknown>, 'searchAttributes'>
+
 export type Heartbeats = 'local' | 'remote'
 
 interface Offer {

@@ -16,6 +16,7 @@ const { step } = createSteps({
   outDirs: [],
   identity,
   state: {} as never,
+  searchAttributes: () => Promise.resolve([]),
 })
 
 /** Runs a step as Temporal does, after an attempt with this last heartbeat; gives the heartbeats of this one. */
@@ -89,7 +90,8 @@ async function takeLeaseAfter(failures: number, shared: object | undefined): Pro
     if (asked <= failures) throw new StateAwayError({ place: 'state', cause: new Error('ECONNREFUSED') })
     return { taken: true }
   }
-  const folder = { dataDir: '/nowhere', outDirs: [], identity }
+  const searchAttributes = () => Promise.resolve([])
+  const folder = { dataDir: '/nowhere', outDirs: [], identity, searchAttributes }
   const steps = createSteps({
     ...folder,
     shared: cached('/nowhere'),

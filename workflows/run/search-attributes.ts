@@ -1,5 +1,11 @@
-import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common'
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  SearchAttributeType,
+  defineSearchAttributeKey,
+} from '@temporalio/common'
 import { upsertSearchAttributes, workflowInfo } from '@temporalio/workflow'
+import type { Unopened } from '../../core/notifications/opened.ts'
 import type { SearchAttributeName } from '../../core/runs/search-attributes.ts'
 
 const verdictKey = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
@@ -22,12 +28,14 @@ export interface SearchAttributes {
    */
   allow(plan: { searchAttributes?: readonly SearchAttributeName[] | undefined }): void
   set(values: Values): void
+  /** Marks a run that could not be opened as failed; its failure says which attributes the server has. */
+  failUnopened: (thrown: unknown) => never
 }
 
 export function createSearchAttributes(): SearchAttributes {
   let allowed: readonly SearchAttributeName[] = []
   let needed: boolean | undefined
-  return {
+  const attributes: SearchAttributes = {
     allow: ({ searchAttributes }) => {
       allowed = searchAttributes ?? []
       // The UI copies the attributes of a run when it starts another like it: that verdict is not this run's.
@@ -46,5 +54,13 @@ export function createSearchAttributes(): SearchAttributes {
       ].filter(({ key }) => allowed.includes(key.name as SearchAttributeName))
       if (pairs.length > 0) upsertSearchAttributes(pairs)
     },
+    failUnopened(thrown) {
+      const cause = thrown instanceof ActivityFailure ? thrown.cause : undefined
+      const details = cause instanceof ApplicationFailure ? cause.details : undefined
+      attributes.allow({ ...(details?.[0] as Partial<Unopened> | undefined) })
+      attributes.set({ verdict: 'failed', needsPerson: true })
+      throw thrown
+    },
   }
+  return attributes
 }

@@ -61,7 +61,8 @@ export async function writeRun<
   const operator = registerOperatorHandlers({ progress, show, control, notifier, text: text.operator })
   show()
   return CancellationScope.nonCancellable(async () => {
-    const plan = continued?.plan ?? (await control.unlessStopped(() => open<Plan>(job)))
+    const plan =
+      continued?.plan ?? (await control.unlessStopped(() => open<Plan>(job)).catch(attributes.failUnopened))
     if (plan === undefined) throw stoppedBefore(text.stoppedWhileOpening)
     job.onPlan?.(plan)
     const { run, identity, limits } = plan

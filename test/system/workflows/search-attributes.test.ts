@@ -124,6 +124,21 @@ describe('a run on a server with the search attributes', () => {
   })
 })
 
+test('a run that fails while it opens is found as failed and as one that needs a person', async () => {
+  const refuse = (on: string) => [{ kind: 'error', status: 403, on, from: 1 } as const]
+  world.sandbox.control.setFaults({ faults: [...refuse('GET /subscriptions/'), ...refuse('GET /plans/')] })
+  const recovery = await startRecovery({ client, world, input: soon })
+  const exported = await startRun({ client, world, input: { resources: ['plans'] } })
+  const wrong = { kind: 'retentions', file: 'no such file.csv' } as const
+  const imported = await startImport({ client, world, input: wrong })
+  for (const run of [recovery, exported, imported]) {
+    await expect(run.result()).rejects.toMatchObject({ name: 'WorkflowFailedError' })
+    const query = `Verdict = "failed" AND NeedsPerson = true AND WorkflowId = "${run.workflowId}"`
+    await until(async () => (await found(query)).length > 0)
+  }
+  world.sandbox.control.setFaults({ faults: [] })
+})
+
 test('a run on a server without the search attributes sets none, and the next one sets them once they are added', async () => {
   const environment = await TestWorkflowEnvironment.createLocal({
     server: { executable: { type: 'existing-path', path: inject('temporalBinary') } },
