@@ -120,7 +120,7 @@ function follow(
   // The others were read, but are in rejected.jsonl, as those without an id are.
   need(kept <= records && records <= kept + rejected.rows, 'a record that was read is missing')
   need(state.windows === windows, 'a window is missing')
-  need(state.looks === Math.sign(state.statuses.length), 'the statuses were not sampled again after the read')
+  need(state.looks > 0 === state.statuses.length > 0, 'the statuses were not sampled again after the read')
   need(state.due.length === 0, 'a status was not read')
   const through = instantOf(completeThrough)
   need(through <= state.through, 'it is complete through a later time than the responses show')

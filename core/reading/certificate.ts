@@ -45,7 +45,7 @@ export interface WindowLine extends Taken {
   newest: string | null
   oldest: string | null
   count?: number
-  /** The service named no next page. */
+  /** The service named no page that follows. */
   last?: true
 }
 
@@ -120,7 +120,7 @@ export function toWindowLine(
   window: Window,
   { key, datedAt }: { key: Key; datedAt: number | undefined },
 ): Omit<WindowLine, keyof Taken> {
-  const { page, pageSize, descending, records, servedAt, count, named } = window
+  const { page, pageSize, descending, records, servedAt, count, follows } = window
   const [first, last] = [keyOf(records[0], key), keyOf(records.at(-1), key)]
   return {
     page,
@@ -131,7 +131,7 @@ export function toWindowLine(
     newest: descending ? first : last,
     oldest: descending ? last : first,
     ...(count !== undefined && { count }),
-    ...(!named && { last: true }),
+    ...(!follows && { last: true }),
   }
 }
 

@@ -194,7 +194,7 @@ function toWindow(of: {
     fromTop: descending && choice.page === 1,
     fromStart: !descending && choice.page === 1,
     count: page.count,
-    named: typeof page.next === 'string',
+    follows,
     servedAt: page.servedAt,
   }
 }

@@ -84,8 +84,8 @@ export interface Window extends PageChoice {
   /** Holds the oldest record of the list: page 1, oldest first. */
   fromStart: boolean
   count: number | undefined
-  /** The service named a next page. */
-  named: boolean
+  /** Another page follows, by its link or by its count. */
+  follows: boolean
   /** When the service made the response, in ms since 1970. */
   servedAt: number | undefined
 }

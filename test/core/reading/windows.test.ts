@@ -40,7 +40,7 @@ describe('a window links', () => {
     fromTop: false,
     fromStart: false,
     count: 1000,
-    named: true,
+    follows: true,
     servedAt: undefined,
     ...more,
   })

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkCertificate } from '../../../core/exports/certificate-check.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { createRandom } from '../../core/reading/drifting-list.ts'
+import { hiding, rows } from '../../core/reading/hiding-service.ts'
+import { readThrough } from '../../core/reading/read-through.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import {
   certificates,
@@ -14,6 +17,7 @@ import {
   seed,
   spellOtherwise,
   type Spelling,
+  toCertified,
   writeCertified,
 } from './certified-exports.ts'
 import { hasPython, judgeAllByPython } from './python-checker.ts'
@@ -81,3 +85,40 @@ test(
     expect(Math.min(...Object.values(rejected))).toBeGreaterThan(certificates / 100)
   },
 )
+
+test('an export from a service whose links name no page is accepted', async () => {
+  const { fetchPage } = hiding(rows(40), [])
+  const taken = await readThrough({
+    fetchPage: async (request) => ({ ...(await fetchPage(request)), next: '/list/?cursor=abc' }),
+  })
+  expect(taken.outcome).toMatchObject({ verdict: 'proven', records: 40 })
+  const judge = await createJudge()
+  await judge.add(toCertified(taken))
+  await judge.finish()
+})
+
+test('an export is accepted whose process died after the last look at the statuses and looked again', async () => {
+  const judge = await createJudge()
+  let looks = 0
+  for (let turn = 1; turn <= 20; turn++) {
+    const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
+    const taken = await readThrough(
+      { ...options, ...hiding(rows(250), turn % 2 === 0 ? ['cancelled'] : []) },
+      { crash: 0.2, random: createRandom(turn) },
+    )
+    expect(taken.outcome).toMatchObject({ verdict: 'proven', records: 250 })
+    looks = Math.max(looks, taken.certificate.split('"looked"').length - 1)
+    await judge.add(toCertified(taken))
+  }
+  expect(looks).toBeGreaterThan(1)
+  await judge.finish()
+})
+
+test('an unproven export is accepted that has an id twice', async () => {
+  const all = rows(250)
+  const taken = await readThrough(hiding(all.with(7, { ...all[7]!, id: 's99' }), []))
+  expect(taken.outcome).toMatchObject({ verdict: 'unproven', records: 250 })
+  const judge = await createJudge()
+  await judge.add(toCertified(taken))
+  await judge.finish()
+})

@@ -6,7 +6,7 @@ import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { anyList } from '../../core/reading/any-list.ts'
 import { createRandom, DriftingList, type Random } from '../../core/reading/drifting-list.ts'
 import { readInRanges } from '../../core/reading/read-in-ranges.ts'
-import { readOptions, readThrough, type Row } from '../../core/reading/read-through.ts'
+import { readOptions, readThrough, type Row, type Taken } from '../../core/reading/read-through.ts'
 
 /** 10,000 with CERTIFICATES=10000. */
 export const certificates = Number(process.env['CERTIFICATES'] ?? 1_000)
@@ -52,18 +52,21 @@ export async function* certifiedExports(): AsyncGenerator<CertifiedExport> {
       ).catch((error: Error) => {
         if (!['ServiceFault', 'NotFound'].includes(error.name)) throw error
       })
-      if (taken === undefined) continue
-      const { verdict, completeThrough, reasons, windows } = taken.outcome
-      const lines = taken.certificate.split('\n').slice(0, -1)
-      yield {
-        rows: taken.rows.map(({ id, created }) => ({ id, created })),
-        lines: lines.map((line) => JSON.parse(line) as Line),
-        verdict,
-        completeThrough,
-        reasons,
-        windows,
-      }
+      if (taken !== undefined) yield toCertified(taken)
     }
+}
+
+export function toCertified({ outcome, rows, certificate }: Taken): CertifiedExport {
+  const { verdict, completeThrough, reasons, windows } = outcome
+  const lines = certificate.split('\n').slice(0, -1)
+  return {
+    rows: rows.map(({ id, created }) => ({ id, created })),
+    lines: lines.map((line) => JSON.parse(line) as Line),
+    verdict,
+    completeThrough,
+    reasons,
+    windows,
+  }
 }
 
 /** How the lines and the manifest are written. */
