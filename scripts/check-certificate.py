@@ -117,6 +117,7 @@ class Chain:
             self.ended, self.empty = bottom and self.empty, top  # Where both ends of the list are empty, so is the list.
             return need(line["taken"] == 0, "records of an empty page")
         self.windows += 1
+        need(line["taken"] + line.get("left", 0) <= size, "it took more records than the response held")
         newest, oldest = instant(line["newest"]), instant(line["oldest"])
         above = top or newest > self.frontier or (self.closed and newest == self.frontier)
         need(above, "the window does not reach above the frontier: records may be missing there")
@@ -168,6 +169,9 @@ def check(folder):
     if end["end"] != "proven":
         need(end["completeThrough"] is None, "complete through a time, but not proven")
         return f"{len(records)} records, not proven: {'; '.join(end['reasons'])}"
+    need(not end["reasons"], "proven, although there are reasons why it is not")
+    partial = {head["mode"] == "incremental", head["key"] == "updated", bool(head["changedSince"])}
+    need(len(partial) == 1, "the whole list, but only what changed since a time")
     chain, least = Chain(records), instant(head["changedSince"]) - 1 if head["changedSince"] else -EVER
     for number, line in enumerate(lines, 2):
         try:
@@ -178,6 +182,9 @@ def check(folder):
             raise ValueError(f"line {number} of the certificate: {why}")
     need(chain.ended and chain.down == least, "the chain does not reach the end of the list")
     need(chain.place == len(records), "the table has records that no window took")
+    if manifest["ordering"] == "created" and not any("status" in line for line in lines):  # Otherwise some come twice.
+        left = sum(line.get("left", 0) for line in lines)
+        need(left <= manifest["rejected"]["rows"], f"{left} records have no row, and rejected.jsonl has fewer")
     need(chain.windows == manifest["windows"], f"{chain.windows} windows, not {manifest['windows']}")
     need(bool(chain.looks) == bool(chain.statuses) and not chain.wanted, "the statuses were not sampled again after the read")
     need(instant(end["completeThrough"]) <= chain.through, "complete through a later time than the responses show")
@@ -186,6 +193,6 @@ def check(folder):
 if __name__ == "__main__":
     try:
         print("ACCEPT", check(pathlib.Path(sys.argv[1])))
-    except (LookupError, TypeError, ValueError, OSError, StopIteration) as why:
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, StopIteration, csv.Error) as why:
         print("REJECT", why)
         sys.exit(1)

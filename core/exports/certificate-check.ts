@@ -59,6 +59,9 @@ export async function checkCertificate(
     for (const [name, value] of Object.entries({ ...head, ...end }))
       need(isDeepStrictEqual(named[name], value), `${name} is not that of the manifest`)
     if (verdict !== 'proven') return undefined
+    need(manifest.reasons.length === 0, 'it is proven, although there are reasons why it is not')
+    const partial = new Set([manifest.mode === 'incremental', key === 'updated', changedSince !== null])
+    need(partial.size === 1, 'it is of the whole list, but has only what changed since a time')
     // Parquet, or what a spreadsheet shows, is not compared.
     const isPlain = manifest.destination === 'csv' && manifest.dialect?.formulaGuard === false
     follow(
@@ -119,6 +122,11 @@ function follow(
   need(state.place === kept, 'the table has records that no window took')
   // The others were read, but are in rejected.jsonl, as those without an id are.
   need(kept <= records && records <= kept + rejected.rows, 'a record that was read is missing')
+  // Over `updated`, and where each status is read, a record may come twice.
+  if (manifest.ordering === 'created' && !lines.some((line) => 'status' in line)) {
+    const left = lines.reduce((sum, line) => sum + (('left' in line && line.left) || 0), 0)
+    need(left <= rejected.rows, 'a record has no row, and is not in rejected.jsonl')
+  }
   need(state.windows === windows, 'a window is missing')
   need(state.looks > 0 === state.statuses.length > 0, 'the statuses were not sampled again after the read')
   need(state.due.length === 0, 'a status was not read')
@@ -189,6 +197,7 @@ function createChain(rows: readonly Row[] | undefined) {
       return
     }
     state.windows++
+    need(line.taken + (line.left ?? 0) <= records, 'it took more records than the response held')
     const { frontier, closed, lower } = state
     const [newest, oldest] = [instantOf(line.newest), instantOf(line.oldest)]
     const isLinked = isTop || newest > frontier || (closed && newest === frontier)

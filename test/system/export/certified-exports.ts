@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
 import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { anyList } from '../../core/reading/any-list.ts'
 import { createRandom, DriftingList, type Random } from '../../core/reading/drifting-list.ts'
@@ -24,6 +25,7 @@ export interface CertifiedExport {
   windows: number
   /** The forger makes this fit. */
   records?: number
+  changedSince?: string
 }
 
 const anyRead = fc.record({
@@ -81,9 +83,9 @@ export async function writeCertified(
   { stringify = JSON.stringify }: Spelling = {},
 ): Promise<Manifest> {
   const { rows, lines, verdict, completeThrough, reasons, windows } = exported
-  const { records = rows.length } = exported
+  const { records = rows.length, changedSince } = exported
   const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode: 'full', filters: {} }
-  const head = { certificate: 1, ...same, key: 'created', changedSince: null }
+  const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
   const table = `id,created\n${rows.map(({ id, created }) => `${id},${created}\n`).join('')}`
   const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
@@ -96,6 +98,7 @@ export async function writeCertified(
     version: 1,
     destination: 'csv',
     ordering: 'created',
+    ...(changedSince !== undefined && { changedSince }),
     verdict,
     reasons,
     completeThrough,
@@ -242,6 +245,16 @@ export const mutants: Record<string, Mutant> = {
     exported.windows--
     return true
   },
+  'the last range is missing, as if only changes were asked for': (exported) => {
+    const { rows, lines } = exported
+    const last = lines.findLastIndex((line) => 'range' in line)
+    const { upTo } = lines[last]!['range'] as { upTo: string | null }
+    if (upTo === null) return false
+    exported.changedSince = toTimestamp(toInstant(upTo)! + 1)
+    rows.splice(rowsBefore(exported, last))
+    exported.windows -= lines.splice(last).filter((line) => typeof line['newest'] === 'string').length
+    return true
+  },
   'the bound of a range is lower': ({ lines }, random) => {
     const ranges = lines.flatMap((line) => (line['range'] as { downTo: string | null } | undefined) ?? [])
     const range = pick(
@@ -275,6 +288,18 @@ export const mutants: Record<string, Mutant> = {
     exported.completeThrough = moved(exported.completeThrough, 1)
     return true
   },
+  'proven although there are reasons why it is not': ({ reasons }) => {
+    reasons.push('the service ignores the filter status')
+    return true
+  },
+  'a window took more records than it held': onWindow((exported, place, line) => {
+    const from = rowsBefore(exported, place)
+    const record = exported.rows[from]!
+    const invented = Array.from({ length: 101 }, (_, at) => ({ ...record, id: `invented${at}` }))
+    exported.rows.splice(from, 0, ...invented)
+    const taken = exported.rows.slice(from, from + 101 + take(line))
+    Object.assign(line, { taken: taken.length, ids: sumOf(taken.map(({ id }) => id)) })
+  }),
   'proven although the chain broke': ({ lines }) => {
     lines.push({ broken: 'a page was lost' })
     return true
@@ -288,6 +313,18 @@ export const mutants: Record<string, Mutant> = {
   'sweeps that showed fewer records than places': onSweep((line) => {
     line['places'] = (line['places'] as number[]).map((places) => places + 1)
   }),
+  'a swept record is missing, as if it had no row': (exported) => {
+    const { rows, lines } = exported
+    const swept = lines.findIndex((line) => 'swept' in line)
+    if (swept === -1) return false
+    const place = lines.slice(0, swept).findLastIndex((line) => take(line) > 0)
+    const line = lines[place]!
+    const from = rowsBefore(exported, place)
+    rows.splice(from + take(line) - 1, 1)
+    const taken = rows.slice(from, from + take(line) - 1)
+    Object.assign(line, { taken: taken.length, left: 1, ids: sumOf(taken.map(({ id }) => id)) })
+    return true
+  },
   'a swept record that is said to be gone': (exported) => {
     const place = exported.lines.findIndex((line) => 'swept' in line)
     if (place === -1) return false
