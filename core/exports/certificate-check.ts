@@ -128,7 +128,9 @@ function follow(
     need(left <= rejected.rows, 'a record has no row, and is not in rejected.jsonl')
   }
   need(state.windows === windows, 'a window is missing')
-  need(state.looks > 0 === state.statuses.length > 0, 'the statuses were not sampled again after the read')
+  const [isDue, isDone] = [state.statuses.length > 0, state.looks > 0]
+  const isSaid = manifest.hiddenFound === true || manifest.statusCheck !== undefined
+  need(isDue === isDone && isDue === isSaid, 'the statuses were not sampled again after the read')
   need(state.due.length === 0, 'a status was not read')
   const through = instantOf(completeThrough)
   need(through <= state.through, 'it is complete through a later time than the responses show')
@@ -185,6 +187,8 @@ function createChain(rows: readonly Row[] | undefined) {
       records === size || (records < size && line.last === true),
       'a page that another follows is not full',
     )
+    const isCounted = records === size || (line.count ?? 0) <= (page - 1) * size + records
+    need(isCounted, 'the last page holds fewer records than the service counted')
     if (line.date !== undefined && state.began !== undefined) {
       const date = instantOf(line.date)
       need(date >= state.began - clocksDifferMs * 1000, 'the response is older than the read')

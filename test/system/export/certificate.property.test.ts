@@ -108,7 +108,11 @@ test('an export is accepted whose process died after the last look at the status
     )
     expect(taken.outcome).toMatchObject({ verdict: 'proven', records: 250 })
     looks = Math.max(looks, taken.certificate.split('"looked"').length - 1)
-    await judge.add(toCertified(taken))
+    const exported = toCertified(taken)
+    await judge.add(exported)
+    const lines = exported.lines.filter((line) => !('looked' in line))
+    for (const line of lines) delete line['statuses']
+    if (!taken.outcome.hiddenFound) await judge.add({ ...exported, lines }, 'the looks are missing')
   }
   expect(looks).toBeGreaterThan(1)
   await judge.finish()

@@ -26,6 +26,8 @@ export interface CertifiedExport {
   /** The forger makes this fit. */
   records?: number
   changedSince?: string
+  /** What the manifest says of hidden statuses. */
+  hidden?: Pick<Taken['outcome'], 'hiddenFound' | 'statusCheck'>
 }
 
 const anyRead = fc.record({
@@ -59,7 +61,7 @@ export async function* certifiedExports(): AsyncGenerator<CertifiedExport> {
 }
 
 export function toCertified({ outcome, rows, certificate }: Taken): CertifiedExport {
-  const { verdict, completeThrough, reasons, windows } = outcome
+  const { verdict, completeThrough, reasons, windows, hiddenFound, statusCheck } = outcome
   const lines = certificate.split('\n').slice(0, -1)
   return {
     rows: rows.map(({ id, created }) => ({ id, created })),
@@ -68,6 +70,7 @@ export function toCertified({ outcome, rows, certificate }: Taken): CertifiedExp
     completeThrough,
     reasons,
     windows,
+    hidden: { hiddenFound, ...(statusCheck !== undefined && { statusCheck }) },
   }
 }
 
@@ -99,6 +102,7 @@ export async function writeCertified(
     destination: 'csv',
     ordering: 'created',
     ...(changedSince !== undefined && { changedSince }),
+    ...exported.hidden,
     verdict,
     reasons,
     completeThrough,
@@ -224,6 +228,11 @@ export const mutants: Record<string, Mutant> = {
   'a page that another follows is short': onWindow((_exported, _place, line) => {
     if (line['last'] === true) return false
     line['records'] = Number(line['records'] ?? line['size']) - 1
+    return true
+  }),
+  'a page is short by its own count': onWindow((_exported, _place, line) => {
+    if (line['records'] === undefined) return false
+    line['count'] = Number(line['page']) * Number(line['size'])
     return true
   }),
   'the response of a window is older than the read': onWindow((_exported, _place, line) => {
