@@ -1,6 +1,6 @@
 import { toTimestamp } from '../billing/instants.ts'
 import { carriesTestMode, type ListResource, statusesOf } from '../billing/resources/filters.ts'
-import type { RangeState, StatusCheck, SweptGroup } from './range-state.ts'
+import { type RangeState, type StatusCheck, statusesThatHide, type SweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'
 
 /** The result of a whole read. */
@@ -45,7 +45,7 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
       ([name, times]) =>
         `the service ignores the filter ${name}: it returned ${times} records that do not match; they were left out`,
     ),
-    ...(state.capped ? [`capped at ${reading.options.maxRequests} pages`] : []),
+    ...(state.capped ? [`capped at ${reading.options.maxRequests} pages`] : unwatched(reading)),
   ]
   const isProven = reasons.length === 0
   const { newestUpdated } = state
@@ -81,6 +81,12 @@ export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome 
     uncheckableFilters: uncheckable,
     ...(repeatedIds.length > 0 && { repeatedIds }),
   }
+}
+
+/** What is not proven where the limit of requests is not reached. */
+function unwatched({ options }: Reading): string[] {
+  if (options.maxRequests === undefined || statusesThatHide(options).length === 0) return []
+  return ['its requests are limited, so none were spent on records that the list hides by their status']
 }
 
 /** A group of one time of this many records costs more than twenty requests. */

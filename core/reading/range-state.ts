@@ -188,11 +188,15 @@ export interface ReadStep {
 }
 
 /** A whole list with statuses may hide some records unless their status is requested. */
-export function statusesToWatch(options: ReadOptions): readonly string[] {
-  const { resource, filters, updatedSince, downTo, maxRequests } = options
-  const isWhole = [filters?.['status'], updatedSince, downTo, maxRequests].every((one) => one === undefined)
+export function statusesThatHide(options: ReadOptions): readonly string[] {
+  const { resource, filters, updatedSince, downTo } = options
+  const isWhole = [filters?.['status'], updatedSince, downTo].every((one) => one === undefined)
   return isWhole ? statusesOf(resource) : []
 }
+
+/** Where requests are limited, none is spent on this. */
+export const statusesToWatch = (options: ReadOptions): readonly string[] =>
+  options.maxRequests === undefined ? statusesThatHide(options) : []
 
 /** The state of a read before its first request. */
 export function startState(

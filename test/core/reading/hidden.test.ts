@@ -110,6 +110,15 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(outcome.scope.join(' ')).not.toContain('hides')
   })
 
+  test('are not looked for where requests are limited, so a read that does not reach the limit is not proven', async () => {
+    const service = hiding(rows(1000), ['cancelled'])
+    const { outcome } = await readThrough({ ...options, ...service, maxRequests: 1_000 })
+    expect(outcome).toMatchObject({ verdict: 'unproven', capped: false, records: 750 })
+    expect(outcome.reasons).toEqual([
+      'its requests are limited, so none were spent on records that the list hides by their status',
+    ])
+  })
+
   test('are not looked for where a status is asked for', async () => {
     const { fetchPage, asked } = hiding(rows(90), ['cancelled'])
     const { outcome } = await readThrough({ ...options, fetchPage, filters: { status: 'paused' } })
