@@ -15,6 +15,8 @@ the tables. It cannot check its premises:
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.
   transcript  The certificate says what the service answered: the service signs nothing.
+Of the tables, it compares the ids and the times of the records with the certificate. Their other values, and how many rows
+of the tables below belong to a record, it takes from the files.
 Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1."""
 import calendar, csv, hashlib, json, pathlib, re, sys
 
@@ -89,6 +91,7 @@ class Chain:
             need(upper == self.down, "the range does not begin where the one before it ends")
             self.down, self.statuses = down, line.get("statuses", [])
         began, self.lag = instant(line["date"]), line["lag"] * 1000
+        need(self.lag >= 0, "a record cannot become visible before its time")
         self.through = min(self.through, began - self.lag)
         self.began = None if "local" in line else began  # Dates of the service are compared with its own clock only.
         self.lower, self.frontier, self.closed = down, upper, upper == EVER
@@ -141,11 +144,11 @@ class Chain:
         first = self.place
         while first > 0 and self.records[first - 1][1] == self.frontier:
             first -= 1
-        if first < self.place and not self.left:  # A record that was met before may be anywhere in the table.
+        if first < self.place and not self.left:  # One that was left has no row here.
             shown = {id for id, _ in self.records[first : self.place]} - set(line["gone"])
             in_order = sorted(shown, key=lambda id: id.encode("utf-16-be"))
             need(sum_of(in_order) == line["shown"][0], "the table has other records than the sweeps showed")
-            need(len(shown) + line["nameless"] == line["places"][0], "the sweeps did not show a record for each place")
+            need(len(shown) == line["places"][0], "the sweeps did not show a record for each place")
         self.closed = True
 
     def looked(self, line):
@@ -182,6 +185,8 @@ def check(folder):
             getattr(chain, kind)(line)
         except ValueError as why:
             raise ValueError(f"line {number} of the certificate: {why}")
+    local = {"local" in line for line in lines if "range" in line}
+    need(local == {manifest["clock"] == "local"}, "the clock is not that of the manifest")
     need(chain.ended and chain.down == least, "the chain does not reach the end of the list")
     need(chain.place == len(records), "the table has records that no window took")
     if manifest["ordering"] == "created" and not any("status" in line for line in lines):  # Otherwise some come twice.

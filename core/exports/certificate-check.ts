@@ -118,6 +118,11 @@ function follow(
   const kept = manifest.tables[0]!.rows
   const { state } = chain
   const least = changedSince === undefined ? -Infinity : instantOf(changedSince) - 1
+  const isLocal = manifest.clock === 'local'
+  need(
+    lines.every((line) => !('range' in line) || 'local' in line === isLocal),
+    'the clock is not that of the manifest',
+  )
   need(state.ended && state.down === least, 'the chain does not reach the end of the list')
   need(state.place === kept, 'the table has records that no window took')
   // The others were read, but are in rejected.jsonl, as those without an id are.
@@ -237,6 +242,7 @@ function createChain(rows: readonly Row[] | undefined) {
         state.due = state.due.slice(1)
       }
       state.lag = line.lag * 1000
+      need(state.lag >= 0, 'a record cannot become visible before its time')
       const began = instantOf(line.date)
       // Dates of the service are compared with its own clock only.
       state.began = line.local === true ? undefined : began
@@ -248,17 +254,17 @@ function createChain(rows: readonly Row[] | undefined) {
       need(isOfFrontier, "a sweep of another time than the frontier's")
       take(line, { low: state.frontier, high: state.frontier })
     } else {
-      const { swept, places, shown, nameless, gone } = line
+      const { swept, places, shown, gone } = line
       need(instantOf(swept) === state.frontier, "a sweep of another time than the frontier's")
       need(new Set(places).size === 1, 'the number of places changed between the sweeps')
       need(shown[0] === shown[1], 'the two sweeps showed different records')
       let first = state.place
       while (rows?.[first - 1]?.at === state.frontier) first--
-      // A record that was met before may be anywhere in the table.
+      // One that was left has no row here.
       if (rows !== undefined && first < state.place && !state.left) {
         const ids = new Set(rows.slice(first, state.place).map(({ id }) => id)).difference(new Set(gone))
         need(sumOf([...ids].toSorted()) === shown[0], 'the table has other records than the sweeps showed')
-        need(ids.size + nameless === places[0], 'the sweeps did not show a record for each place')
+        need(ids.size === places[0], 'the sweeps did not show a record for each place')
       }
       state.closed = true
     }

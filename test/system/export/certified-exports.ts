@@ -26,8 +26,7 @@ export interface CertifiedExport {
   /** The forger makes this fit. */
   records?: number
   changedSince?: string
-  /** What the manifest says of hidden statuses. */
-  hidden?: Pick<Taken['outcome'], 'hiddenFound' | 'statusCheck'>
+  facts: Pick<Taken['outcome'], 'clock' | 'hiddenFound' | 'statusCheck'>
 }
 
 const anyRead = fc.record({
@@ -61,7 +60,7 @@ export async function* certifiedExports(): AsyncGenerator<CertifiedExport> {
 }
 
 export function toCertified({ outcome, rows, certificate }: Taken): CertifiedExport {
-  const { verdict, completeThrough, reasons, windows, hiddenFound, statusCheck } = outcome
+  const { verdict, completeThrough, reasons, windows, clock, hiddenFound, statusCheck } = outcome
   const lines = certificate.split('\n').slice(0, -1)
   return {
     rows: rows.map(({ id, created }) => ({ id, created })),
@@ -70,7 +69,7 @@ export function toCertified({ outcome, rows, certificate }: Taken): CertifiedExp
     completeThrough,
     reasons,
     windows,
-    hidden: { hiddenFound, ...(statusCheck !== undefined && { statusCheck }) },
+    facts: { clock, hiddenFound, ...(statusCheck !== undefined && { statusCheck }) },
   }
 }
 
@@ -102,7 +101,7 @@ export async function writeCertified(
     destination: 'csv',
     ordering: 'created',
     ...(changedSince !== undefined && { changedSince }),
-    ...exported.hidden,
+    ...exported.facts,
     verdict,
     reasons,
     completeThrough,
@@ -297,6 +296,17 @@ export const mutants: Record<string, Mutant> = {
     exported.completeThrough = moved(exported.completeThrough, 1)
     return true
   },
+  'complete through a later time, by a lag below zero': (exported) => {
+    exported.completeThrough = moved(exported.completeThrough, 1)
+    for (const line of exported.lines) if ('range' in line) line['lag'] = -40_000_000_000
+    return true
+  },
+  'a response that is older than the read, as if nobody knew the clock': onWindow(
+    ({ lines }, _place, line) => {
+      line['date'] = moved('2027-01-15T08:00:00Z', -1)
+      for (const one of lines) if ('range' in one) one['local'] = true
+    },
+  ),
   'proven although there are reasons why it is not': ({ reasons }) => {
     reasons.push('the service ignores the filter status')
     return true
@@ -321,6 +331,10 @@ export const mutants: Record<string, Mutant> = {
   }),
   'sweeps that showed fewer records than places': onSweep((line) => {
     line['places'] = (line['places'] as number[]).map((places) => places + 1)
+  }),
+  'a place between two sweeps without a record, as if one had no id': onSweep((line) => {
+    line['places'] = (line['places'] as number[]).map((places) => places + 1)
+    line['nameless'] = 1
   }),
   'a swept record is missing, as if it had no row': (exported) => {
     const { rows, lines } = exported
