@@ -78,7 +78,7 @@ export const exportInput = z.strictObject({
   /** What a killed worker sent since its last checkpoint is forgotten. */
   maxPages: z.int().min(1).optional().meta({
     flag: '--max-pages <n>',
-    help: 'the most requests of each read, failed ones included; a read cut short is unproven',
+    help: 'the most requests of each read, failed ones included; unproven if cut short, or if the list has statuses',
   }),
   parallel: z.int().min(1).max(mostParallel).optional().meta({
     flag: '--parallel <n>',

@@ -185,15 +185,31 @@ function nextTo({ lines }: CertifiedExport, place: number): Line | undefined {
   return next !== undefined && 'page' in next && take(next) > 0 ? next : undefined
 }
 
+/**
+ * Whether the next window holds all that this one does: it reaches above the frontier by itself. Without this one, its line
+ * says that it took little, and nothing contradicts that: the service could have answered so.
+ */
+function isCoveredByNext({ lines }: CertifiedExport, place: number): boolean {
+  const before = lines[place - 1]!
+  const range = before['range'] as { upTo: string | null } | undefined
+  const frontier = range === undefined ? (before['oldest'] ?? before['swept'] ?? before['tied']) : range.upTo
+  const next = lines[place + 1]
+  if (next === undefined || !('page' in next)) return false
+  const isTop = next['page'] === 1 && next['descending'] === true
+  return isTop || (frontier !== null && toInstant(next['newest'])! > toInstant(frontier)!)
+}
+
 export const mutants: Record<string, Mutant> = {
   'a window is dropped': onWindow((exported, place) => {
     exported.lines.splice(place, 1)
     exported.windows--
   }),
   'a window is dropped with its rows': onWindow((exported, place, line) => {
+    if (isCoveredByNext(exported, place)) return false
     exported.rows.splice(rowsBefore(exported, place), take(line))
     exported.lines.splice(place, 1)
     exported.windows--
+    return true
   }),
   'two windows are swapped': onWindow((exported, place) => {
     if (nextTo(exported, place) === undefined) return false
