@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -155,14 +156,15 @@ describe('Ctrl-C', () => {
       const command = startCommand(world, words, { env: local })
       await command.says('Run export-')
       await until(() => asked(world) > 8)
-      const server = findServer(world.dataDir)
-      // A frozen server passes nothing on: neither can the run end.
-      process.kill(server?.pid ?? 0, 'SIGSTOP')
+      const server = findServer(world.dataDir)!
+      // A frozen server passes nothing on: neither can the run end. On a busy machine, a thread may run on for a moment.
+      process.kill(server.pid, 'SIGSTOP')
+      await until(() => stateOfThreads(server.pid).every((state) => state === 'T'))
       await interruptTwice(command)
       const { code, stderr } = await command.ended
       expect(code).toBe(1)
       expect(stderr).toContain('waits. Run the same command again to resume it.')
-      expect(isAlive(server ?? { pid: 0, startTime: '' })).toBe(false)
+      expect(isAlive(server)).toBe(false)
       world.sandbox.control.setFaults({ faults: [] })
       const again = await startCommand(world, words, { env: local }).ended
       expect(again.stderr).toContain('Resumes the unfinished run')
@@ -170,6 +172,13 @@ describe('Ctrl-C', () => {
     },
   )
 })
+
+function stateOfThreads(pid: number): (string | undefined)[] {
+  const tasks = `/proc/${pid}/task`
+  return readdirSync(tasks).map(
+    (task) => /\) (\w) /.exec(readFileSync(join(tasks, task, 'stat'), 'utf8'))?.[1],
+  )
+}
 
 async function interruptTwice({ child, says }: ReturnType<typeof startCommand>): Promise<void> {
   child.kill('SIGINT')
