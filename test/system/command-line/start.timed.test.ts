@@ -82,8 +82,8 @@ describe('the command line', () => {
       return stderr
     }
     expect(await told('akt')).toBe("error: unknown command 'akt'; did you mean act?\n")
-    expect(await told('act', 'succeed', '--color', 'x')).toBe(
-      "error: unknown option '--color'; did you mean --colour?\n",
+    expect(await told('act', 'succeed', '--shadow', 'x')).toBe(
+      "error: unknown option '--shadow'; did you mean --shade?\n",
     )
     expect(await told('act')).toBe("error: missing required argument 'how'; see --help.\n")
     expect(await told('act', 'succeed', 'more')).toMatch(/^error: too many arguments[^\n]*; see --help\.\n$/)
@@ -107,7 +107,7 @@ describe('the command line', () => {
       ['act', '--help'],
       ['help', 'act'],
     ]) {
-      expect((await run(...words)).stdout).toMatch(/<how>[^]*--colour[^]*--json/)
+      expect((await run(...words)).stdout).toMatch(/<how>[^]*--shade[^]*--json/)
     }
     expect(await run('broken')).toMatchObject({ code: 1, stderr: 'error: was loaded\n' })
   })

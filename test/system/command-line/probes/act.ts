@@ -66,6 +66,6 @@ const acts: Record<string, Act> = {
 export function configure(command: Command, terminal: Terminal) {
   command
     .argument('<how>', 'what to do')
-    .option('--colour <name>')
+    .option('--shade <name>')
     .action(async (how: string) => acts[how]?.(terminal))
 }
