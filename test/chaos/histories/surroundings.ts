@@ -4,6 +4,7 @@ import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowNotFoundError } from '@temporalio/common'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import { createFolderMark } from '../../../core/state/claims-mark.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
 import { openState } from '../../../core/state/open.ts'
 import { repairState } from '../../../scripts/runs/repair-state.ts'
@@ -17,6 +18,9 @@ import { type Attempt, type ChaosWorker, openWorker } from './worker.ts'
 
 /** A look waits so long, twice that before the second; nothing takes effect later. */
 export const settleMs = 60
+
+/** Two attempts, of which one was given up, with four changes each. */
+const mostInFlight = 8
 
 /** What an execution has done until now. */
 interface Past {
@@ -143,6 +147,8 @@ export class World {
 
   async #carryOut(task: Task): Promise<unknown> {
     await this.#ready
+    // The worker that was to follow could not begin: the run would wait and never end. `settle` says why.
+    if (this.#errors.length > 0) throw ApplicationFailure.nonRetryable('there is no worker')
     const { info, cancelled } = task
     if (this.#forgottenRuns.has(info.workflowExecution?.runId ?? '')) throw soon(new Error('forgotten'))
     const lost = Promise.withResolvers<never>()
@@ -351,10 +357,13 @@ export class World {
     if (everything) this.forgotten += 1
     if (everything || blow === 'run files restored') restoreRunFolders({ backup, folder })
     if (blow === 'run files restored') return
-    const before = await claimsIn(folder)
+    // A claim is in the mark before its request leaves: a kill in between leaves as many outside as were in flight.
+    const marked = await createFolderMark(folder).read()
+    if (marked < (await claimsIn(folder)) - mostInFlight)
+      throw new Error(`the mark beside the ledger is ${marked}, but it has ${await claimsIn(folder)} claims`)
     restoreState({ backup, folder })
     if (everything) restoreMark({ backup, folder })
-    else await this.#expectRefusal({ folder, isOld: (await claimsIn(folder)) < before })
+    else await this.#expectRefusal({ folder, isOld: (await claimsIn(folder)) < marked })
     await repairState({ place: { folder } })
   }
 
