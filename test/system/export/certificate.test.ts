@@ -144,8 +144,10 @@ test(
     const full = await start({ exclude: ['customers.created'], to: ['csv', 'parquet', 'duckdb'] })
     await expectAccepted(world, folderOf(full, 'customers'))
     for (const { destination, where } of full.exports.filter(isPublished))
-      if (destination === 'parquet')
+      if (destination === 'parquet') {
         expect(await callCommand(world, ['verify', where])).toMatchObject({ code: 0 })
+        if (hasPython) expect(await judgeByPython(where)).toMatch(/^NOT CHECKED /)
+      }
     await start({ mode: 'incremental' })
     const { control } = world.sandbox
     for (const id of control.ids({ resource: 'customers' }).slice(100, 330))
