@@ -191,13 +191,14 @@ it('names a file below the folder of the caller by its relative path, except for
 describe('colours', () => {
   beforeEach(() => {
     for (const name of ['FORCE_COLOR', 'NO_COLOR', 'NODE_DISABLE_COLORS']) vi.stubEnv(name, undefined)
-    vi.stubEnv('TERM', 'xterm-256color')
   })
   afterEach(() => void vi.unstubAllEnvs())
 
   const shown = (color: Color, { isTTY = true } = {}) => {
     const { stream, text } = screen()
-    const getColorDepth = () => WriteStream.prototype.getColorDepth()
+    // Of the environment only NO_COLOR: where the tests run (CI, TMUX, TERM) must not matter.
+    const getColorDepth = () =>
+      WriteStream.prototype.getColorDepth({ TERM: 'xterm-256color', NO_COLOR: process.env['NO_COLOR'] })
     const out = Object.assign(stream, { isTTY, getColorDepth })
     const terminal = createTerminal({ json: false, debug: false, color, stdout: out, stderr: out })
     terminal.result({
