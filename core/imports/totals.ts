@@ -8,6 +8,7 @@ import { placeOf } from '../changes/report.ts'
 import { formatAmount, formatCount } from '../runs/view/format.ts'
 import type { Table } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
+import { addDecimals, isAmount, subtractDecimals } from '../tables/decimal-sum.ts'
 import { nearestName } from '../tables/nearest-name.ts'
 import { type Conventions, type DecimalMark, readNumber } from './cells/notation.ts'
 import type { ImportSettings } from './input.ts'
@@ -75,10 +76,6 @@ function addBody(totals: Totals, body: Body, columns: readonly AmountColumn[]): 
       totals.sums[column.name] = addDecimals(totals.sums[column.name] ?? '0', digits)
 }
 
-/** The exact sum of two plain decimals (digits, a point, a sign), with the decimal places of the longer one. */
-export const addDecimals = (a: string, b: string): string =>
-  new Big(a).plus(b).toFixed(Math.max(placesIn(a), placesIn(b)))
-
 const placesIn = (digits: string): number => digits.split('.')[1]?.length ?? 0
 
 interface AmountColumn {
@@ -88,13 +85,10 @@ interface AmountColumn {
   inner?: string
 }
 
-/** Numbers whose sum means nothing, such as percentages or conversion factors. */
-const noAmount = /percent|^custom_change$/
-
 function amountColumns(schema: ImportKind['schema']): AmountColumn[] {
   return fieldsOf(schema).flatMap(([field, meta]): AmountColumn[] => {
     if (meta.write === 'readOnly') return []
-    if (meta.kind === 'decimal') return noAmount.test(field) ? [] : [{ name: field, field }]
+    if (meta.kind === 'decimal') return isAmount(field) ? [{ name: field, field }] : []
     if (meta.kind !== 'list') return []
     return amountColumns(meta.fields).flatMap(({ name, inner }) =>
       inner === undefined ? [{ name: `${field}.${name}`, field, inner: name }] : [],
@@ -145,8 +139,7 @@ export function findUnmet(
     else if ('readings' in reading)
       unmet(`could mean ${reading.readings.join(' or ')}. Set --locale, --decimal , or --decimal .`)
     else if (!new Big(sum).eq(reading.value)) {
-      const negative = new Big(reading.value).neg().toFixed(placesIn(reading.value))
-      const difference = addDecimals(sum, negative).replace('-', '')
+      const difference = subtractDecimals(sum, reading.value).replace('-', '')
       const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.way)
       unmet(
         `was expected, but the sheet adds up to ${shown(sum)}. The sheet and your total differ by ${shown(difference)}`,

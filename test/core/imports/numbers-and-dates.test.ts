@@ -8,8 +8,6 @@ import {
   readNumber,
   writeDate,
 } from '../../../core/imports/cells/notation.ts'
-import { addDecimals } from '../../../core/imports/totals.ts'
-import { sameDecimal } from '../../../core/changes/compare-fields.ts'
 import { bodiesOf, fileOf, problemsOf } from './csv-file.ts'
 
 const seed = 20261121
@@ -198,30 +196,6 @@ describe('a number', () => {
       }),
       { seed },
     )
-  })
-})
-
-describe('sums', () => {
-  test('are exact', () => {
-    const amount = fc.tuple(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), fc.nat({ max: 9 }))
-    fc.assert(
-      fc.property(fc.array(amount, { maxLength: 30 }), (amounts) => {
-        let sum = '0'
-        let exact = 0n
-        for (const [units, places] of amounts) {
-          const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')
-          const text = places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`
-          sum = addDecimals(sum, units < 0n ? `-${text}` : text)
-          exact += units * 10n ** BigInt(9 - places)
-        }
-        expect(sameDecimal(sum, `${exact}e-9`)).toBe(true)
-      }),
-      { seed },
-    )
-  })
-
-  test('keep the zeros of money', () => {
-    expect(['0.10', '-0.30', '0.2'].reduce(addDecimals)).toBe('0.00')
   })
 })
 
