@@ -91,7 +91,7 @@ closing.defer(() => endProcess(up.child))
 const exported = JSON.parse(await run(dataDir, ['export', 'plans', '--json'])) as ExportDocument
 const published = exported.exports[0]?.folder ?? ''
 /** Makes each call the first of its kind: a repeated one would attach to the run before. */
-const fresh = (number: number) => ['--max-pages', String(number + 1), '--detach']
+const fresh = (number: number) => ['--input', `maxPages=${number + 1}`, '--detach']
 const commands: Readonly<Record<string, (number: number) => string[]>> = {
   '--help': () => ['--help'],
   'run list': () => ['run', 'list'],

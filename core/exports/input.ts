@@ -44,7 +44,6 @@ export const publishingFields = {
     .optional()
     .meta({ flag: '--hash <columns>', help: 'columns to replace with a keyed hash' }),
   out: z.string().optional().meta({
-    flag: '--out <folder>',
     help: 'the root of the published folders, one of CONNECTOR_OUT_DIRS',
     otherwise: 'the data folder',
   }),
@@ -77,11 +76,9 @@ export const exportInput = z.strictObject({
   }),
   /** What a killed worker sent since its last checkpoint is forgotten. */
   maxPages: z.int().min(1).optional().meta({
-    flag: '--max-pages <n>',
     help: 'the most requests of each read, failed ones included; unproven if cut short, or if the list has statuses',
   }),
   parallel: z.int().min(1).max(mostParallel).optional().meta({
-    flag: '--parallel <n>',
     help: 'ranges of a long list to read at once, by all workers together; 1 reads each list in one piece',
     otherwise: 'BILLING_CONCURRENCY',
   }),

@@ -34,7 +34,7 @@ export function exportNextSteps({
     },
     {
       isDue: capped.length > 0,
-      text: `a read of ${capped.join(', ')} that is not cut short by --max-pages ${plan.maxPages} can be proven`,
+      text: `a read of ${capped.join(', ')} that is not cut short after ${plan.maxPages} requests can be proven`,
       command: commandOf(plan, capped),
     },
     {

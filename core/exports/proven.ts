@@ -58,7 +58,7 @@ function isOf(published: Publication, wanted: Wanted): boolean {
 }
 
 /** Whether a publication is of a list; documents fetched by id are not. */
-export const isOfList = ({ mode }: Pick<Publication, 'mode'>): boolean => mode !== 'byId'
+const isOfList = ({ mode }: Pick<Publication, 'mode'>): boolean => mode !== 'byId'
 
 /** Whether a publication covers the whole list, or all of its changes, in a form for programs. */
 export const isWhole = (published: Pick<Publication, 'mode' | 'filters' | 'capped' | 'forExcel'>): boolean =>

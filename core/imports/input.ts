@@ -29,7 +29,7 @@ export const importLimits = z.object({
     .int()
     .min(0)
     .optional()
-    .meta({ flag: '--max-failures <n>', help: 'end the run when more changes than this have failed' }),
+    .meta({ help: 'end the run when more changes than this have failed' }),
   maxFailureShare: maxFailureShareInput,
 })
 export type ImportLimits = z.output<typeof importLimits>
@@ -75,7 +75,7 @@ export const importSettings = z.object({
     .min(0)
     .max(100)
     .default(3)
-    .meta({ flag: '--canary <n>', help: 'how many different rows to send first, if there are more than 20' }),
+    .meta({ help: 'how many different rows to send first, if there are more than 20' }),
   approval: z.boolean().default(false).meta({
     flag: '--wait-for-approval',
     help: 'send nothing until somebody approves; deletes always wait',

@@ -137,7 +137,9 @@ export function findUnmet(
       )
     else if ('message' in reading) unmet(reading.message)
     else if ('readings' in reading)
-      unmet(`could mean ${reading.readings.join(' or ')}. Set --locale, --decimal , or --decimal .`)
+      unmet(
+        `could mean ${reading.readings.join(' or ')}. Set --locale, --input decimal=, or --input decimal=.`,
+      )
     else if (!new Big(sum).eq(reading.value)) {
       const difference = subtractDecimals(sum, reading.value).replace('-', '')
       const shown = (digits: string) => formatAmount(digits, totals.decimal ?? reading.way)

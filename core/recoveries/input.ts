@@ -57,7 +57,6 @@ export type RecoveryLimits = Partial<z.output<typeof recoveryLimits>>
 /** What a plan keeps of its input, under the same names. The defaults are cautious because money moves. */
 export const recoverySettings = z.object({
   maxPages: z.int().min(1).default(50).meta({
-    flag: '--max-pages <n>',
     help: 'the most requests for the list, failed ones included; the rest of the list is left to another run',
   }),
   dryRun: dryRunInput,
@@ -71,7 +70,7 @@ export const recoverySettings = z.object({
     .min(0)
     .max(100)
     .default(5)
-    .meta({ flag: '--canary <n>', help: 'how many subscriptions of each reason to resume first' }),
+    .meta({ help: 'how many subscriptions of each reason to resume first' }),
   approval: z.boolean().default(true).meta({
     flag: '--wait-for-approval',
     help: 'resume nothing until somebody approves',
@@ -84,7 +83,6 @@ export const recoverySettings = z.object({
     otherwise: 'not sent',
   }),
   attempts: z.int().min(1).max(10).default(3).meta({
-    flag: '--attempts <n>',
     help: 'the most resume requests for one subscription with the same problem, over all runs: a hard limit',
   }),
   firstWait: durationInput
@@ -92,7 +90,6 @@ export const recoverySettings = z.object({
     .meta({ help: 'the wait before a second attempt; it doubles for each further one, up to `longestWait`' }),
   longestWait: durationInput.prefault('4h').meta({ help: 'the longest wait between two attempts' }),
   coolDown: durationInput.prefault('1h').meta({
-    flag: '--cool-down <time>',
     help: 'a subscription that any run has resumed more recently is left alone',
   }),
   verifyAfter: verifyAfterInput,

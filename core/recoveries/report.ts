@@ -278,7 +278,7 @@ function toNeeds(
     const number = totals.get(outcome)
     return number === undefined ? [] : [`${number} ${text}`]
   }
-  const usedUp = `fell back after every resume and used up their attempts (${attempts} across all runs). Find the cause in the service; only a higher --attempts resumes them again`
+  const usedUp = `fell back after every resume and used up their attempts (${attempts} across all runs). Find the cause in the service; only a higher --input attempts=... resumes them again`
   return [
     ...count(['attemptsUsedUp', usedUp]),
     ...Object.entries(needs).map(

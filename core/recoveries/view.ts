@@ -209,4 +209,6 @@ function reasonOf(left: number, capped: boolean): string {
   return left === 0 ? 'some were not tried' : `${left} were not tried`
 }
 
-const recoverCommand = (input: Input): string => inputCommand(['recover'], recoveryInput, input)
+/** Whether somebody is there, the next command knows itself. */
+const recoverCommand = (input: Input): string =>
+  inputCommand(['recover'], recoveryInput, { ...input, attended: undefined })

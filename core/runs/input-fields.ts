@@ -9,7 +9,7 @@ export interface InputField {
   name: string
   schema: z.ZodType
   help: string
-  /** The option that sets it, as in `--rate <n>`. Absent: only an input sets it, as in a schedule or the Temporal UI. */
+  /** The option that sets it, as in `--rate <n>`. Absent: `--input` does, a schedule, or the Temporal UI. */
   flag?: string
   /** What holds without it, if that is not a value: `BILLING_CONCURRENCY`. */
   otherwise?: string
@@ -65,18 +65,21 @@ export function defaultOf({ form, otherwise }: InputField): string | undefined {
 /** An option as typed: `['rate', '5']`, `['dry-run']`. */
 export type TypedOption = [option: string, ...value: string[]]
 
-/** The options that stand for this input, by name. Fields that only an input sets, and those at their default, are left out. */
+/** The options that stand for this input, by name. Fields at their default are left out. */
 export function typedOptions(schema: z.ZodObject, input: Readonly<Record<string, unknown>>): TypedOption[] {
-  return fieldsOf(schema).flatMap(({ name, flag = '', form }): TypedOption[] => {
+  return fieldsOf(schema).flatMap(({ name, flag, form }): TypedOption[] => {
     const value = input[name]
-    const [, option] = /^--([\w-]+)/.exec(flag) ?? []
+    const [, option = ''] = /^--([\w-]+)/.exec(flag ?? '') ?? []
     const isDefault = JSON.stringify(value) === JSON.stringify(form.default)
-    if (option === undefined || value === undefined || value === null || value === false || isDefault)
-      return []
-    if (value === true) return [[option]]
-    if (Array.isArray(value)) return value.length === 0 ? [] : [[option, value.join(',')]]
-    if (typeof value === 'object') return Object.entries(value).map(([key, one]) => [option, `${key}=${one}`])
-    return [[option, typeof value === 'string' ? value : JSON.stringify(value)]]
+    if (value === undefined || value === null || value === false || isDefault) return []
+    const values =
+      typeof value !== 'object'
+        ? [typeof value === 'string' ? value : JSON.stringify(value)]
+        : Array.isArray(value)
+          ? [value.join(',')].filter(Boolean)
+          : Object.entries(value).map(([key, one]) => `${key}=${one}`)
+    if (flag === undefined) return values.map((text) => ['input', `${name}=${text}`])
+    return value === true ? [[option]] : values.map((text) => [option, text])
   })
 }
 

@@ -1,6 +1,4 @@
 import type { Command } from 'commander'
-import type { DestinationName } from '../../core/destinations/names.ts'
-import { openFiles, openPublished } from '../../worker/files.ts'
 import { createCommandService } from '../../worker/service.ts'
 import { listSettings } from '../../worker/settings/variables.ts'
 import { SettingsError } from '../../worker/settings/environment.ts'
@@ -14,17 +12,14 @@ import {
   runCheck,
   wrong,
 } from '../checks/places.ts'
-import { checkFresh } from '../checks/fresh.ts'
 import { checkIdle, checkService } from '../checks/service.ts'
 import { checkReplay, checkTemporal } from '../checks/temporal.ts'
-import { addExamples, processSettings, toDestinations, toDuration } from './options.ts'
+import { addExamples, processSettings } from './options.ts'
 import { exitCodes, UsageError } from '../terminal/failures.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
-  fresh?: number
-  to?: DestinationName[]
   all?: true
   replay?: true
   idle?: true
@@ -32,28 +27,17 @@ interface Options {
 
 export function configure(command: Command, terminal: Terminal): void {
   command
-    .option(
-      '--fresh <age>',
-      'check only that every exported list has a proven export this recent',
-      toDuration,
-    )
-    .option('--to <destinations>', 'with --fresh: only these, separated by commas', toDestinations)
     .option('--replay', 'check only that every open run can resume with this version')
     .option('--idle', 'check only how long the service keeps idle connections open (up to 200 s)')
     .option('--all', 'show every setting and where it comes from')
-    .action(async ({ fresh, to, replay, idle, all }: Options) => {
-      if (to !== undefined && fresh === undefined) throw new UsageError('--to needs --fresh.')
-      const modes = [replay, idle, fresh !== undefined].filter(Boolean)
-      if (modes.length > 1) throw new UsageError('--replay, --idle and --fresh cannot be combined.')
+    .action(async ({ replay, idle, all }: Options) => {
+      if (replay && idle) throw new UsageError('--replay and --idle cannot be combined.')
       const findings = replay
         ? await checkReplay({ settings: processSettings(), terminal })
         : idle
           ? await checkIdle(processSettings())
-          : fresh === undefined
-            ? await checkAll(terminal)
-            : await findFresh({ withinMs: fresh, to })
-      const isWhole = modes.length === 0
-      const settings = isWhole ? listSettings({ env: process.env, cwd: process.cwd() }) : []
+          : await checkAll(terminal)
+      const settings = !replay && !idle ? listSettings({ env: process.env, cwd: process.cwd() }) : []
       const text = [toTable(findings), ...(all ? [toSettingsTable(settings)] : [])].join('\n\n')
       terminal.result({ document: { findings, settings }, text })
       const problems = findings.filter(({ status }) => status === 'wrong')
@@ -63,19 +47,8 @@ export function configure(command: Command, terminal: Terminal): void {
   addExamples(command, 'check', {
     check: 'settings, service, lists, Temporal, worker, data folder, bucket and warehouse',
     'check --all': 'the same, and the value of every setting',
-    'check --fresh 26h --to duckdb': 'for monitoring: is there a proven export this recent?',
+    'check --replay': 'before an upgrade: can every open run resume with this version?',
   })
-}
-
-async function findFresh(options: {
-  withinMs: number
-  to: DestinationName[] | undefined
-}): Promise<Finding[]> {
-  const settings = processSettings()
-  const { dataDir, billing } = settings
-  const files = openFiles(settings)
-  await using published = await openPublished(settings.state, files)
-  return await checkFresh({ ...published, dataDir, testMode: billing.testMode, files, ...options })
 }
 
 async function checkAll(terminal: Terminal): Promise<Finding[]> {

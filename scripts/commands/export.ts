@@ -20,6 +20,7 @@ import {
   addExamples,
   addInputArgument,
   addInputOptions,
+  addOtherFields,
   addServerOptions,
   callersPath,
   choice,
@@ -37,7 +38,7 @@ import { prepareDataFolder } from '../../worker/data-folder.ts'
 
 export function configureExport(command: Command, terminal: Terminal): void {
   addInputArgument(command, exportInput, '[resources...]')
-  addInputOptions(command, exportInput)
+  addOtherFields(addInputOptions(command, exportInput), exportInput)
   addServerOptions(command).action(async (resources: ExportInput['resources'] & {}, typed: ServerOptions) => {
     const server = toServer(typed)
     const { out, ...options } = inputOf(exportInput, typed)
@@ -119,7 +120,7 @@ type Documents = FetchInput['documents']
 export function configureFetch(command: Command, terminal: Terminal): void {
   addInputArgument(command, fetchInput, '<documents>')
   command.argument('<ids or file...>', 'ids, or a CSV file with a column of them')
-  addInputOptions(command, fetchInput)
+  addOtherFields(addInputOptions(command, fetchInput), fetchInput)
   addServerOptions(command).action(async (documents: Documents, names: string[], typed: ServerOptions) => {
     const server = toServer(typed)
     const { out, idColumn, ...options } = inputOf(fetchInput, typed)

@@ -9,6 +9,7 @@ import {
   addExamples,
   addInputArgument,
   addInputOptions,
+  addOtherFields,
   addServerOptions,
   callersPath,
   inputOf,
@@ -34,7 +35,7 @@ const collect = (text: string, before: readonly string[] = []): string[] => [...
 export function configureImport(command: Command, terminal: Terminal): void {
   addInputArgument(command, importInput, '<kind>')
   command.argument('[file]', 'CSV file or .xlsx workbook')
-  addInputOptions(command, importInput)
+  addOtherFields(addInputOptions(command, importInput), importInput)
     .option('--map <theirs=ours>', 'a column of the file and the field it is; repeatable', collect)
     .option('--set <field=value>', 'a field with the same value in every row; repeatable', collect)
     .option('--lookup <field=file>', 'a file with two columns, theirs and ours; repeatable', collect)
@@ -100,7 +101,7 @@ async function toOrder({
       ...pairs,
       ...typedOptions(importInput, readingOf(others)),
     ],
-    mapping: toMapping({ ...options, base, map, set, lookup }),
+    mapping: toMapping({ ...input, base, map, set, lookup }),
     input: { ...withoutReading(input), kind },
   }
 }

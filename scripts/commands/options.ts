@@ -5,13 +5,12 @@ import { resolve } from 'node:path'
 import type { z } from 'zod'
 import { choicesOf, defaultOf, fieldsOf, type Form, type InputField } from '../../core/runs/input-fields.ts'
 import { parseDuration } from '../../core/runs/duration.ts'
-import { type DestinationName, destinationNames } from '../../core/destinations/names.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { callersFolder } from '../terminal/terminal.ts'
 import { readSettings, type Settings } from '../../worker/settings/settings.ts'
 
-/** Adds the options of an input's fields. The action gets their values under the names of the fields. */
+/** Adds the options of an input's fields. The action gets their values under the names of the fields, by `inputOf`. */
 export function addInputOptions(command: Command, schema: z.ZodObject): Command {
   for (const field of fieldsOf(schema)) {
     if (field.flag === undefined) continue
@@ -23,6 +22,27 @@ export function addInputOptions(command: Command, schema: z.ZodObject): Command 
     command.addOption(option)
   }
   return command
+}
+
+/** Adds `--input`, which sets any field of the input, and so those that have no option of their own. */
+export function addOtherFields(command: Command, schema: z.ZodObject): Command {
+  const fields = fieldsOf(schema)
+  const find = choice(
+    'field of the input',
+    fields.map(({ name }) => name),
+  )
+  const read = (text: string, before: Readonly<Record<string, unknown>> = {}) => {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+    if (name === undefined || value === undefined) throw new InvalidArgumentError('Write field=value.')
+    const known = find(name)
+    const field = fields.find((one) => one.name === known)
+    return field === undefined ? before : { ...before, [known]: readText(field, value, before[known]) }
+  }
+  return command.option(
+    '--input <field=value>',
+    'another field of the input, as docs/commands.md lists them; repeatable',
+    read,
+  )
 }
 
 function helpOf(field: InputField): string {
@@ -42,7 +62,9 @@ export function addInputArgument(command: Command, schema: z.ZodObject, flag: st
 
 /** The input that the options of a command stand for, without what is not a field of it. */
 export function inputOf<S extends z.ZodObject>(schema: S, options: object): z.input<S> {
-  const known = Object.entries(options).filter(([name]) => Object.hasOwn(schema.shape, name))
+  const { input } = options as { input?: object }
+  const typed = Object.entries({ ...input, ...options })
+  const known = typed.filter(([name]) => Object.hasOwn(schema.shape, name))
   return Object.fromEntries(known) as z.input<S>
 }
 
@@ -71,6 +93,7 @@ function toValue(form: Form, text: string, before: unknown): unknown {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
     return name === undefined ? text : { ...(before as object | undefined), [name]: value }
   }
+  if (type === 'boolean' && /^(true|false)$/.test(text)) return text === 'true'
   const isNumber = [form, ...(anyOf ?? [])].some((one) => one.type === 'number' || one.type === 'integer')
   return isNumber && /^\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text
 }
@@ -85,6 +108,7 @@ function expectationOf(field: InputField, text: string): string | undefined {
     return `${meant}Choose from ${choices.join(', ')}.`
   }
   const { type, items = {}, anyOf = items.anyOf } = field.form
+  if (type === 'boolean') return 'Write true or false.'
   if (type === 'object') return `Write ${/<(.+)>/.exec(field.flag ?? '')?.[1] ?? 'name=value'}.`
   if (type === 'array' && items.type === 'string') return 'Write values separated by commas.'
   const number = [field.form, items, ...(anyOf ?? [])].find(
@@ -118,19 +142,12 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
   }
 }
 
-const toList = (text: string): string[] => text.split(',').map((part) => part.trim())
-
 /** Parses a duration to milliseconds, as inputs write it: `90s`, `15m`, `2h`, `3d`. */
 export function toDuration(text: string): number {
   const ms = parseDuration(text)
   if (ms !== undefined) return ms
   throw new InvalidArgumentError('Write a duration such as 90s, 15m, 26h or 2d.')
 }
-
-/** Parses destinations (`csv,duckdb`): drops duplicates and keeps the order. */
-export const toDestinations = (text: string): DestinationName[] => [
-  ...new Set(toList(text).map(choice('destination', destinationNames))),
-]
 
 /** Resolves a path relative to that folder. */
 export const callersPath = (path: string): string => resolve(callersFolder(), path)

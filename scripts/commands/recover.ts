@@ -4,6 +4,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import {
   addExamples,
   addInputOptions,
+  addOtherFields,
   addServerOptions,
   inputOf,
   processSettings,
@@ -14,7 +15,10 @@ import {
 type Options = ServerOptions & RecoveryInput & { yes?: boolean }
 
 export function configureRecover(command: Command, terminal: Terminal): void {
-  addInputOptions(command, recoveryInput).option('--yes', 'do not ask on a terminal')
+  addOtherFields(addInputOptions(command, recoveryInput), recoveryInput).option(
+    '--yes',
+    'do not ask on a terminal',
+  )
   addServerOptions(command).action(async ({ yes = false, ...options }: Options) => {
     const server = toServer(options)
     const settings = processSettings()

@@ -1,6 +1,5 @@
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { z } from 'zod'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { importLimits } from '../../core/imports/input.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -10,6 +9,7 @@ import {
   addDecision,
   addExamples,
   addInputOptions,
+  addOtherFields,
   decisionOf,
   type DecisionOptions,
   inputOf,
@@ -116,19 +116,10 @@ export function configureResolve(command: Command, terminal: Terminal): void {
   })
 }
 
-const typed = <S extends z.ZodType>(schema: S, flag: string): S => schema.meta({ ...schema.meta(), flag })
-
-/** The limits that may change while a run works. */
-const limitsInput = importLimits.extend({
-  concurrency: typed(importLimits.shape.concurrency, '--concurrency <n>'),
-  maxChanges: typed(importLimits.shape.maxChanges, '--max-changes <n>'),
-  maxFailureShare: typed(importLimits.shape.maxFailureShare, '--max-failure-share <n>'),
-})
-
 export function configureLimits(command: Command, terminal: Terminal): void {
-  addDecision(addInputOptions(addRun(command), limitsInput)).action(
+  addDecision(addOtherFields(addInputOptions(addRun(command), importLimits), importLimits)).action(
     async (run: string, options: DecisionOptions) => {
-      const limits = inputOf(limitsInput, options)
+      const limits = inputOf(importLimits, options)
       if (Object.keys(limits).length === 0) throw new UsageError('Name a limit; see --help.')
       const input = { ...limits, ...decisionOf(options) }
       const settings = processSettings()
@@ -139,7 +130,7 @@ export function configureLimits(command: Command, terminal: Terminal): void {
   )
   addExamples(command, 'inspect', {
     'run limits recover-8a3f52e1b6 --rate 2 --why "the service is slow"': 'slow a run down while it works',
-    'run limits recover-8a3f52e1b6 --max-changes 500 --why "agreed with Ana"': 'change its bounds',
+    'run limits recover-8a3f52e1b6 --input maxChanges=500 --why "agreed with Ana"': 'change its bounds',
   })
 }
 

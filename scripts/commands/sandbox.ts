@@ -19,17 +19,13 @@ const sandboxInput = z.object({
     help: 'address to listen on; it has no access control, so only in a private network',
     otherwise: '127.0.0.1',
   }),
-  seed: z.int().min(0).optional().meta({
-    flag: '--seed <number>',
-    help: 'seed of its data and of everything random',
-  }),
 })
 
 export function configure(command: Command, terminal: Terminal): void {
   addInputOptions(command, sandboxInput)
     .option(
       '--options <file>',
-      'JSON file with everything else: counts, faults, drift, supported filters and orders',
+      'JSON file with everything else: seed, counts, faults, drift, supported filters and orders',
     )
     .action(async ({ options: file, ...typed }: { options?: string }) => {
       const fromFile = file === undefined ? {} : readOptions(callersPath(file))
@@ -37,7 +33,7 @@ export function configure(command: Command, terminal: Terminal): void {
     })
   addExamples(command, 'inspect', {
     'sandbox --port 8080': 'prints the settings to connect to it',
-    'sandbox --seed 7 --options sandbox.json': 'the same data every time, with faults of your own',
+    'sandbox --options sandbox.json': 'with a seed, counts and faults of your own',
   })
 }
 

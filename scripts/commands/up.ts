@@ -1,35 +1,19 @@
 import type { Command } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { z } from 'zod'
 import { startWorker } from '../../worker/start-worker.ts'
 import { freePorts, isFree } from '../dev-server/free-ports.ts'
 import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
 import { localPlace, lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
-import { addExamples, addInputOptions, processSettings } from './options.ts'
+import { addExamples, processSettings } from './options.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
-import { RefusedError } from '../terminal/failures.ts'
 
 /** The UI port of Temporal's own dev server, so that bookmarks and links survive a restart. */
 const usualUiPort = 8233
 
-const upInput = z.object({
-  uiPort: z
-    .int()
-    .min(1)
-    .max(65_535)
-    .optional()
-    .meta({
-      flag: '--ui-port <port>',
-      help: 'port of the Temporal UI',
-      otherwise: `${usualUiPort}, or a free one if it is taken`,
-    }),
-})
-
 export function configure(command: Command, terminal: Terminal): void {
-  addInputOptions(command, upInput).action(async ({ uiPort }: z.output<typeof upInput>) => {
+  command.action(async () => {
     const settings = processSettings()
-    const choosePorts = () => portsWith(uiPort)
     const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
       const start = () => startWorker({ settings, temporal: localPlace(server, settings), standing: true })
@@ -62,12 +46,9 @@ async function lost({ lost: signal }: DevServer): Promise<never> {
   throw signal.reason
 }
 
-/** @throws {RefusedError} if the requested port is taken */
-async function portsWith(uiPort: number | undefined): Promise<Ports> {
-  const [grpc = 0, other = 0] = await freePorts(2)
-  if (await isFree(uiPort ?? usualUiPort)) return { grpc, ui: uiPort ?? usualUiPort }
-  if (uiPort === undefined) return { grpc, ui: other }
-  throw new RefusedError(`Another program uses the port ${uiPort}.`, { hint: 'Choose another --ui-port.' })
+async function choosePorts(): Promise<Ports> {
+  const [grpc = 0, ui = 0] = await freePorts(2)
+  return { grpc, ui: (await isFree(usualUiPort)) ? usualUiPort : ui }
 }
 
 /** A link to the UI's start form, prefilled for a recovery. */

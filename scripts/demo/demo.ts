@@ -27,10 +27,8 @@ const perRequest = { deletes: 1, inserts: 1, updates: 1 }
 const drift = { customers: { perRequest }, subscriptions: { perRequest }, retentions: { perRequest } }
 
 export function configure(command: Command, terminal: Terminal): void {
-  command
-    .option('--keep', 'keep everything running until Ctrl-C (default on a terminal)')
-    .action(async ({ keep = terminal.isInteractive }: { keep?: boolean }) => runDemo({ terminal, keep }))
-  addExamples(command, 'run', { 'demo --keep': 'leave the Temporal UI open to look around' })
+  command.action(async () => runDemo(terminal))
+  addExamples(command, 'run', { demo: 'on a terminal, everything runs on until Ctrl-C, to look around' })
 }
 
 /** What each part of the demo runs with. */
@@ -42,7 +40,7 @@ interface DemoContext {
   terminal: Terminal
 }
 
-async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }): Promise<void> {
+async function runDemo(terminal: Terminal): Promise<void> {
   const counts = { customers, subscriptions: 2_000, plans: 60, retentions: 1_000 }
   const sandbox = await createSandbox({ token, workspace, counts, drift, needsAttention: 0 })
   terminal.note(
@@ -86,7 +84,7 @@ async function runDemo({ terminal, keep }: { terminal: Terminal; keep: boolean }
     const succeeded: boolean[] = []
     for (const part of parts) if (!isInterrupted) succeeded.push(await part())
 
-    const isKept = keep && !isInterrupted
+    const isKept = terminal.isInteractive && !isInterrupted
     const links = [
       ...(page === undefined ? [] : [`The page of the export: ${page}`]),
       ...(isKept ? [`Each run, step by step, until Ctrl-C: ${session.uiUrl}`] : []),

@@ -161,7 +161,7 @@ const recoveryReport: RecoveryReport = {
   },
   failedCanaries: [],
   needsPerson: [
-    '3 fell back after every resume and used up their attempts (3 across all runs): find the cause in the service; only a higher --attempts resumes them again',
+    '3 fell back after every resume and used up their attempts (3 across all runs): find the cause in the service; only a higher --input attempts=... resumes them again',
     '5 reference_expired: its reference (a purchase order, say) has expired; someone has to ask the customer for a new one',
   ],
   snapshot: null,

@@ -161,7 +161,7 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     dataDir: values.CONNECTOR_DATA_DIR,
     /** Where the state is: the data folder, unless PostgreSQL keeps it. */
     state: toStatePlace(values),
-    /** Folders besides the data folder that an export's `--out` may be in. */
+    /** Folders besides the data folder that an export's `out` may be in. */
     outDirs: values.CONNECTOR_OUT_DIRS ?? [],
     /** The bucket for published files; undefined for the data folder. */
     filesUrl: values.CONNECTOR_FILES_URL,

@@ -100,7 +100,7 @@ export const variables = z.object({
     secret: true,
   }),
   CONNECTOR_OUT_DIRS: pathList.optional().meta({
-    meaning: `Other folders that an export's \`--out\` may name, separated by \`${delimiter}\`.`,
+    meaning: `Other folders that an export's \`out\` may name, separated by \`${delimiter}\`.`,
     form: 'paths',
     otherwise: 'only the data folder',
   }),

@@ -147,7 +147,7 @@ export async function refuseForeign({ store, path }: List, { workspace }: Public
 
 function refuseOtherWorkspace({ store, path }: List, shown: Shown['to'], workspace: string): void {
   if (shown === undefined || shown.workspace === workspace) return
-  const other = store.folder === undefined ? 'prefix (CONNECTOR_FILES_URL)' : 'folder (--out)'
+  const other = store.folder === undefined ? 'prefix (CONNECTOR_FILES_URL)' : 'folder (--input out=...)'
   throw new ForeignWarehouseError(
     `${store.locate(path)} holds the exports of workspace ${shown.workspace}, not ${workspace}. They are not replaced:` +
       ` name another ${other}.`,

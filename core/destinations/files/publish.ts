@@ -139,7 +139,7 @@ async function findPublished({ publication, store, path }: Export): Promise<Mani
   if (isSame) return existing
   throw new PublishedOtherwiseError(
     `${store.locate(path)} holds this run already, of another read or with other files than these parts make. What is` +
-      ' published is never changed: start a new run, or publish to another folder (--out).',
+      ' published is never changed: start a new run, or publish to another folder (--input out=...).',
   )
 }
 

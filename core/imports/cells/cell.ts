@@ -83,8 +83,8 @@ export interface CellReader {
 export function createCellReader(conventions: Conventions): CellReader {
   const marks = { ',': 'a decimal comma', '.': 'a decimal point' }
   const orders = { dmy: 'the day first', mdy: 'the month first', ymd: 'the year first' }
-  const mark = createConvention<DecimalMark>(marks, '--decimal , or --decimal .')
-  const order = createConvention<DateOrder>(orders, '--dates dmy or --dates mdy')
+  const mark = createConvention<DecimalMark>(marks, '--input decimal=, or --input decimal=.')
+  const order = createConvention<DateOrder>(orders, '--input dates=dmy or --input dates=mdy')
 
   function number({ text, meta, row }: CellToRead): CellReading {
     const found = mark.settle(readNumber(text, conventions.decimal), row)

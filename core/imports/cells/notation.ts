@@ -173,7 +173,7 @@ export interface Conventions {
 export function conventionsOf(locale: string): Required<Conventions> {
   if (!isKnown(locale))
     throw new InvalidMapping(
-      say`${quote(locale, 'The value of --locale')} is not a known locale. Use one such as es-CL, es-CO, es-MX or en-US, or set --decimal and --dates.`,
+      say`${quote(locale, 'The value of --locale')} is not a known locale. Use one such as es-CL, es-CO, es-MX or en-US, or set the fields decimal and dates with --input.`,
     )
   const mark = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })
     .formatToParts(1.5)

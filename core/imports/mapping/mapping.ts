@@ -16,14 +16,8 @@ export const readingFields = {
     .string()
     .optional()
     .meta({ flag: '--locale <locale>', help: 'notation of numbers and dates, as in es-CL' }),
-  decimal: z
-    .enum([',', '.'])
-    .optional()
-    .meta({ flag: '--decimal <mark>', help: 'the decimal mark', otherwise: 'of the locale' }),
-  dates: z
-    .enum(dateOrders)
-    .optional()
-    .meta({ flag: '--dates <order>', help: 'the order of dates', otherwise: 'of the locale' }),
+  decimal: z.enum([',', '.']).optional().meta({ help: 'the decimal mark', otherwise: 'of the locale' }),
+  dates: z.enum(dateOrders).optional().meta({ help: 'the order of dates', otherwise: 'of the locale' }),
   encoding: z.enum(encodings).optional().meta({
     flag: '--encoding <name>',
     help: 'the encoding of a file that is not UTF-8; `utf-8` takes a UTF-8 file as it is',
@@ -49,7 +43,6 @@ export const readingFields = {
       help: 'rows to ignore, such as a total; `hidden`: the hidden rows of a workbook',
     }),
   realDates: z.boolean().optional().meta({
-    flag: '--real-dates',
     help: 'the real dates of a workbook are right, although texts beside them raise a doubt',
   }),
 }

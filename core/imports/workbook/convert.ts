@@ -200,7 +200,7 @@ function createDoubts({ name, workbook, facts, hiddenRows, realDates }: Lines) {
     const { day, row } = first
     const all = swappable === 1 ? 'the only real date' : `all ${swappable} real dates`
     throw new InvalidMapping(
-      say`${name}, ${column}: row ${text.row} has the text ${quote(text.text.trim())}, but ${all} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${quote(day)} or ${quote(swap(day))}. Use --real-dates if the sheet shows the right dates, or import the file from which it was made.`,
+      say`${name}, ${column}: row ${text.row} has the text ${quote(text.text.trim())}, but ${all} could have day and month swapped, as happens when a spreadsheet opens a file of another language: row ${row} could mean ${quote(day)} or ${quote(swap(day))}. Use --input realDates=true if the sheet shows the right dates, or import the file from which it was made.`,
     )
   }
 

@@ -227,7 +227,7 @@ test('machines with nothing but the two addresses fetch the documents of a file,
 
   const broken = idsOf(world).slice(0, 6)
   breakSome(world, { ids: broken, reason: 'gateway_issue' })
-  const waits = ['--cool-down', '0']
+  const waits = ['--input', 'coolDown=0']
   const recovered = await call('recover', '--yes', ...waits, '--json')
   expect(recovered, recovered.stderr).toMatchObject({ code: 0 })
   const recovery = JSON.parse(recovered.stdout) as { run: string }

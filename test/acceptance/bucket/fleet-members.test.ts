@@ -52,10 +52,8 @@ test('a state whose bucket is lost is bound to another one by a repair, and any 
   await expectEachOnce(world, await run.result(), 'plans', 5)
   const later = await startRun({ client, world, input: { resources: ['plans'] } })
   expect((await later.result()).verdict).toBe('proven')
-  // A command on a machine that has nothing finds what the workers have published.
+  // A machine that has nothing finds what the workers have published.
   const folder = await newFolder()
-  const env = { ...fleetOf(world), CONNECTOR_DATA_DIR: folder }
-  expect(await callCommand(world, ['check', '--fresh', '1h'], { env })).toMatchObject({ code: 0 })
   const files = openStore(world)
   const database = { url: fleet.stateUrl, schema: `connector_${world.workspace}` }
   await using published = await openPublished({ folder, database }, files)

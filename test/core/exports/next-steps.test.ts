@@ -33,7 +33,7 @@ test('a capped read leads to one without the cap', () => {
   })
   expect(steps).toEqual([
     {
-      text: 'a read of customers that is not cut short by --max-pages 3 can be proven',
+      text: 'a read of customers that is not cut short after 3 requests can be proven',
       command: 'npx connector export customers --to csv,duckdb --filter status=active',
     },
   ])
@@ -62,6 +62,8 @@ test('a stopped or failed read leads to the same command, and a proven export to
       { resource: 'customers', destination: null, verdict: 'stopped', reasons: [] },
       { resource: 'plans', destination: null, verdict: 'failed', reasons: ['x'] },
     ),
-  ).toEqual(['npx connector export customers plans --to csv,duckdb --filter status=active --max-pages 3'])
+  ).toEqual([
+    'npx connector export customers plans --to csv,duckdb --filter status=active --input maxPages=3',
+  ])
   expect(commands(published({}))).toEqual([])
 })

@@ -251,7 +251,7 @@ describe('real dates beside texts', () => {
     expect(await dates(cells)).toEqual(expected)
   })
 
-  test('are right where --real-dates says so, and a locale settles no doubt', async () => {
+  test('are right where realDates says so, and a locale settles no doubt', async () => {
     const cells = [iso('2026-03-04'), real('2026-05-06'), '25/03/2026']
     expect(await dates(cells, { locale: 'es-CL' })).toEqual(doubt)
     expect(await dates(cells, { realDates: true })).toEqual(['2026-03-04', '2026-05-06', '2026-03-25'])

@@ -3,17 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import type { Publication } from '../../../core/state/publications.ts'
-import { publicationOf as note } from '../../core/exports/record-read.ts'
-import { checkFresh } from '../../../scripts/checks/fresh.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import {
-  connectTemporal,
   createNamespace,
   createWorld,
   openTestWorker,
   openWorld,
-  startRun,
   workerListens,
   type World,
 } from './world.ts'
@@ -160,71 +155,4 @@ describe('check', () => {
       message: expect.stringContaining('ignores the test-mode header'),
     })
   })
-
-  test('--fresh asks only whether what is exported has a young proven export', async () => {
-    const never = await check(world, {}, '--fresh', '1h')
-    expect(never).toMatchObject({ code: 1, wrong: [{ check: 'fresh' }] })
-    const client = await connectTemporal(temporal)
-    const run = (maxPages?: number) =>
-      startRun({
-        client,
-        world,
-        input: {
-          resources: maxPages === undefined ? ['plans'] : ['plans', 'customers'],
-          ...(maxPages && { maxPages }),
-        },
-      })
-    await (await run()).result()
-    expect(await check(world, {}, '--fresh', '1h')).toMatchObject({
-      code: 0,
-      findings: [{ check: 'plans', status: 'ok' }],
-    })
-    expect(await check(world, {}, '--fresh', '0m')).toMatchObject({ code: 1, wrong: [{ check: 'plans' }] })
-    await (await run(1)).result()
-    const { wrong } = await check(world, {}, '--fresh', '1h')
-    expect(wrong).toEqual([
-      { check: 'customers', status: 'wrong', message: expect.stringContaining('no proven export') },
-    ])
-    const nonsense = await callCommand(world, ['check', '--fresh', 'soon'])
-    expect(nonsense).toMatchObject({ code: 2, stderr: expect.stringContaining('26h') })
-  })
-  test('--fresh is not kept from its answer by what was made once, nor by a clock that was ahead', async () => {
-    // Published just now, each of them.
-    const old = { startedAt: new Date(Date.now() - 48 * 3_600_000).toISOString() }
-    const ahead = { startedAt: new Date(Date.now() + 48 * 3_600_000).toISOString() }
-    const status = { filters: { status: 'active' } }
-    expect(
-      await checkNotes(
-        note(),
-        note({ ...old, resource: 'creditnotes', mode: 'byId' }),
-        note({ ...old, resource: 'plans', forExcel: true }),
-        note({ ...old, resource: 'customers', filters: { email: 'one@example.com' } }),
-        note({ ...old, resource: 'subscriptions', filters: { status: 'paused' } }),
-        note({ resource: 'subscriptions', ...status }),
-        note({ ...old, resource: 'retentions', ...status }),
-        note({ ...old, resource: 'plans', destination: 'postgres' }),
-        note({ ...ahead, resource: 'plans', destination: 'postgres' }),
-      ),
-    ).toEqual([
-      ['customers', true, expect.stringMatching(/^The last proven export to duckdb is .* old \(run\)\.$/)],
-      ['subscriptions', true, expect.stringContaining('to duckdb, filtered by status, is')],
-      ['retentions', false, expect.stringContaining('to duckdb, filtered by status, is 48 h')],
-      ['plans', false, expect.stringContaining('to postgres is 48 h')],
-    ])
-    expect(await checkNotes(note({ forExcel: true }))).toEqual([
-      ['fresh', false, expect.stringContaining('No list was ever exported')],
-    ])
-  })
 })
-
-/** What `check --fresh 26h` finds where these were published. */
-async function checkNotes(...published: Publication[]) {
-  const found = await checkFresh({
-    dataDir: '/data',
-    state: { publications: { all: () => Promise.resolve(published) } },
-    testMode: false,
-    withinMs: 26 * 3_600_000,
-    files: undefined,
-  })
-  return found.map(({ check, status, message }) => [check, status === 'ok', message])
-}

@@ -25,7 +25,7 @@ describe('an export whose disk takes no more', () => {
       const limited = startCommand(world, ['worker'], { through })
       await workerListens(world)
       // In one range, so that all rows are in one file.
-      const whole = [...words, '--parallel', '1']
+      const whole = [...words, '--input', 'parallel=1']
       const failed = await callCommand(world, whole)
       expect(failed.code).toBe(1)
       expect(failed.stderr).toMatch(

@@ -132,7 +132,7 @@ describe('a list that is read in ranges', () => {
   )
 
   test(
-    'is divided neither by --parallel 1 nor where it is short, incremental or cut short',
+    'is divided neither by parallel: 1 nor where it is short, incremental or cut short',
     { tags: ['long'] },
     async () => {
       const world = await createWorld({ counts: { customers: 2_400 } })

@@ -25,7 +25,7 @@ test('runs lists kind, verdict and what needs a person, and filters by them and 
   const world = await createWorld({ counts: { plans: 7 } })
   await startTestWorker(world)
   const { document: done } = await tell(world, 'export', 'plans')
-  const { document: cut } = await tell(world, 'export', 'plans', 'customers', '--max-pages', '1')
+  const { document: cut } = await tell(world, 'export', 'plans', 'customers', '--input', 'maxPages=1')
   const listed = async (...words: string[]) =>
     (await tell(world, 'run', 'list', ...words)).document as unknown as {
       runs: { run: string; kind: string; verdict: string; needsPerson: boolean }[]
@@ -194,7 +194,7 @@ test('a folder on the command line is the caller’s own', async () => {
   await mkdir(elsewhere)
   await startTestWorker(world, { CONNECTOR_OUT_DIRS: elsewhere })
   const env = { INIT_CWD: elsewhere }
-  const { code } = await callCommand(world, ['export', 'plans', '--out', 'mine'], { env })
+  const { code } = await callCommand(world, ['export', 'plans', '--input', 'out=mine'], { env })
   expect(code).toBe(0)
   expect(await readdir(join(elsewhere, 'mine'))).toEqual(['plans'])
 })

@@ -12,7 +12,7 @@ test(
   async () => {
     const world = await createWorld({ counts: { customers: 800 } })
     await startTestWorker(world)
-    const words = ['export', 'customers', '--max-pages', '3', '--to', 'csv,duckdb']
+    const words = ['export', 'customers', '--input', 'maxPages=3', '--to', 'csv,duckdb']
     const shown = await callCommand(world, words)
     expect(shown).toMatchObject({ code: 3, stdout: expect.stringContaining('capped at 3 pages') as string })
     const said = await callCommand(world, [...words, '--json'])

@@ -107,7 +107,7 @@ describe('import --local that was killed with all it started', () => {
       const world = await createWorld({ counts, faults: [{ kind: 'latency', ms: 60 }] })
       const file = join(world.dataDir, 'mine.csv')
       await writeFile(file, retentionsCsv(120))
-      const words = ['import', 'retentions', file, '--local', '--json', '--canary', '0']
+      const words = ['import', 'retentions', file, '--local', '--json', '--input', 'canary=0']
       const env = { ...local, BILLING_SETTLE_SECONDS: '0.3' }
       const first = startCommand(world, words, { detached: true, env })
       await until(() => posts(world) > 20 || first.child.exitCode !== null)

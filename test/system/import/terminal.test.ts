@@ -153,8 +153,8 @@ describe('connector import', () => {
       /'--send-again <rows>' argument '17,abc' is invalid. Write a whole number from 2/,
     ],
     [
-      ['retentions', 'rows.csv', '--canary', 'x'],
-      /'--canary <n>' argument 'x' is invalid. Write a whole number/,
+      ['retentions', 'rows.csv', '--input', 'canary=x'],
+      /'--input <field=value>' argument 'canary=x' is invalid. Write a whole number/,
     ],
     [['retentions', 'rows.csv', '--expect-total', 'total=1'], /has 1 problem/],
     [['retentions', 'rows.csv', '--local', '--detach'], /--local and --detach cannot be combined/],
@@ -204,7 +204,7 @@ test(
   async () => {
     const world = await openShop({ faults: [{ kind: 'latency', ms: 80 }] })
     const file = await fileIn(world, retentionsCsv(300))
-    const first = startCommand(world, ['import', 'retentions', file, '--canary', '0', '--json'], {
+    const first = startCommand(world, ['import', 'retentions', file, '--input', 'canary=0', '--json'], {
       env: soon,
     })
     await until(() => stored(world, 'retentions') > 20 || first.child.exitCode !== null)

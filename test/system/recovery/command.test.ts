@@ -12,7 +12,7 @@ import { begin, breakSome, idsOf, resume, resumesAsked, resumesDone, well } from
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
 const open = async (options: Parameters<typeof begin>[0]) => (await begin(options)).world
 
-const quickWords = ['--cool-down', '0', '--json']
+const quickWords = ['--input', 'coolDown=0', '--json']
 
 describe('connector recover', () => {
   test('proves a recovery and tells it with --json, also afterwards', async () => {
@@ -87,7 +87,7 @@ describe('connector recover', () => {
     const world = await open({ broken: 8 })
     const faults = [{ kind: 'refuse', answer: { detail: 'The card has expired.' }, on: resume }] as const
     world.sandbox.control.setFaults({ faults: [...faults] })
-    const words = ['--canary', '2']
+    const words = ['--input', 'canary=2']
     const recover = () => callCommand(world, ['recover', ...words], { env: soon })
     const first = await recover()
     expect(first.code).toBe(3)
@@ -140,7 +140,7 @@ describe('connector recover', () => {
     await until(async () => (await command('run', 'show', run)).stdout.includes('waiting for approval'))
     expect(resumesAsked(world)).toEqual([])
     expect(
-      (await command('run', 'limits', run, '--max-changes', '3', '--why', 'it is slow')).stdout,
+      (await command('run', 'limits', run, '--input', 'maxChanges=3', '--why', 'it is slow')).stdout,
     ).toContain('maxChanges 3')
     expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
     const { code, stdout } = await command('run', 'watch', run)
@@ -155,7 +155,13 @@ describe('connector recover', () => {
       /'--reason <reasons>' argument 'biller_issue,gatway_issue' is invalid\. Did you mean gateway_issue\?/,
     ],
     [['--next-billing', '2027-02-30'], /2027-02-30 does not exist/],
-    [['--max-pages', '0'], /'--max-pages <n>' argument '0' is invalid\. Write a whole number from 1/],
+    [
+      ['--input', 'maxPages=0'],
+      /'--input <field=value>' argument 'maxPages=0' is invalid\. Write a whole number from 1/,
+    ],
+    [['--input', 'canry=2'], /There is no field of the input canry\. Did you mean canary\?/],
+    [['--input', 'approval'], /'--input <field=value>' argument 'approval' is invalid\. Write field=value/],
+    [['--input', 'approval=yes'], /argument 'approval=yes' is invalid\. Write true or false/],
     [
       ['--older-than', '2weeks'],
       /'--older-than <time>' argument '2weeks' is invalid\. "2weeks" is not a duration such as/,
@@ -176,7 +182,7 @@ test(
   async () => {
     const world = await createWorld({ ...well, faults: [{ kind: 'latency', ms: 80 }] })
     const ids = breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
-    const words = ['recover', '--local', '--canary', '0', '--rate', '400', ...quickWords]
+    const words = ['recover', '--local', '--input', 'canary=0', '--rate', '400', ...quickWords]
     const env = { ...local, ...soon }
     const first = startCommand(world, words, { detached: true, env })
     await until(() => resumesDone(world).length > 8 || first.child.exitCode !== null)

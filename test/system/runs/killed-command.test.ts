@@ -24,7 +24,7 @@ const openRun = async (client: Client, { taskQueue }: World): Promise<string | u
 
 test.each([
   ['export', () => ['export', 'plans'], 'another'],
-  ['recover', () => ['recover', '--cool-down', '0'], 'another'],
+  ['recover', () => ['recover', '--input', 'coolDown=0'], 'another'],
   ['import', (world: World) => ['import', 'addons', join(world.dataDir, 'addons.csv')], 'same'],
 ] as const)(
   '%s, killed while it followed a run that has ended since, starts the next run, except that an import is done once',

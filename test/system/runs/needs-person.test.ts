@@ -86,7 +86,7 @@ test('`run list` lists no run whose rows were done since, or whose command or sc
   world.sandbox.control.setFaults({ faults })
   await importRows('retentions', sheet.replace(',5,2026', ',105,2026'), '--done', 'skip')
   await run('export', 'customers')
-  const capped = await run('export', 'customers', '--max-pages', '1')
+  const capped = await run('export', 'customers', '--input', 'maxPages=1')
   await run('recover', '--yes')
   await nightly.trigger()
   await until(async () => await haveEnded(10))

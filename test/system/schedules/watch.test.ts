@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openState } from '../../../core/state/open.ts'
 import { missingExports, toExpected } from '../../../core/schedules/slots.ts'
-import { callCommand } from '../command-line/call-command.ts'
 import { apply } from '../../../scripts/schedules/apply.ts'
 import { type ScheduleEntry, toDefinition } from '../../../scripts/schedules/file.ts'
 import { ownerMemo, toTemporal } from '../../../scripts/schedules/schedules.ts'
@@ -96,15 +95,6 @@ describe('the watch', () => {
         event: { kind: 'missed', level: 'problems' },
         command: `npx connector schedule trigger ${scheduleId}`,
       })
-
-      // `check --fresh` reads the same log.
-      const fresh = await callCommand(world, ['check', '--fresh', '1h', '--json'])
-      expect(fresh.code).toBe(0)
-      expect(JSON.parse(fresh.stdout)).toMatchObject({
-        findings: [{ check: 'plans', status: 'ok', message: expect.stringContaining('to duckdb is') }],
-      })
-      const narrowed = await callCommand(world, ['check', '--fresh', '1h', '--to', 'csv', '--json'])
-      expect(narrowed.code).toBe(1)
     },
   )
 

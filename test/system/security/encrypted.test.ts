@@ -106,7 +106,7 @@ async function playRuns(of: { world: World; client: Client; env?: Record<string,
   expect(watched.document).toMatchObject({ counts: { done: 12 } })
 
   breakSome(world, { ids: idsOf(world).slice(0, 3), reason: 'gateway_issue' })
-  const quickly = ['--cool-down', '0']
+  const quickly = ['--input', 'coolDown=0']
   const recovering = await command('recover', ...quickly, '--wait-for-approval', '--detach')
   const recoverRun = String(recovering.document['run'])
   await until(async () => 'waitingFor' in (await command('run', 'show', recoverRun)).document)
