@@ -1,5 +1,5 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common'
-import type { Doubled } from '../../core/changes/send/tally.ts'
+import type { Doubled } from '../../core/changes/send/segment.ts'
 import { doneTwice } from '../../core/changes/transitions.ts'
 import { accepts, type Notification } from '../../core/notifications/notification.ts'
 import type { ActivityDeps } from '../deps.ts'

@@ -4,10 +4,10 @@ import {
   type SendInput,
   type SendStep,
   type SendWork,
-  Sending,
   createSendRight,
   defaultLimits,
-} from '../../core/changes/send/sending.ts'
+  runSegment,
+} from '../../core/changes/send/segment.ts'
 import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
@@ -61,9 +61,10 @@ export async function sendSegment(
     context.report(() => ({ ...counts, claims: watched.claims }))
     const notified: Promise<void>[] = []
     try {
-      const sending = await Sending.begin({
+      const sent = await runSegment({
         ...input,
         ...work,
+        ms: Math.max(leastMs, deadline - performance.now()),
         limits: limitsOf(input.limits, deps),
         ledger: watched.ledger,
         right,
@@ -74,7 +75,6 @@ export async function sendSegment(
         },
         onDoubled: (doubled) => notified.push(notifyDoubled({ deps, context, run, doubled })),
       })
-      const sent = await sending.segment(Math.max(leastMs, deadline - performance.now()))
       await watched.end()
       return { ...sent, claims: watched.claims }
     } finally {

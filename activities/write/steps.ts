@@ -1,5 +1,5 @@
 import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
-import { createSendRight, type SendInput, type SendStep } from '../../core/changes/send/sending.ts'
+import { createSendRight, type SendInput, type SendStep } from '../../core/changes/send/segment.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { refuseOther } from '../../core/runs/identity.ts'

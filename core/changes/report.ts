@@ -2,7 +2,7 @@ import type { LedgerRow } from '../state/ledger/row.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { ChangeKind } from './change-kind.ts'
-import { hasFailed, isDone, isDoneEarlier } from './outcomes.ts'
+import { isDone, isDoneEarlier } from './outcomes.ts'
 
 export interface ReportSummary {
   counts: ReportCounts
@@ -50,16 +50,6 @@ export async function summarize({
   counts.unknown += missing
   if (missing > 0) outcomes['missing'] = missing
   return { counts, outcomes, doneWithoutId }
-}
-
-/** How many changes of a run were tried, and how many of these have failed: for the bounds of the whole run. */
-export async function totalsOf({ ledger, run }: { ledger: Ledger; run: string }) {
-  const totals = { tried: 0, failed: 0 }
-  for (const { state, outcome, tried, refused } of await ledger.counts({ run })) {
-    totals.tried += tried + refused
-    if (hasFailed({ state, outcome })) totals.failed += tried
-  }
-  return totals
 }
 
 /** Enough for a person to work through at once; the report has all of them. */

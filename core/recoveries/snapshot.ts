@@ -4,9 +4,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
-import { reconcileChanges } from '../changes/reconcile/reconcile.ts'
 import { openCanary } from '../changes/send/canary.ts'
-import { createSendRight } from '../changes/send/sending.ts'
+import { createSendRight, defaultLimits, runSegment } from '../changes/send/segment.ts'
 import {
   createChangesFile,
   fetchChanges,
@@ -186,9 +185,11 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
   await deps.holdLease()
   for (const run of unfinished) {
     if (run === plan.run) continue
-    await createSendRight({ ledger, run, lease }).hold()
+    for (const { state, number } of await ledger.counts({ run }))
+      if (state === 'sending' || state === 'unknown') lookedUp += number
+    const right = createSendRight({ ledger, run, lease })
     for (;;) {
-      const { reconciled, nextLookupAt } = await reconcileChanges({
+      const { nextAt } = await runSegment({
         ledger,
         run,
         kind: resumeSubscription,
@@ -196,14 +197,17 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
         settleMs: plan.settleMs,
         verifyMs: toMs(plan.verifyAfter),
         attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
-        concurrency,
-        timeBoxMs: Infinity,
+        limits: { ...defaultLimits, concurrency },
+        canarySize: { size: 0 },
+        breakers: {},
+        lookupsOnly: true,
+        right,
+        ms: Infinity,
         signal,
       })
       signal.throwIfAborted()
-      lookedUp += Object.values(reconciled).reduce((sum, number) => sum + number, 0)
-      if (nextLookupAt === undefined) break
-      const ms = Math.min(Math.max(0, nextLookupAt - ledger.now()), longestTimerMs)
+      if (nextAt === undefined) break
+      const ms = Math.min(Math.max(0, nextAt - ledger.now()), longestTimerMs)
       await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
     await closeRemaining({ ledger, run, why: 'the run ended without a report' })

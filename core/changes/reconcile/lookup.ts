@@ -10,8 +10,9 @@ import { transition } from '../transitions.ts'
 export interface LookupDeps {
   ledger: Ledger
   kind: ChangeKind
+  /** With the run's share of the rate. */
   billing: Billing
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** Looks up the outcome of a change, excluding records under its key that belong to other changes of the ledger. */
@@ -73,8 +74,8 @@ async function listFailure({ kind, billing, signal }: LookupDeps): Promise<Failu
 
 /**
  * Looks up why the service refused a change that may have become unnecessary or impossible since its check: the check
- * before sending decides again. The refused request had no effect, so it no longer counts as sent. Undefined, and nothing
- * is changed, if the check would send it or another attempt was faster.
+ * before sending decides again. The refused request had no effect, so it no longer counts as sent. False, and nothing is
+ * changed, if the check would send it or another attempt was faster.
  */
 export async function explainRefusal({
   ledger,
@@ -82,9 +83,7 @@ export async function explainRefusal({
   billing,
   row,
   signal,
-}: Omit<LookupDeps, 'signal'> & { row: LedgerRow; signal?: AbortSignal | undefined }): Promise<
-  'done' | 'parked' | 'dropped' | undefined
-> {
+}: LookupDeps & { row: LedgerRow }): Promise<boolean> {
   const found = await kind.checkBefore?.({
     billing,
     body: parseBody(row),
@@ -92,7 +91,7 @@ export async function explainRefusal({
     last: row.before,
     attempts: 0,
   })
-  if (found === undefined || !('instead' in found)) return undefined
+  if (found === undefined || !('instead' in found)) return false
   const { instead: to, outcome, message, facts } = found
   const at = ledger.now()
   const patch = {
@@ -107,5 +106,5 @@ export async function explainRefusal({
     eventAt: null,
     ...(facts !== undefined && { answer: JSON.stringify(facts) }),
   }
-  return (await transition({ ledger, row, to, by: 'lookup', outcome, patch })) ? to : undefined
+  return await transition({ ledger, row, to, by: 'lookup', outcome, patch })
 }

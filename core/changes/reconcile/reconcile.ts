@@ -1,29 +1,19 @@
-import type { Billing } from '../../billing/client.ts'
-import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import type { ChangeKind, LookupResult } from '../change-kind.ts'
+import type { LookupResult } from '../change-kind.ts'
 import { attemptsUsed, parseBody } from '../body.ts'
-import { controlFailure, explainRefusal, lookUp } from './lookup.ts'
+import { controlFailure, explainRefusal, lookUp, type LookupDeps } from './lookup.ts'
 import { transition } from '../transitions.ts'
 import type { Outcome } from '../outcomes.ts'
 
-export interface ReconcileOptions {
-  ledger: Ledger
+/** What the lookups of a run need. */
+export interface Reconciling extends LookupDeps {
   run: string
-  kind: ChangeKind
-  /** With the run's share of the rate. */
-  billing: Billing
   /** How long a lost request may still take effect: the first lookup comes that long after it, the second twice as long after the first. */
   settleMs: number
   /** How long an accepted request (a charge) may need to show its effect. Default `settleMs`. */
   verifyMs?: number
   /** For kinds whose attempts are used up (resumes). */
   attempts: Attempts
-  /** Lookups in flight at once. */
-  concurrency: number
-  /** No lookup begins after this long. */
-  timeBoxMs: number
-  signal?: AbortSignal
 }
 
 export interface Attempts {
@@ -33,65 +23,26 @@ export interface Attempts {
   waitsMs: readonly number[]
 }
 
-export interface ReconcileResult {
-  reconciled: { done: number; staged: number; rejected: number; parked: number; dropped: number }
-  /** Still unknown: a lookup is due later. */
-  unknown: number
-  /** When the next lookup is due, ms since 1970; undefined if none is unknown. */
-  nextLookupAt: number | undefined
-}
-
 /** After so many sends without an answer a change is parked: something is wrong with it or with the service. */
 const maxSends = 3
 
-/**
- * Reconciles the unknown changes of a run whose lookup is due. It sends nothing that writes.
- * A change that is proven absent or safe to repeat is staged again; all others become done, rejected or parked.
- * @throws the errors of the reads; changes reconciled before that stay so
- */
-export async function reconcileChanges(options: ReconcileOptions): Promise<ReconcileResult> {
-  const reconciling: Reconciling = {
-    ...options,
-    reconciled: { done: 0, staged: 0, rejected: 0, parked: 0, dropped: 0 },
-  }
-  const deadline = performance.now() + options.timeBoxMs
-  const dueRows = async function* () {
-    for await (const row of options.ledger.rows({ run: options.run, state: 'unknown' })) {
-      if (performance.now() >= deadline || options.signal?.aborted === true) return
-      if (lookupAt(reconciling, row) <= reconciling.ledger.now()) yield row
-    }
-  }
-  const rows = dueRows()
-  const reconcileNext = async () => {
-    for await (const row of rows) await reconcileOne(reconciling, row)
-  }
-  // Several workers share one iterator: each takes the next row when it has reconciled its own.
-  const ends = await Promise.allSettled(Array.from({ length: options.concurrency }, reconcileNext))
-  for (const end of ends) if (end.status === 'rejected') throw end.reason
-  return { reconciled: reconciling.reconciled, ...(await countRemaining(reconciling)) }
-}
-
-interface Reconciling extends ReconcileOptions {
-  reconciled: ReconcileResult['reconciled']
-}
-
-async function countRemaining(reconciling: Reconciling) {
-  let unknown = 0
-  let nextLookupAt = Infinity
-  for await (const row of reconciling.ledger.rows({ run: reconciling.run, state: 'unknown' })) {
-    unknown += 1
-    nextLookupAt = Math.min(nextLookupAt, lookupAt(reconciling, row))
-  }
-  return { unknown, nextLookupAt: unknown === 0 ? undefined : nextLookupAt }
-}
-
-function lookupAt({ kind, settleMs, verifyMs = settleMs }: Reconciling, row: LedgerRow): number {
+/** When an unknown change is to be looked up next, by the ledger's clock. */
+export function lookupAt(
+  { kind, settleMs, verifyMs = settleMs }: Pick<Reconciling, 'kind' | 'settleMs' | 'verifyMs'>,
+  row: LedgerRow,
+): number {
   if (kind.whenUnknown(parseBody(row)) === 'park') return 0
   if (row.lookups === 0) return (row.unknownSince ?? 0) + (row.answeredAt === null ? settleMs : verifyMs)
   return (row.checkedAt ?? 0) + 2 * settleMs
 }
 
-async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+/**
+ * Reconciles an unknown change whose lookup is due. It sends nothing that writes. A change that is proven absent or safe to
+ * repeat is staged again; it stays unknown after a first lookup that finds nothing; else it becomes done, rejected or
+ * parked.
+ * @throws the errors of the reads: the change stays unknown
+ */
+export async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<void> {
   const action = reconciling.kind.whenUnknown(parseBody(row))
   if (action === 'lookUp') return await reconcileByLookup(reconciling, row)
   if (action === 'park') return await park(reconciling, row, 'cannotLookUp', row.error)
@@ -123,14 +74,9 @@ async function closeAs(result: LookupResult, reconciling: Reconciling, row: Ledg
 }
 
 async function closeRefused(reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  const explained = await explainRefusal({ ...reconciling, row })
-  if (explained !== undefined) reconciling.reconciled[explained] += 1
-  else
-    await close(reconciling, row, {
-      to: 'rejected',
-      outcome: 'refused',
-      patch: { closedAt: reconciling.ledger.now() },
-    })
+  if (await explainRefusal({ ...reconciling, row })) return
+  const patch = { closedAt: reconciling.ledger.now() }
+  await close(reconciling, row, { to: 'rejected', outcome: 'refused', patch })
 }
 
 /** A first lookup that finds nothing proves nothing: the request may still take effect. */
@@ -191,8 +137,7 @@ const factsOf = ({ facts }: { facts?: unknown }) =>
 const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error: string | null) =>
   close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.ledger.now() } })
 
-type Closing = Pick<Parameters<typeof transition>[0], 'outcome' | 'patch'> & {
-  to: keyof ReconcileResult['reconciled']
+type Closing = Pick<Parameters<typeof transition>[0], 'to' | 'outcome' | 'patch'> & {
   by?: 'lookup' | 'repeat'
 }
 
@@ -208,8 +153,7 @@ async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Pro
     ...(to.to === 'done' && hasFault(row) && { event: row.event, eventAt: row.eventAt }),
     ...to.patch,
   }
-  const moved = await transition({ ledger, row, by: 'lookup', ...to, patch })
-  if (moved) reconciling.reconciled[to.to] += 1
+  await transition({ ledger, row, by: 'lookup', ...to, patch })
 }
 
 const hasFault = ({ event, eventAt, sentAt }: LedgerRow) =>

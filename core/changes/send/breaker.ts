@@ -75,22 +75,18 @@ export class Breakers {
   }
 
   /**
-   * A change was sent and has ended. The wait for a trial begins after the last change that was sent before the breaker
-   * opened.
+   * A change was sent or looked up. `isEarlier`: it was sent before the breaker opened, and has ended since: the wait for
+   * a trial begins after the last of these.
    */
-  async recordEnd({ key, isTrial }: { key: string; isTrial: boolean }): Promise<void> {
+  async recordEnd({ key, isEarlier }: { key: string; isEarlier: boolean }): Promise<void> {
     await this.#inTurn(async () => {
       const { state } = this.#view(key)
       const at = this.#options.ledger.now()
-      const isEarlier = state.openedAt !== undefined && !isTrial
-      await this.#read(key, isEarlier ? { ...state, openedAt: at } : state, at)
-    })
-  }
-
-  /** Reads all events again, after lookups. */
-  async refresh(): Promise<void> {
-    await this.#inTurn(async () => {
-      for (const [key, { state }] of this.#views) await this.#read(key, state, this.#options.ledger.now())
+      await this.#read(
+        key,
+        isEarlier && state.openedAt !== undefined ? { ...state, openedAt: at } : state,
+        at,
+      )
     })
   }
 

@@ -14,7 +14,6 @@ import { isSystemError } from '../../storage/system-errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
 import type { FencingToken } from '../../state/ledger/claims.ts'
-import type { ChangeEvent } from '../../state/schema.ts'
 import { attemptsUsed, parseBody } from '../body.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { describeDifference, differencesOf, textOf } from '../compare-fields.ts'
@@ -38,13 +37,9 @@ export interface SendOneOptions {
   onAnswer?: () => void
 }
 
-/** The result of one send. `error` ends the sending of the run, `notLeft` slows it down. */
+/** What the sender must know of one send beyond its row. `error` ends the sending of the run, `notLeft` slows it down. */
 export interface SendResult {
-  /** `pending`: a lookup will decide. `notSent`: nothing was learned. */
-  event: ChangeEvent | 'pending' | 'notSent'
   claimed: boolean
-  /** The service refused it, and a lookup has shown why: it still counts towards the most changes of a run. */
-  refused?: boolean
   error?: unknown
   /** Why the request did not leave; another one may. */
   notLeft?: Unreachable | SentTooLate
@@ -72,7 +67,7 @@ export async function sendOne(options: SendOneOptions): Promise<SendResult> {
       if (sent !== 'lookIsOld') return sent
     }
   } catch (error) {
-    return { event: 'notSent', claimed: false, ...(!options.stop.aborted && { error }) }
+    return { claimed: false, ...(!options.stop.aborted && { error }) }
   }
 }
 
@@ -101,7 +96,7 @@ async function checkBefore({ ledger, kind, billing, row, body, stop }: SendOneOp
     await transition({ ledger, row, to, by: 'check', outcome, patch })
   }
   // Nothing was sent, so the breaker has learned nothing about sending.
-  return { proceed: false, sent: { event: 'notSent', claimed: false } satisfies SendResult } as const
+  return { proceed: false, sent: { claimed: false } satisfies SendResult } as const
 }
 
 class NoLongerStagedError extends Error {
@@ -152,8 +147,8 @@ async function claimAndSend(
       return await whenStoreIsBack(() => closeLostClaim(lost))
     }
     if (error instanceof StaleCheckError) return 'lookIsOld'
-    if (error instanceof NoLongerStagedError) return { event: 'notSent', claimed: false }
-    if (error instanceof Unreachable) return { event: 'notSent', claimed: false, notLeft: error }
+    if (error instanceof NoLongerStagedError) return { claimed: false }
+    if (error instanceof Unreachable) return { claimed: false, notLeft: error }
     throw error
   } finally {
     stop.removeEventListener('abort', leaveQueue)
@@ -181,27 +176,27 @@ async function closeAnswered({
     const error = wrongMode(claimed, answerId)
     const found = { answerId, answer, error: error.message, at }
     const doubled = await recordAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
-    return { event: 'failure', claimed: true, error, doubled }
+    return { claimed: true, error, doubled }
   }
   if (kind.answered === 'created' && answerId === null) {
     // The service answers a create with the record; a gateway may answer with anything.
     const patch = { answer, unknownSince: at, error: 'the answer has no id' }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
-    return { event: 'pending', claimed: true }
+    return { claimed: true }
   }
   if (kind.confirmedByLookup === true) {
     const failed = stored !== undefined && kind.failedImmediately?.(stored) === true
     const event = failed ? ({ event: 'failure', eventAt: at } as const) : {}
     const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null, ...event }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
-    return { event: failed ? 'failure' : 'pending', claimed: true }
+    return { claimed: true }
   }
   const changed = changedIn({ kind, stored, body })
   const outcome = changed === null ? kind.answered : 'storedDifferently'
   const found = { answerId, answer, error: changed, at }
   onAnswer?.()
   const doubled = await recordAnswer({ ledger, row: claimed, outcome, ...found })
-  return { event: 'success', claimed: true, doubled }
+  return { claimed: true, doubled }
 }
 
 /** The service made a change in the wrong mode: nothing more may be sent. */
@@ -229,10 +224,10 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SendR
     ...(isFault && ({ event: 'fault', eventAt: at } as const)),
   }
   await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
-  if (!(error instanceof BillingError)) return { event: 'pending', claimed: true, error }
+  if (!(error instanceof BillingError)) return { claimed: true, error }
   // If nothing gets through, stop, rather than put every row in doubt.
   const isShutOut = error instanceof Unauthorized || error instanceof Forbidden
-  return { event: isFault ? 'fault' : 'pending', claimed: true, ...(isShutOut && { error }) }
+  return { claimed: true, ...(isShutOut && { error }) }
 }
 
 /**
@@ -241,13 +236,13 @@ async function closeFailed(options: Claimed & { error: unknown }): Promise<SendR
  */
 async function closeLostClaim(options: Claimed & { error: unknown }): Promise<SendResult> {
   await putBack({ ...options, onlyBy: options.sender })
-  return { event: 'notSent', claimed: false, ...(!options.stop.aborted && { error: options.error }) }
+  return { claimed: false, ...(!options.stop.aborted && { error: options.error }) }
 }
 
 async function closeNotSent(options: Claimed & { error: unknown }): Promise<SendResult> {
   const { error } = options
   await putBack(options)
-  const sent = { event: 'notSent', claimed: true } as const
+  const sent = { claimed: true } as const
   if (error instanceof Unreachable || error instanceof SentTooLate) return { ...sent, notLeft: error }
   return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
 }
@@ -275,13 +270,13 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
   if (sentBefore && kind.notFoundIsDone === true && error instanceof NotFound) {
     const found = { answerId: textOf(body['id']), answer: null, at }
     await recordAnswer({ ledger, row: claimed, outcome: kind.answered, ...found })
-    return { event: 'success', claimed: true }
+    return { claimed: true }
   }
   if (sentBefore) {
     // "It already exists" may refer to our own first request, committed late.
     const patch = { error: message, unknownSince: at }
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refusedLater', patch })
-    return { event: 'pending', claimed: true }
+    return { claimed: true }
   }
   if (kind.confirmedByLookup === true) {
     const event = { event: 'failure', eventAt: at } as const
@@ -289,16 +284,14 @@ async function closeRefused(options: Claimed & { error: BillingError }): Promise
     await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
     const row = { ...claimed, error: message }
     // If this lookup fails or shows nothing, those after the segment look again.
-    const explained = await explainRefusal({ ledger, kind, billing, row, signal: stop }).catch(
-      (failure: unknown) => {
-        if (!(failure instanceof BillingError) && !stop.aborted) throw failure
-      },
-    )
-    return { event: explained === undefined ? 'failure' : 'notSent', claimed: true, refused: true }
+    await explainRefusal({ ledger, kind, billing, row, signal: stop }).catch((failure: unknown) => {
+      if (!(failure instanceof BillingError) && !stop.aborted) throw failure
+    })
+    return { claimed: true }
   }
   const patch = { error: message, answeredAt: at, closedAt: at }
   await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })
-  return { event: 'failure', claimed: true }
+  return { claimed: true }
 }
 
 /** The service's own messages, if there are any. */

@@ -33,6 +33,8 @@ export interface Count {
   tried: number
   /** How many others were refused by the service, for what a lookup then showed: their requests had no effect. */
   refused: number
+  /** How many of them were answered as a failure, which their lookup has yet to confirm. */
+  failing: number
   /** How many of them have an id from the service. */
   withId: number
 }
@@ -182,6 +184,9 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
           fn.countAll<number>().as('number'),
           sql<number>`count(*) filter (where sends > 0)`.as('tried'),
           sql<number>`count(*) filter (where sends = 0 and answered_at is not null)`.as('refused'),
+          sql<number>`count(*) filter (where state = 'unknown' and event = 'failure' and event_at >= sent_at)`.as(
+            'failing',
+          ),
           sql<number>`count(answer_id)`.as('withId'),
         ])
         .groupBy(['state', 'outcome', 'breakerKey'])

@@ -134,7 +134,7 @@ test('is sent first, and chosen again among rows that a restored ledger has lost
   await engine.stage(retentionRows(30))
   for (const { id } of await engine.rows())
     await engine.ledger.move({ id, from: ['staged'], patch: { outcome: 'absent', sends: 1, claims: 1 } })
-  const step = await engine.sendSegment({ canary: true, canarySize: { size: 3 } })
+  const step = await engine.segment({ canary: true, canarySize: { size: 3 } })
   expect(step).toMatchObject({ ended: 'finished', counts: { done: 3, staged: 27 }, canary: { failed: [] } })
   expect(step.canary?.rows).toHaveLength(3)
 })

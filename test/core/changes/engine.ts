@@ -8,12 +8,12 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { watchLedger } from '../../../core/changes/old-ledger.ts'
 import {
   type Limits,
-  type SendOptions,
-  Sending,
+  type SegmentOptions,
   createSendRight,
   defaultLimits,
-} from '../../../core/changes/send/sending.ts'
-import { type Attempts, reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
+  runSegment,
+} from '../../../core/changes/send/segment.ts'
+import type { Attempts } from '../../../core/changes/reconcile/reconcile.ts'
 import { type ChangeToStage, toNewChange } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'
@@ -24,6 +24,7 @@ import type { Mode } from '../../../core/state/schema.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
+const hourMs = 3_600_000
 export const workspace = 'acc_sandbox'
 export const attempts: Attempts = { most: 3, waitsMs: [0] }
 
@@ -116,60 +117,64 @@ export async function startEngine({
 
   const stage = (changes: readonly ChangeToStage[]) => stageChanges({ ledger, run, mode, kind, changes })
 
-  const begin = async (options: Partial<SendOptions>) =>
-    await Sending.begin({
-      ledger,
-      run,
-      kind,
-      billing,
-      settleMs,
-      attempts,
-      canarySize: { size: 0 },
-      limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
-      breakers,
-      right: createSendRight({ ledger, run, lease: leaseOf(run) }),
-      signal: new AbortController().signal,
-      ...options,
-    })
+  /** How far the run's clock is ahead. */
+  let aheadMs = 0
 
-  /** One round of sending, without lookups. */
-  const send = ({ ms = 60_000, ...options }: Partial<SendOptions> & { ms?: number } = {}) =>
+  /** A segment of the run, as its worker runs it. */
+  const segment = (options: Partial<SegmentOptions> = {}) =>
     watch(async (watched) => {
-      const sending = await begin({ ledger: watched, ...options })
-      const result = await sending.send(ms)
-      ;({ breakers } = sending.breakers)
-      return { ...result, ...sending.breakers }
+      const step = await runSegment({
+        ledger: { ...watched, now: () => watched.now() + aheadMs },
+        run,
+        kind,
+        billing,
+        settleMs,
+        attempts,
+        canarySize: { size: 0 },
+        limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
+        breakers,
+        right: createSendRight({ ledger, run, lease: leaseOf(run) }),
+        ms: 60_000,
+        signal: new AbortController().signal,
+        ...options,
+      })
+      ;({ breakers } = step)
+      return step
     })
 
-  /** A segment of sending and looking up, of at most two seconds. */
-  const sendSegment = (options: Partial<SendOptions> = {}) =>
-    watch(async (watched) => {
-      const limits = { ...defaultLimits, concurrency: 1 }
-      const sending = await begin({ ledger: watched, limits, breakers: {}, ...options })
-      return await sending.segment(2_000)
-    })
+  /** A segment in which no lookup is due yet, and what became of the rows that it sent. */
+  const send = async (options: Partial<SegmentOptions> = {}) => {
+    const before = await rows()
+    const step = await segment({ settleMs: hourMs, verifyMs: hourMs, ...options })
+    const after = await rows()
+    const number = (which: (row: LedgerRow, was: LedgerRow | undefined) => boolean) =>
+      after.filter((row, index) => which(row, before[index])).length
+    return {
+      ...step,
+      begun: number((row, was) => row.claims > (was?.claims ?? 0)),
+      done: number((row, was) => row.state === 'done' && was?.state !== 'done'),
+      failed: number((row, was) => row.event === 'failure' && row.eventAt !== was?.eventAt),
+      unknown: number(
+        (row, was) => row.state === 'unknown' && row.event !== 'failure' && row.claims !== was?.claims,
+      ),
+    }
+  }
 
-  const settle = (options: { attempts?: Attempts; settleMs?: number; ledger?: Ledger } = {}) =>
-    reconcileChanges({
-      ledger,
-      run,
-      kind,
-      billing,
-      settleMs,
-      attempts,
-      concurrency: 4,
-      timeBoxMs: 60_000,
-      ...options,
-    })
+  /** Looks up what is unknown until nothing is. */
+  const settle = (options: Partial<SegmentOptions> = {}) => segment({ lookupsOnly: true, ...options })
 
-  /** As a workflow does it: send, wait for the looks, settle, and again, until nothing is left to do. */
+  /** Looks up once what is unknown: the run's clock goes on until that is due. */
+  const lookOnce = (options: Partial<SegmentOptions> = {}) => {
+    aheadMs += 2 * hourMs
+    return settle({ settleMs: hourMs, verifyMs: hourMs, ...options })
+  }
+
+  /** As a workflow does it: segments until nothing is left to do. */
   const finish = async () => {
     for (;;) {
-      const sent = await send()
-      const { reconciled, unknown, nextLookupAt } = await settle()
-      if (sent.ended !== 'finished' && sent.ended !== 'waiting') return sent.ended
-      if (unknown === 0 && reconciled.staged === 0 && sent.nextDueAt === undefined) return sent.ended
-      await until(Math.min(nextLookupAt ?? 0, sent.nextDueAt ?? Infinity))
+      const { ended, nextAt = 0 } = await segment()
+      if (ended !== 'waiting') return ended
+      await until(nextAt)
     }
   }
 
@@ -188,9 +193,10 @@ export async function startEngine({
     billing,
     runFolder,
     stage,
+    segment,
     send,
-    sendSegment,
     settle,
+    lookOnce,
     finish,
     rows,
   }

@@ -1,11 +1,9 @@
-import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Billing } from '../../../core/billing/client.ts'
 import { canaryResult } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { retentions } from '../../../core/billing/resources/tax-documents.ts'
 import { findRecords } from '../../../core/changes/kinds/find-records.ts'
-import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
 import type { ChangeToStage } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
@@ -177,13 +175,7 @@ test('one that was never made is proven absent by two looks and a control, and s
   const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 }, settleMs: 60 })
   await engine.stage(retentionRows(3))
   await engine.send()
-  const looked = async () => {
-    const { reconciled, nextLookupAt } = await engine.settle()
-    return { ...reconciled, in: (nextLookupAt ?? 0) - Date.now() }
-  }
-  const first = await looked()
-  expect(first).toMatchObject({ done: 0, staged: 0, parked: 0 })
-  expect(first.in).toBeGreaterThan(0)
+  expect(await engine.lookOnce()).toMatchObject({ ended: 'waiting', counts: { done: 2, unknown: 1 } })
   expect(await engine.finish()).toBe('finished')
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
@@ -255,12 +247,10 @@ test('absence is not believed if the list no longer shows a row that is done', a
   await engine.send()
   // The first looks: row 2 is not there, and of row 3 it is not told yet.
   const hide = { kind: 'hide', statuses: ['draft'], on: 'GET /retentions/' } as const
-  await setTimeout(40)
   sandbox.control.setFaults({ faults: [hide] })
-  await engine.settle()
-  await setTimeout(80)
+  await engine.lookOnce()
   sandbox.control.setFaults({ faults: [] })
-  const { ledger, run, billing } = engine
+  const { billing } = engine
   // Row 2 takes three lookups: its own, the control, and its own again.
   let left = 3
   const list: typeof billing.list = async (query) => {
@@ -269,16 +259,7 @@ test('absence is not believed if the list no longer shows a row that is done', a
     if (left === 0) sandbox.control.setFaults({ faults: [hide] })
     return page
   }
-  await reconcileChanges({
-    ledger,
-    run,
-    kind,
-    billing: { ...billing, list },
-    attempts,
-    settleMs: 20,
-    concurrency: 1,
-    timeBoxMs: 60_000,
-  })
+  await engine.lookOnce({ billing: { ...billing, list } })
   sandbox.control.setFaults({ faults: [] })
   await engine.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1])
@@ -468,7 +449,7 @@ test('one without a reply and without an effect uses up its attempt and is never
     1,
   )
   await engine.send()
-  await expect.poll(async () => (await settle()).unknown).toBe(0)
+  await settle()
   const [first] = await engine.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 1 })
   expect(first?.error).toContain('nothing has changed')
@@ -487,7 +468,7 @@ test('a subscription that falls back in a canary has failed it, and is resumed a
   const { engine, settle } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
   await engine.ledger.addToCanary({ run: engine.run, rows: [1] })
   await engine.send({ canary: true })
-  await expect.poll(async () => (await settle()).unknown).toBe(0)
+  await settle()
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'fellBack', sends: 1 })
   expect(await canaryResult(engine)).toEqual({ rows: [1], failed: [''] })
   expect(await engine.send({ canary: true })).toMatchObject({ ended: 'finished', begun: 0 })
@@ -577,7 +558,8 @@ test('a lookup does not believe a cache that answers from before it', async () =
   const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
   await engine.stage(retentionRows(2))
   await engine.send()
-  await expect.poll(async () => (await engine.settle(), (await engine.rows())[1]?.lookups)).toBe(1)
+  await engine.lookOnce()
+  expect((await engine.rows())[1]?.lookups).toBe(1)
   sandbox.control.landLateEffects()
   await engine.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])

@@ -216,7 +216,7 @@ test.for<[string, RowPatch]>([
       'Row 1 of run-1 cannot be resolved: only what was sent and lost its reply is in doubt.',
     )
   expect(await engine.rows()).toEqual(before)
-  expect((await engine.sendSegment({ lookupsOnly: true })).parkedRows).toEqual([])
+  expect((await engine.segment({ lookupsOnly: true })).parkedRows).toEqual([])
 })
 
 test.for<[string, RowPatch]>([
@@ -225,7 +225,7 @@ test.for<[string, RowPatch]>([
 ])('a subscription whose resume %s can be resolved by a person', async ([, patch]) => {
   for (const decision of decisions) {
     const { engine, options } = await parkResume(patch)
-    expect((await engine.sendSegment({ lookupsOnly: true })).parkedRows).toEqual([1])
+    expect((await engine.segment({ lookupsOnly: true })).parkedRows).toEqual([1])
     await resolveChange({ ...options, decision })
     expect((await engine.rows())[0]).toMatchObject({ resolvedBy: 'Ana' })
   }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { sendSegment } from '../../../activities/write/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { type SendInput, createSendRight, defaultLimits } from '../../../core/changes/send/sending.ts'
+import { type SendInput, createSendRight, defaultLimits } from '../../../core/changes/send/segment.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import {
@@ -81,33 +81,34 @@ test("another command's worker sends nothing of a run, but looks up what was sen
 
 const kind = changeKinds['create-retention']
 const settleMs = 20
+const limits = { ...defaultLimits, concurrency: 1 }
 
 const refused = (rows: ReturnType<typeof retentionRows>, breakerKey: string) =>
   refusedFrom(1, rows).map((row) => ({ ...row, breakerKey }))
 
 test('a canary whose breaker is open waits for its trials, and gives up after the last, while others are staged', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs })
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
   const bad = refused(retentionRows(20), 'biller_issue')
   const good = retentionRows(25)
     .slice(20)
     .map((row) => ({ ...row, breakerKey: 'gateway_issue' }))
   await engine.stage([...bad, ...good])
   const rows = [...bad.map(({ row }) => row), 21]
-  const { breakers, ...step } = await engine.sendSegment({ rows, breakerWaitsMs: [60_000, 20, 20] })
+  const { breakers, ...step } = await engine.segment({ rows, breakerWaitsMs: [60_000, 20, 20] })
   expect(step).toMatchObject({ ended: 'breaker', counts: { rejected: 10, done: 1 } })
   const waitMs = (step.nextAt ?? 0) - (step.endedAt ?? 0)
   expect(waitMs).toBeGreaterThan(30_000)
   expect(waitMs).toBeLessThanOrEqual(60_000)
-  const last = await engine.sendSegment({ rows, breakers, breakerWaitsMs: [20, 20, 20] })
+  const last = await engine.segment({ rows, breakers, breakerWaitsMs: [20, 20, 20] })
   expect(last).toMatchObject({ ended: 'breaker', givenUp: ['biller_issue'], counts: { rejected: 13 } })
   expect(last).not.toHaveProperty('nextAt')
 })
 
 test('a breaker that has given up is the end, although another one is open that has nothing left to try', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs })
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
   const [first, others] = [retentionRows(10), retentionRows(30).slice(10)]
   await engine.stage([...refused(first, 'biller_issue'), ...refused(others, 'gateway_issue')])
-  const step = await engine.sendSegment({ breakerWaitsMs: [20, 20, 20] })
+  const step = await engine.segment({ breakerWaitsMs: [20, 20, 20] })
   expect(step).toMatchObject({ ended: 'breaker', givenUp: ['gateway_issue'], counts: { rejected: 23 } })
   expect(step).not.toHaveProperty('nextAt')
 })
@@ -117,7 +118,7 @@ test('a change that the service turned away does not count for maxChanges, and i
   const sandbox = await startSandbox({ faults: [turnAway] })
   const engine = await startEngine({ kind, sandbox, settleMs })
   await engine.stage(retentionRows(4))
-  const step = await engine.sendSegment({ limits: { ...defaultLimits, concurrency: 4, maxChanges: 2 } })
+  const step = await engine.segment({ limits: { ...defaultLimits, concurrency: 4, maxChanges: 2 } })
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
   expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
 })
@@ -139,7 +140,7 @@ test.each([
     const fields = JSON.parse(row?.body ?? '{}') as Record<string, unknown>
     if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })
 
-    const step = await engine.sendSegment({ lookupsOnly: true })
+    const step = await engine.segment({ lookupsOnly: true })
     expect(step).toMatchObject({ ended: 'finished', counts: { staged: 1, unknown: 0, ...counts } })
     expect(copies(sandbox, 'retentions', 'number').size).toBe(counts.done)
   },

@@ -337,7 +337,7 @@ test('a row that is stopped before its turn is never sent', async () => {
   const stop = AbortSignal.abort()
   const sender = await senderOf(ledger, engine.run)
   const sent = await sendOne({ ledger, sender, kind: addons, billing, row, stop })
-  expect(sent).toEqual({ event: 'notSent', claimed: false })
+  expect(sent).toEqual({ claimed: false })
   expect(sandbox.control.requests()).toEqual([])
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', claims: 0 })
 })
@@ -459,7 +459,7 @@ test('a breaker opens on the share of failures and ends the sending', async () =
   const result = await engine.send()
   // 3 done and 7 refused are ten outcomes, and 0.7 is more than the half.
   expect(result).toMatchObject({ ended: 'breaker', done: 3, failed: 7 })
-  expect(result.nextDueAt).toBeGreaterThan(Date.now() + 55_000)
+  expect(result.nextAt).toBeGreaterThan(Date.now() + 55_000)
   expect(await engine.send()).toMatchObject({ ended: 'breaker', begun: 0 })
 })
 

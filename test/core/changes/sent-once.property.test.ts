@@ -11,7 +11,7 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/resolve.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
-import { reconcileChanges } from '../../../core/changes/reconcile/reconcile.ts'
+import { defaultLimits, runSegment } from '../../../core/changes/send/segment.ts'
 import type { FencingToken } from '../../../core/state/ledger/claims.ts'
 import { type State, openState } from '../../../core/state/open.ts'
 import { attempts, stageChanges, workspace } from './engine.ts'
@@ -247,15 +247,21 @@ class World {
       if (row?.state === 'unknown' && !isLate) this.#take(sent, lands)
     }
     this.#now += 1_000_000
-    await reconcileChanges({
+    const token = (this.#sender ??= await this.#becomeSender())
+    await runSegment({
       ledger: { ...this.ledger, now: () => this.#now },
       run,
       kind: this.kind,
       billing: this.#billing,
-      settleMs: 1_000,
+      settleMs: 100_000,
       attempts,
-      concurrency: 2,
-      timeBoxMs: 60_000,
+      limits: { ...defaultLimits, concurrency: 2 },
+      canarySize: { size: 0 },
+      breakers: {},
+      lookupsOnly: true,
+      right: { hold: async () => token },
+      ms: 60_000,
+      signal: new AbortController().signal,
     })
   }
 

@@ -1,8 +1,7 @@
 /** A process that sends and settles a run until nothing is left; a test kills it at any moment and starts it again. */
 import { createBilling } from '../../../../core/billing/client.ts'
 import { isChangeKind, changeKinds } from '../../../../core/changes/kinds.ts'
-import { Sending, createSendRight } from '../../../../core/changes/send/sending.ts'
-import { reconcileChanges } from '../../../../core/changes/reconcile/reconcile.ts'
+import { createSendRight, runSegment } from '../../../../core/changes/send/segment.ts'
 import { openState } from '../../../../core/state/open.ts'
 import { acquireLock } from '../../../../core/state/data-folder-lock.ts'
 
@@ -32,17 +31,8 @@ for (;;) {
   const lease = { name: run, owner: { workflowId: run, runId: run }, attempt: Date.now() }
   const right = createSendRight({ ledger, run, lease })
   const work = { run, kind, limits, canarySize: { size: 0 }, settleMs: 40, attempts }
-  const sending = await Sending.begin({ ledger, right, billing, breakers: {}, signal, ...work })
-  await sending.send(60_000)
-  const { unknown, reconciled, nextLookupAt } = await reconcileChanges({
-    ledger,
-    ...work,
-    billing,
-    concurrency: 2,
-    timeBoxMs: 60_000,
-  })
-  if (unknown === 0 && reconciled.staged === 0) break
-  const ms = Math.max(0, (nextLookupAt ?? 0) - Date.now() + 1)
-  await new Promise((resolve) => setTimeout(resolve, ms))
+  const { nextAt } = await runSegment({ ledger, right, billing, breakers: {}, ms: 60_000, signal, ...work })
+  if (nextAt === undefined) break
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, nextAt - Date.now() + 1)))
 }
 process.exit(0)
