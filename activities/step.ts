@@ -7,13 +7,13 @@ import { UnwritableError } from '../core/destinations/errors.ts'
 import { findExportStep } from '../core/exports/plan.ts'
 import { InvalidInput, UnwritableFolder } from '../core/runs/errors.ts'
 import { refuseForgotten } from '../core/changes/staged-changes.ts'
-import { whenStoreIsBack } from '../core/changes/send/when-store-is-back.ts'
 import { outwardMessage } from '../core/runs/outward-message.ts'
 import { refuseOther } from '../core/runs/identity.ts'
 import { knownRun, type RunRef } from '../core/runs/known-run.ts'
 import { createRunNotes, type RunNotes } from '../core/runs/run-notes.ts'
 import { takeLease } from '../core/runs/lease.ts'
 import { toStateError } from '../core/state/errors.ts'
+import { whenStoreIsBack } from '../core/state/store.ts'
 import { isSystemError, refusalOf } from '../core/storage/system-errors.ts'
 import type { LeaseOwner } from '../core/state/leases.ts'
 import type { Trouble } from '../core/runs/view/trouble.ts'
@@ -39,8 +39,10 @@ export interface StepContext {
   client: Client
   /** What is known of runs, as this attempt reads and writes it. */
   notes: RunNotes
-  /** The last heartbeat of the previous attempt; undefined for the first. */
-  lastReport: unknown
+  /** When this attempt began, by performance.now(). */
+  beganAt: number
+  /** What was reported last, by this attempt or by the previous one; undefined if nothing was. */
+  readonly lastReport: unknown
   /**
    * Sends a heartbeat with these details now and every second. Until the first call, heartbeats repeat the details
    * of the last attempt.
@@ -55,11 +57,6 @@ export interface StepContext {
    * @throws {Busy} if another run that has not ended holds one
    */
   takeLeases: (leases: readonly string[], owner?: LeaseOwner) => Promise<void>
-  /**
-   * Does work with the state again while PostgreSQL is away, so that the attempt outlives that. A file that is locked
-   * blocks this process, so Temporal retries then.
-   */
-  outlast: <Result>(work: () => Promise<Result>) => Promise<Result>
   /** Whether another run has ended, from the point of view of `asker`: this execution, or the first one of its run. */
   isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
@@ -81,7 +78,11 @@ function resourceOf(input: unknown): string | undefined {
 
 type Run<Input> = Omit<Input, 'plan'> & RunRef
 
-/** Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. */
+/**
+ * Wraps the steps: handles heartbeats, cancellation and errors, and finds the run of each step. As Temporal may repeat a
+ * step, an attempt repeats it itself while PostgreSQL is away, and so outlives that. A file that is locked blocks this
+ * process, so Temporal retries then.
+ */
 export function createSteps(
   deps: Pick<
     ActivityDeps,
@@ -167,35 +168,37 @@ async function withHeartbeat<T>(
     void signals.see(trouble)
   }
   const isClosedTo = (asker: LeaseOwner) => (execution: LeaseOwner) => hasEnded({ client, execution, asker })
-  const outlast = <Result>(again: () => Promise<Result>) =>
-    state.shared === undefined ? again() : whenStoreIsBack(again, { signal })
+  const attempt: StepContext = {
+    notes: createRunNotes({ notes: state.notes, attempt: info.currentAttemptScheduledTimestampMs }),
+    owner,
+    scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),
+    attempt: info.currentAttemptScheduledTimestampMs,
+    beganAt: performance.now(),
+    taskQueue: info.taskQueue,
+    workflowType: info.workflowType ?? '',
+    signal,
+    client,
+    get lastReport() {
+      return details()
+    },
+    report(current) {
+      details = current
+      beat()
+    },
+    watch: (billing) => billing.watched(watch),
+    async takeLeases(leases, asker = owner) {
+      for (const name of leases)
+        await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker) })
+    },
+    isClosedTo,
+  }
   beat()
   const timer = setInterval(beat, heartbeatMs)
   try {
-    const result = await work({
-      notes: createRunNotes({ notes: state.notes, attempt: info.currentAttemptScheduledTimestampMs }),
-      owner,
-      scheduledAt: new Date(info.scheduledTimestampMs).toISOString(),
-      attempt: info.currentAttemptScheduledTimestampMs,
-      taskQueue: info.taskQueue,
-      workflowType: info.workflowType ?? '',
-      signal,
-      client,
-      lastReport: info.heartbeatDetails,
-      report(current) {
-        details = current
-        beat()
-      },
-      watch: (billing) => billing.watched(watch),
-      async takeLeases(leases, asker = owner) {
-        await outlast(async () => {
-          for (const name of leases)
-            await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker) })
-        })
-      },
-      outlast,
-      isClosedTo,
-    })
+    const forMs = remainingMs(info)
+    const result = await (state.shared === undefined
+      ? work(attempt)
+      : whenStoreIsBack(() => work(attempt), { signal, forMs }))
     await signals.see(undefined)
     return result
   } catch (error) {

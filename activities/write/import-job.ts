@@ -22,11 +22,11 @@ export const importJob: Job<ImportPlan> = {
   // An execution that somebody reset continues as another one, which takes the lease over.
   lease: ({ run }, { owner }) => ({ name: leaseOf(run), owner, taken: 'always' }),
   async stage({ deps, context, plan, billing }) {
-    const { owner, signal, isClosedTo, report, outlast } = context
+    const { owner, signal, isClosedTo, report } = context
     await fetchInput({ ...deps, ...plan })
     const of = { deps: { ...deps, owner, isClosed: isClosedTo(owner) }, plan, billing, signal }
     const onPhase = (phase: string) => report(() => ({ phase }))
-    const staged = await outlast(() => stageRun({ ...of, onPhase }))
+    const staged = await stageRun({ ...of, onPhase })
     return { ...staged, tables: toReceiptTables({ file: staged.totals }) }
   },
   staged: async (notes, run) => (await notes.read<ImportNotes>(run)).staged?.staged,

@@ -46,14 +46,14 @@ export const recoveryJob: Job<RecoveryPlan> = {
     taken: plan.dryRun ? 'never' : 'untilEnd',
   }),
   async stage({ deps, context, plan, billing }) {
-    const { signal, report, outlast, takeLeases } = context
+    const { signal, report, takeLeases } = context
     let progress = { phase: 'checking what an earlier recovery left open' }
     report(() => progress)
     const { name, owner, taken } = recoveryJob.lease(plan, context)
     const holdLease = () => (taken === 'never' ? Promise.resolve() : takeLeases([name], owner))
     const onProgress = (now: { phase: string }) => (progress = now)
     const of = { deps: { ...deps, holdLease }, plan, billing, signal, onProgress }
-    const snapshot = await outlast(() => takeSnapshot(of))
+    const snapshot = await takeSnapshot(of)
     return { ...snapshot, tables: toPreviewTables(snapshot.preview) }
   },
   staged: async (notes, run) => (await notes.read<RecoveryNotes>(run)).snapshot?.staged,

@@ -8,7 +8,6 @@ import {
   defaultLimits,
   runSegment,
 } from '../../core/changes/send/segment.ts'
-import { whenStoreIsBack } from '../../core/changes/send/when-store-is-back.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'
@@ -81,13 +80,8 @@ export async function sendSegment(
       await Promise.all(notified)
     }
   }
-  const deadline = performance.now() + input.seconds * 1000
-  const step = await attempts.take({
-    run,
-    signal: context.signal,
-    // The attempt outlives an outage of PostgreSQL. A file that is locked blocks this process, so Temporal retries then.
-    work: (signal) => (ledger.isShared ? whenStoreIsBack(() => send(signal), { signal }) : send(signal)),
-  })
+  const deadline = context.beganAt + input.seconds * 1000
+  const step = await attempts.take({ run, signal: context.signal, work: send })
   const { ended, counts } = step
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return { ...step, ...(await seeWorkers(deps.state)) }
@@ -101,7 +95,7 @@ const limitsOf = (limits: ChosenLimits, { concurrency }: Pick<ActivityDeps, 'con
 })
 
 /**
- * The number of the run's claims as last reported to Temporal, by this step's last attempt or by an earlier step.
+ * The number of the run's claims as last reported to Temporal, by this step or by an earlier one.
  */
 function claimsReported({ lastReport }: StepContext, { claims }: SendInput): number {
   const last = lastReport as { claims?: unknown } | undefined

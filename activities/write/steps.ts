@@ -140,11 +140,8 @@ export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
       let findings = 0
       context.report(() => ({ phase: 'comparing the rows with the list', findings }))
       const billing = billingOf(context, input)
-      return await context.outlast(async () => {
-        findings = 0
-        const onFinding = () => (findings += 1)
-        return await job.prove?.({ deps: depsOf(context), context, plan, billing, onFinding })
-      })
+      const onFinding = () => (findings += 1)
+      return await job.prove?.({ deps: depsOf(context), context, plan, billing, onFinding })
     },
 
     /** Leaves changes of a run for good: those of some breakers, or all that were not sent yet. */
@@ -165,11 +162,9 @@ export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
       const { plan } = input
       context.report(() => ({ phase: 'writing the report' }))
       const lease = await leaseOf(plan, context, { isAtEnd: true })
-      const closed = await context.outlast(async () => {
-        if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
-        return await jobs[plan.job].close({ ...input, deps: depsOf(context) })
-      })
-      await context.outlast(() => deps.state.leases.release(lease))
+      if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
+      const closed = await jobs[plan.job].close({ ...input, deps: depsOf(context) })
+      await deps.state.leases.release(lease)
       rates.end(plan)
       deps.observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })
       return closed

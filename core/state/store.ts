@@ -1,5 +1,6 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Expression, Kysely, SqlBool } from 'kysely'
-import { KeyHeldError, StateConflictError } from './errors.ts'
+import { KeyHeldError, StateConflictError, isStateAway } from './errors.ts'
 import type { RateShares } from './rate-shares.ts'
 import type { ChangeTable, StateTables } from './schema.ts'
 
@@ -52,3 +53,35 @@ export const transact = <T>(
     () => db.transaction().execute(work),
     (error) => error instanceof StateConflictError || (retryHeldKeys && error instanceof KeyHeldError),
   )
+
+/** Also how long an answer in hand waits: without it, its row would be unknown, or parked for a person. */
+const longestWaitMs = 300_000
+const firstPauseMs = 100
+const longestPauseMs = 1_000
+/** Work that failed after this long has found the store in between. */
+const outageMs = 30_000
+
+/**
+ * Does work with the state store, such as a step or the outcome of a request, again while the store is away. Work whose
+ * confirmation was lost is repeated, so it must have no further effect the second time.
+ *
+ * @throws the store's error after five minutes without it, or `forMs`, or when the signal is aborted; any other error at once
+ */
+export async function whenStoreIsBack<T>(
+  work: () => Promise<T>,
+  { forMs = longestWaitMs, signal }: { forMs?: number; signal?: AbortSignal } = {},
+): Promise<T> {
+  const waitsMs = Math.min(forMs, longestWaitMs)
+  let until = performance.now() + waitsMs
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    const from = performance.now()
+    try {
+      return await work()
+    } catch (error) {
+      const now = performance.now()
+      if (now - from > outageMs) until = now + waitsMs
+      if (!isStateAway(error) || now > until || signal?.aborted) throw error
+      await wait(pauseMs, undefined, { ...(signal && { signal }) }).catch(() => undefined)
+    }
+  }
+}

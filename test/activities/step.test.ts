@@ -82,28 +82,32 @@ test('a step of a stopped run hears of it by its signal', async () => {
   await expect(stopped).rejects.toMatchObject({ name: 'CancelledFailure' })
 })
 
-/** A step's try to take its lease while the state is away for so many questions; gives how often it asked. */
-async function takeLeaseAfter(failures: number, shared: object | undefined): Promise<number> {
-  let asked = 0
-  const take = async () => {
-    asked += 1
-    if (asked <= failures) throw new StateAwayError({ place: 'state', cause: new Error('ECONNREFUSED') })
-    return { taken: true }
+/** Runs a step while the state is away for so many of its tries; gives what each try found of its attempt. */
+async function triesOf(failures: number, shared: object | undefined) {
+  const tries: Pick<StepContext, 'lastReport' | 'beganAt'>[] = []
+  const work = async ({ lastReport, beganAt, report }: StepContext) => {
+    tries.push({ lastReport, beganAt })
+    report(() => ({ claims: tries.length }))
+    if (tries.length <= failures)
+      throw new StateAwayError({ place: 'state', cause: new Error('ECONNREFUSED') })
   }
   const searchAttributes = () => Promise.resolve([])
   const folder = { dataDir: '/nowhere', outDirs: [], identity, searchAttributes }
-  const steps = createSteps({
-    ...folder,
-    shared: cached('/nowhere'),
-    state: { leases: { take }, shared } as never,
-  })
-  await open()
-    .run(steps.step(({ takeLeases }) => takeLeases(['recovery'])))
+  const { step } = createSteps({ ...folder, shared: cached('/nowhere'), state: { shared } as never })
+  const info = { currentAttemptScheduledTimestampMs: Date.now(), startToCloseTimeoutMs: 60_000 }
+  await open(info)
+    .run(step(work))
     .catch(() => undefined)
-  return asked
+  return tries
 }
 
-test('a step that begins while PostgreSQL is away waits for it to take its leases, and one whose state.db is locked leaves that to Temporal', async () => {
-  expect(await takeLeaseAfter(3, {})).toBe(4)
-  expect(await takeLeaseAfter(3, undefined)).toBe(1)
+test('an attempt repeats its step while PostgreSQL is away, and leaves that to Temporal while state.db is locked', async () => {
+  expect(await triesOf(3, {})).toHaveLength(4)
+  expect(await triesOf(3, undefined)).toHaveLength(1)
+})
+
+test('a step that is repeated in its attempt knows what it has reported, and when the attempt began', async () => {
+  const [first, second] = await triesOf(1, {})
+  expect([first?.lastReport, second?.lastReport]).toEqual([undefined, { claims: 1 }])
+  expect(second?.beganAt).toBe(first?.beganAt)
 })

@@ -403,9 +403,11 @@ class Segment {
     const [held] = await ledger.due({ ...this.#only, at: ledger.now(), limit: 1 })
     const nextDue = (exceptBreakerKeys: string[]) => ledger.nextDue({ ...this.#only, exceptBreakerKeys })
     if (held === undefined) return ends('finished', later(await nextDue([])))
+    // First: a trial that is due by then counts as a change that is due.
+    const trialAt = this.#breakers.nextTrialAt
     // Changes of other breakers may become due while this one is open. Those beside a canary wait for its result.
     const due = await nextDue(this.#breakers.closedKeys(new Set()))
-    return ends('breaker', later(due, this.#breakers.nextTrialAt))
+    return ends('breaker', later(due, trialAt))
   }
 
   /** Whether all of the canary was held back by checks before sending, so that others go first. */

@@ -22,7 +22,7 @@ import { explainRefusal } from '../reconcile/lookup.ts'
 import { ChangeError } from '../errors.ts'
 import type { Outcome } from '../outcomes.ts'
 import { transition, recordAnswer } from '../transitions.ts'
-import { whenStoreIsBack } from './when-store-is-back.ts'
+import { whenStoreIsBack } from '../../state/store.ts'
 
 export interface SendOneOptions {
   ledger: Ledger

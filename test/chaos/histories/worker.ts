@@ -8,6 +8,7 @@ import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { openState } from '../../../core/state/open.ts'
+import type { StateDatabase } from '../../../core/state/postgres/postgres-store.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { folderPattern } from './folders.ts'
 import { openGate } from './gate.ts'
@@ -40,14 +41,16 @@ export interface WorkerOptions {
   rangeQueue?: string | undefined
   /** Where several workers share the files of their runs. Default: a worker alone. */
   files?: FileStore | undefined
+  /** Default: state.db. */
+  database?: StateDatabase | undefined
 }
 
 /** All steps as a worker registers them, over real files and real sockets. */
 export async function openWorker(options: WorkerOptions) {
-  const { sandbox, dataDir, settleMs, readLagMs, client, rangeQueue = 'ranges', files } = options
+  const { sandbox, dataDir, settleMs, readLagMs, client, rangeQueue = 'ranges', files, database } = options
   const gate = await openGate(sandbox.port)
   let isHeld = true
-  const state = await openState({ folder: dataDir, isHeld: () => isHeld })
+  const state = await openState({ folder: dataDir, database, isHeld: () => isHeld })
   const billing = createBilling({
     baseUrl: gate.url,
     workspace: sandbox.workspace,

@@ -104,6 +104,20 @@ test('a canary whose breaker is open waits for its trials, and gives up after th
   expect(last).not.toHaveProperty('nextAt')
 })
 
+test('a trial that becomes due while the end of a round is worked out is sent', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
+  await engine.stage(refused(retentionRows(12), 'biller_issue'))
+  const { ledger } = engine
+  const nextDue = ledger.nextDue.bind(ledger)
+  ledger.nextDue = async (options) => {
+    const due = await nextDue(options)
+    await wait(60)
+    return due
+  }
+  const step = await engine.segment({ breakerWaitsMs: [50] })
+  expect(step).toMatchObject({ ended: 'breaker', counts: { rejected: 11, staged: 1 } })
+})
+
 test('a breaker that has given up is the end, although another one is open that has nothing left to try', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
   const [first, others] = [retentionRows(10), retentionRows(30).slice(10)]
