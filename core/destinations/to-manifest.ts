@@ -45,7 +45,7 @@ export function toManifest(options: {
 export const toPublishedTable = (
   { parts }: Publication,
   table: Table,
-  arrived: Pick<PublishedTable, 'rows' | 'files' | 'kept'>,
+  arrived: Pick<PublishedTable, 'rows' | 'files'>,
 ): PublishedTable => ({
   ...table,
   key: [...table.key],
