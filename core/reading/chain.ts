@@ -1,12 +1,10 @@
 import { toTimestamp } from '../billing/instants.ts'
-import { askWindow, whyUnserved } from './fetch-window.ts'
+import { askWindow, ChainBroken, whyUnserved } from './fetch-window.ts'
 import { BorderSearch, choosePageBelow } from './find-window.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { takeGroup } from './ties.ts'
 import { oldestOf, toLink, type Window } from './window.ts'
-
-export type ChainEnd = { kind: 'whole' } | { kind: 'capped' } | { kind: 'broken'; reason: string }
 
 /** How often the chain may restart at the top because a tie group no longer has a newer record above it. */
 const maxRestarts = 10
@@ -19,32 +17,28 @@ const maxTops = 3
 
 /**
  * Reads the list window by window, each linked to the one before, from the newest record to the oldest.
- * If it ends `whole`, every record that was in the list throughout has been yielded.
+ * When it returns, every record that was in the list throughout has been yielded.
  *
  * One request at a time: a window that is chosen after the last answer is chosen by where the list is now. Several
  * requests at once come from several ranges.
+ * @throws {ChainBroken | RequestsUsedUp}
  */
-export async function* followChain(reading: Reading): AsyncGenerator<ReadStep, ChainEnd> {
-  let top = reading.frontier.at === Infinity
+export async function* followChain(reading: Reading): AsyncGenerator<ReadStep, void> {
+  const { state, frontier } = reading
+  let isTop = frontier.at === Infinity
   // An attempt that resumes after the last window asks for nothing more.
-  if (reading.state.sawEnd) return { kind: 'whole' }
-  for (let restarts = 0; restarts <= maxRestarts;) {
-    const found = yield* findLink(reading, top)
-    if (found.kind !== 'linked') return found
-    if (found.isNew && found.tries > 1) reading.state.counts.linksRepaired++
-    const joined = yield* join(reading, found)
-    if (joined.kind === 'whole' || joined.kind === 'broken' || joined.kind === 'capped') return joined
-    top = joined.kind === 'moved'
-    if (top) restarts++
-  }
-  return {
-    kind: 'broken',
-    reason: `the newest records kept changing: ${maxRestarts} reads of them did not agree`,
+  for (let restarts = 0; !state.sawEnd;) {
+    const found = yield* findLink(reading, isTop)
+    if (found === undefined) return
+    if (found.isNew && found.tries > 1) state.counts.linksRepaired++
+    isTop = yield* join(reading, found)
+    if (isTop && ++restarts > maxRestarts)
+      throw new ChainBroken(`the newest records kept changing: ${maxRestarts} reads of them did not agree`)
+    if (!isTop && !state.sawEnd && reading.endless !== undefined) throw new ChainBroken(reading.endless)
   }
 }
 
 interface Linked {
-  kind: 'linked'
   window: Window
   /** It shows something older than the frontier. */
   isNew: boolean
@@ -54,12 +48,12 @@ interface Linked {
 /**
  * Requests windows near the frontier until one links: first the one that should, then others by search. If no record
  * above the frontier is left, or no other window links, the newest page is requested: it links by itself if it
- * reaches the frontier.
+ * reaches the frontier. Undefined if the list is empty.
  */
 async function* findLink(
   reading: Reading,
   startsAtTop: boolean,
-): AsyncGenerator<ReadStep, Linked | ChainEnd> {
+): AsyncGenerator<ReadStep, Linked | undefined> {
   const { frontier, sizes, state } = reading
   const border = new BorderSearch(sizes, state.place)
   let isTop = startsAtTop
@@ -69,8 +63,6 @@ async function* findLink(
     const answer = isTop
       ? await askWindow(reading, { page: 1, pageSize: reading.sizes.most }, { descending: true })
       : await askWindow(reading, choosePageBelow(border.next(), reading.sizes))
-    if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
-    if (answer.kind === 'capped') return answer
     // Not even the newest page comes: the service is down, which says nothing about the list.
     if (answer.kind === 'lost' && isTop) throw answer.error
     let isNextTop = false
@@ -78,10 +70,10 @@ async function* findLink(
       const { window } = answer
       // Both ends of the list are empty.
       if (window.records.length === 0) reading.certifyEmpty(window)
-      if (isTopEmpty && window.fromStart && window.records.length === 0) return { kind: 'whole' }
+      if (isTopEmpty && window.fromStart && window.records.length === 0) return undefined
       const link = toLink(window, frontier)
       if (link === 'links' || link === 'stuck')
-        return { kind: 'linked', window, isNew: link === 'links', tries: border.tries }
+        return { window, isNew: link === 'links', tries: border.tries }
       if (isTop) {
         isTopEmpty = window.records.length === 0
         if (reading.count !== undefined) border.guess(Math.max(0, reading.count - window.records.length))
@@ -100,7 +92,7 @@ async function* findLink(
     if (isTop) tops++
     const isExhausted = border.tries >= maxTries || lost >= maxLost
     if (isTop && (isExhausted || tops >= maxTops))
-      return { kind: 'broken', reason: whyBroken(reading, { lost, tries: border.tries }) }
+      throw new ChainBroken(whyBroken(reading, { lost, tries: border.tries }))
     isTop = !isTop && (isNextTop || isExhausted || beyond === maxBeyond)
     yield await reading.step()
   }
@@ -115,20 +107,16 @@ function whyBroken(reading: Reading, { lost, tries }: { lost: number; tries: num
   return `the chain broke ${where}: ${why}`
 }
 
-/** Takes a window that links, and the tie group that extends past its end, if there is one. */
-async function* join(
-  reading: Reading,
-  { window, isNew }: Linked,
-): AsyncGenerator<ReadStep, ChainEnd | { kind: 'joined' } | { kind: 'moved' }> {
+/**
+ * Takes a window that links, and the tie group that extends past its end, if there is one. Returns whether the chain must
+ * restart at the top, because no record is newer than the group any more.
+ */
+async function* join(reading: Reading, { window, isNew }: Linked): AsyncGenerator<ReadStep, boolean> {
   if (isNew) yield await reading.take(window)
-  if (!isNew || (isOneGroupAtTop(window) && !reading.isBelow(oldestOf(window)))) {
-    const group = yield* takeGroup(reading, window)
-    if (group.kind === 'broken' || group.kind === 'capped' || group.kind === 'moved') return group
-    if (group.kind === 'enclosed') yield await reading.take(group.window)
-  }
-  if (reading.state.sawEnd) return { kind: 'whole' }
-  const { endless } = reading
-  return endless === undefined ? { kind: 'joined' } : { kind: 'broken', reason: endless }
+  if (isNew && (!isOneGroupAtTop(window) || reading.isBelow(oldestOf(window)))) return false
+  const group = yield* takeGroup(reading, window)
+  if (group.kind === 'enclosed') yield await reading.take(group.window)
+  return group.kind === 'moved'
 }
 
 /** All records of the window have the same key, and no other window can hold a newer one. */

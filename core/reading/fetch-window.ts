@@ -6,21 +6,21 @@ import type { Reading } from './reading.ts'
 import { tellApart } from './record.ts'
 import { lowOf, toKeys, undatedReason, type Key, type PageChoice, type Window } from './window.ts'
 
-/** The read may make no more requests, so a failed one is not sent again. */
+/** The read may make no more requests: it ends as capped. */
 export class RequestsUsedUp extends Error {
   override readonly name = 'RequestsUsedUp'
 }
 
-/**
- * `beyond`: the service says that there is no such page, which proves nothing. `lost`: no answer after all retries.
- * `wrong`: the answer cannot be part of a chain. `capped`: the read may make no more requests.
- */
+/** The chain can't be followed any further, and why: the list is read page by page then, as unproven. */
+export class ChainBroken extends Error {
+  override readonly name = 'ChainBroken'
+}
+
+/** `beyond`: the service says that there is no such page, which proves nothing. `lost`: no answer after all retries. */
 export type Answer =
   | { kind: 'window'; window: Window }
   | { kind: 'beyond'; low: number }
   | { kind: 'lost'; error: unknown }
-  | { kind: 'wrong'; reason: string }
-  | { kind: 'capped' }
 
 /** How often a window is requested until it is usable. */
 export const maxTries = 3
@@ -46,11 +46,13 @@ export async function fetchFresh(
   const { counts } = reading.state
   for (let time = 1; ; time++) {
     let tries = 0
-    counts.requests++
-    const beforeSend = () => {
-      if (++tries === 1) return
+    const count = () => {
       if (reading.isUsedUp) throw new RequestsUsedUp()
       counts.requests++
+    }
+    count()
+    const beforeSend = () => {
+      if (++tries > 1) count()
     }
     const page = await reading.options.fetchPage({ ...request, beforeSend })
     tellApart(page.records)
@@ -91,6 +93,7 @@ export async function fetchPage(
 
 /**
  * Requests a window until the answer is usable, at most three times.
+ * @throws {ChainBroken | RequestsUsedUp}
  * @throws errors that no other window would avoid
  */
 export async function askWindow(
@@ -104,9 +107,8 @@ export async function askWindow(
   let lastLength: number | undefined
   let reason = ''
   for (let time = 1; time <= maxTries; time++) {
-    if (reading.isUsedUp) return { kind: 'capped' }
     if (state.idle++ > mostIdle(reading.sizes))
-      return { kind: 'wrong', reason: `${state.idle} requests in a row brought the read no further` }
+      throw new ChainBroken(`${state.idle} requests in a row brought the read no further`)
     let page: ListPage
     try {
       page = await fetchPage(reading, { ...wanted, ordering })
@@ -125,22 +127,21 @@ export async function askWindow(
     // The same length twice for the largest size: the service seems to have a lower cap; the next request shows.
     const { most } = reading.sizes
     if (follows && length === lastLength && length < most && wanted.page === 1 && wanted.pageSize === most) {
-      if (length < leastCap) return { kind: 'wrong', reason: cappedTooLow(length) }
+      if (length < leastCap) throw new ChainBroken(cappedTooLow(length))
       state.sizes = { least: Math.ceil(length / 2), most: length }
       wanted = { page: 1, pageSize: length }
     }
     lastLength = length
   }
-  return { kind: 'wrong', reason }
+  throw new ChainBroken(reason)
 }
 
 function toAnswer(reading: Reading, error: unknown, choice: PageChoice): Answer {
-  if (error instanceof RequestsUsedUp) return { kind: 'capped' }
   if ((error instanceof NotFound || error instanceof Refused) && error.byService && choice.page > 1)
     return beyond(reading, choice, error instanceof Refused ? error.message : undefined)
   // An order that is refused is refused for page 1, too.
   if (error instanceof Refused && error.byService)
-    return { kind: 'wrong', reason: `the list is not ordered: ${error.message}` }
+    throw new ChainBroken(`the list is not ordered: ${error.message}`)
   if (error instanceof BillingError && (error.retryable || error instanceof NotFound))
     return { kind: 'lost', error }
   throw error

@@ -1,6 +1,6 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import type { ListPage } from '../billing/reply.ts'
-import { fetchPage, RequestsUsedUp } from './fetch-window.ts'
+import { fetchPage } from './fetch-window.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { identityOf } from './record.ts'
@@ -10,7 +10,6 @@ type PageAnswer =
   /** `counted`: by the answers until then. `error`: the page was refused, not said to be missing. */
   | { kind: 'end'; counted?: number | undefined; error?: Refused }
   | { kind: 'lost'; error: unknown }
-  | { kind: 'capped' }
 
 const pagesBeyondCount = 50
 /** How far a list is read that does not count its records. */
@@ -24,6 +23,7 @@ const maxRepeated = 20
  * service's `next`. Records can slip through between two pages, so the result is never proven.
  *
  * It ends also where the service never does: some pages past its first count, or where pages come again.
+ * @throws {RequestsUsedUp}
  */
 export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, void> {
   const { state } = reading
@@ -32,8 +32,6 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
   let [lostInARow, repeated, longestPage] = [0, 0, 1]
   for (;;) {
     const answer = await askPage(reading, order, state.page)
-    if (answer.kind === 'capped') state.capped = true
-    if (answer.kind === 'capped') return
     if (answer.kind === 'end') {
       const { counted = 0, error } = answer
       const message = error === undefined ? '' : `: ${error.message}`
@@ -47,8 +45,7 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
         // If the service is down, this says nothing about the list.
         const first = await askPage(reading, {}, 1)
         if (first.kind === 'lost') throw first.error
-        if (first.kind === 'capped') state.capped = true
-        else reading.addReason(`${lostInARow} pages in a row could not be read although page 1 could`)
+        reading.addReason(`${lostInARow} pages in a row could not be read although page 1 could`)
         return
       }
     } else {
@@ -76,14 +73,12 @@ export async function* readPages(reading: Reading): AsyncGenerator<ReadStep, voi
 
 /** Requests a page. The order is dropped where the service refuses it: it may still list. */
 async function askPage(reading: Reading, order: { ordering?: string }, page: number): Promise<PageAnswer> {
-  if (reading.isUsedUp) return { kind: 'capped' }
   try {
     const answer = await fetchPage(reading, { page, pageSize: reading.sizes.most, ...order })
     return answer.records.length === 0
       ? { kind: 'end', counted: answer.count }
       : { kind: 'page', page: answer }
   } catch (error) {
-    if (error instanceof RequestsUsedUp) return { kind: 'capped' }
     if (error instanceof NotFound && error.byService && page > 1)
       return { kind: 'end', counted: reading.count }
     if (error instanceof BillingError && error.retryable) return { kind: 'lost', error }

@@ -1,6 +1,6 @@
 import { BillingError, NotFound, Refused } from '../billing/errors.ts'
 import { toInstant } from '../billing/instants.ts'
-import { askWindow, fetchPage } from './fetch-window.ts'
+import { askWindow, ChainBroken, fetchPage } from './fetch-window.ts'
 import { watchStatuses } from './hidden-records.ts'
 import {
   newPass,
@@ -46,9 +46,11 @@ export async function planRead(
   const { state, sizes } = reading
   if (statusesToWatch(options).length > 0) await watchStatuses(reading)
   if (most < 2) return { root: state, ranges: [{ range: state.range }] }
-  const first = await askWindow(reading, { page: 1, pageSize: sizes.most })
+  const first = await askWindow(reading, { page: 1, pageSize: sizes.most }).catch((error: unknown) => {
+    if (!(error instanceof ChainBroken)) throw error
+  })
   // The service is down, which says nothing about bounds.
-  if (first.kind === 'lost') throw first.error
+  if (first?.kind === 'lost') throw first.error
   const places = Array.from({ length: most - 1 }, (_, range) => Math.floor((count * (range + 1)) / most))
   const bounds = await Promise.all(places.map((place) => boundAt(reading, place)))
   const root = { ...state, ...newPass, sizes: state.sizes, countBefore: count, countAfter: count }

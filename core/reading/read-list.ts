@@ -1,4 +1,5 @@
 import { followChain } from './chain.ts'
+import { ChainBroken, RequestsUsedUp } from './fetch-window.ts'
 import { checkStatuses, findHidden, watchStatuses } from './hidden-records.ts'
 import { toOutcome, type ReadOutcome } from './outcome.ts'
 import { readPages } from './page-by-page.ts'
@@ -50,13 +51,8 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
 
 /** Follows the chain; if it breaks, reads page by page. */
 async function* readPass(reading: Reading): AsyncGenerator<ReadStep, void> {
-  const { state } = reading
-  if (state.phase === 'chain') yield* readChain(reading)
-  if (state.phase === 'pages') {
-    yield* readPages(reading)
-    state.phase = 'ended'
-    yield await reading.step()
-  }
+  if (reading.state.phase === 'chain') yield* readChain(reading)
+  if (reading.state.phase === 'pages') yield* untilItEnds(reading, readPages(reading))
 }
 
 /**
@@ -73,15 +69,29 @@ export async function* readRange(
 }
 
 async function* readChain(reading: Reading): AsyncGenerator<ReadStep, void> {
-  const { state } = reading
   reading.begin()
-  const end = yield* followChain(reading)
-  if (end.kind === 'broken') {
-    reading.addReason(end.reason)
-    reading.certify({ broken: end.reason })
+  yield* untilItEnds(reading, followChain(reading))
+}
+
+/** Reads on until all is read, no more requests may be made, or the chain breaks, and yields a last step that says so. */
+async function* untilItEnds(
+  reading: Reading,
+  steps: AsyncGenerator<ReadStep, void>,
+): AsyncGenerator<ReadStep, void> {
+  const { state } = reading
+  try {
+    yield* steps
+    state.phase = 'ended'
+  } catch (error) {
+    if (error instanceof ChainBroken) {
+      reading.addReason(error.message)
+      reading.certify({ broken: error.message })
+      state.phase = 'pages'
+    } else if (error instanceof RequestsUsedUp) {
+      state.capped = true
+      state.phase = 'ended'
+    } else throw error
   }
-  if (end.kind === 'capped') state.capped = true
-  state.phase = end.kind === 'broken' ? 'pages' : 'ended'
   yield await reading.step()
 }
 

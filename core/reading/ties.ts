@@ -1,5 +1,5 @@
 import { toTimestamp, type Instant } from '../billing/instants.ts'
-import { askWindow, whyUnserved } from './fetch-window.ts'
+import { type Answer, askWindow, ChainBroken, whyUnserved } from './fetch-window.ts'
 import { BorderSearch, choosePageBelow } from './find-window.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
@@ -23,20 +23,9 @@ interface Extent {
 /**
  * How the work on a group ends. `swept`: the whole group was taken without a single window that holds all of it.
  * `enclosed`: one window holds all of it and links. `moved`: no record is newer than the group any more, so the chain must
- * restart at the top. `broken`: none of these could be established.
+ * restart at the top.
  */
-type GroupEnd =
-  | { kind: 'swept' }
-  | { kind: 'enclosed'; window: Window }
-  | { kind: 'moved' }
-  | { kind: 'capped' }
-  | { kind: 'broken'; reason: string }
-
-type NearGroup =
-  | GroupEnd
-  | { kind: 'window'; window: Window }
-  | { kind: 'beyond'; low: number }
-  | { kind: 'lost' }
+type GroupEnd = { kind: 'swept' } | { kind: 'enclosed'; window: Window } | { kind: 'moved' }
 
 /**
  * Steps double until they pass a border, then halve: on a list at rest, 30 requests find any border of a list of a
@@ -54,6 +43,7 @@ const maxRecords = 50_000
  * between and after them. Each sweep uses another page size, so that two replicas that differ by a record cannot hide one
  * at the same border twice. A window on the way may turn out to hold the whole group and a record on either side: then it
  * links by itself.
+ * @throws {ChainBroken} none of these could be established
  */
 export async function* takeGroup(reading: Reading, window: Window): AsyncGenerator<ReadStep, GroupEnd> {
   const { state, frontier } = reading
@@ -67,7 +57,7 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
     if (before.kind !== 'extent') return before
     const places = before.end - before.first
     if (places > maxRecords)
-      return broken(reading, group, `has ${places} records: no more than ${maxRecords} can be compared`)
+      throw broken(reading, group, `has ${places} records: no more than ${maxRecords} can be compared`)
     const ids = new Set<string>()
     const { least, most } = reading.sizes
     const pageSize = most - ((sweeps * 7) % (most - least + 1))
@@ -104,7 +94,7 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
     shown = `, the last showed ${ids.size} records in ${after.end - after.first} places`
     before = after
   }
-  return broken(reading, group, `kept changing: ${maxSweeps} sweeps did not agree${shown}`)
+  throw broken(reading, group, `kept changing: ${maxSweeps} sweeps did not agree${shown}`)
 }
 
 function toGuess({ state }: Reading, { instant, descending }: TieGroup, window: Window): Partial<Extent> {
@@ -127,9 +117,8 @@ function takeTied(
 }
 
 /** Requests a window near a group; `enclosed` if it contains the whole group. */
-async function askNear(reading: Reading, group: TieGroup, choice: PageChoice): Promise<NearGroup> {
+async function askNear(reading: Reading, group: TieGroup, choice: PageChoice): Promise<GroupEnd | Answer> {
   const answer = await askWindow(reading, choice, group)
-  if (answer.kind === 'wrong') return { kind: 'broken', reason: answer.reason }
   if (answer.kind === 'window' && toLink(answer.window, reading.frontier) === 'links')
     return { kind: 'enclosed', window: answer.window }
   return answer
@@ -173,12 +162,12 @@ async function findBorder(
       else search.sawUnder(low + keys.length - 1)
     }
   }
-  return broken(reading, group, `could not be measured: ${timesSearched} requests did not find where it ends`)
+  throw broken(reading, group, `could not be measured: ${timesSearched} requests did not find where it ends`)
 }
 
-/** The end of the work on a group that cannot be proven; where a page was refused, that is why. */
-function broken(reading: Reading, { instant }: TieGroup, why: string): GroupEnd {
+/** Why a group cannot be proven: where a page was refused, that is it. */
+function broken(reading: Reading, { instant }: TieGroup, why: string): ChainBroken {
   const hint = reading.key === 'updated' ? '; a full export does not need this order' : ''
   const reason = whyUnserved(reading) ?? `the group of records at ${toTimestamp(instant)} ${why}`
-  return { kind: 'broken', reason: `${reason}${hint}` }
+  return new ChainBroken(`${reason}${hint}`)
 }
