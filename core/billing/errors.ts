@@ -203,7 +203,7 @@ type Problem = 'redirect' | 'notJson' | 'notText' | 'notTheShape' | 'tooLarge' |
 
 /** What to do about it, if it is not the address. */
 const hints: Partial<Record<Problem, string>> = {
-  notText: 'the service must send UTF-8, or name its charset in Content-Type',
+  notText: 'the service must send UTF-8',
   stale: 'nothing in front of the service may keep its replies',
 }
 

@@ -157,8 +157,8 @@ type Body = { value: unknown } | { text: string; problem: 'notJson' | 'notText' 
 function toBody(reply: Reply): Body {
   const { text, fault } = decode(reply)
   if (hasTooManyValues(text)) return { text, problem: 'tooLarge', why: `more than ${maxValues} values` }
-  // What does not end as an object does is a gateway's page, or was cut off.
-  if (fault !== undefined && text.trimEnd().endsWith('}')) return { text, problem: 'notText', why: fault }
+  // What does not end as an object does is a gateway's page, or was cut off. UTF-16 has a NUL at its end.
+  if (fault !== undefined && /\}[\s\0]*$/.test(text)) return { text, problem: 'notText', why: fault }
   const none: Body = { text, problem: 'notJson', why: 'a body that is not JSON' }
   try {
     return fault === undefined ? { value: parseLossless(text) } : none
@@ -212,51 +212,16 @@ function hasTooManyValues(text: string): boolean {
   return false
 }
 
-/** Strip a byte order mark. */
+/** JSON is UTF-8 (RFC 8259), whatever the header says. Never with replacement characters; both strip a byte order mark. */
 const strict = new TextDecoder('utf-8', { fatal: true })
 const lenient = new TextDecoder()
 
-const marks = [
-  { bytes: [0xff, 0xfe], charset: 'utf-16le' },
-  { bytes: [0xfe, 0xff], charset: 'utf-16be' },
-]
-
-/**
- * Decodes a body. JSON is UTF-8 (RFC 8259), whatever the header says: a gateway may have added its default there. Only
- * what is not UTF-8 is decoded as its byte order mark or its header says, and never with replacement characters. With a
- * fault, the text is not certain to be what was meant.
- */
-function decode({ bytes, headers }: Pick<Reply, 'bytes' | 'headers'>): { text: string; fault?: string } {
-  const text = decodeOr(strict, bytes)
-  // UTF-16 and UTF-32 may be valid UTF-8, with a NUL in every other place. JSON has none.
-  if (text !== undefined && !text.includes('\0')) return { text }
-  const named = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headerOf({ headers }, 'content-type'))?.[1]
-  const marked = marks.find((mark) => mark.bytes.every((byte, at) => bytes[at] === byte))?.charset
-  const charset = marked ?? named?.toLowerCase()
-  const shown = lenient.decode(bytes)
-  if (charset === undefined)
-    return { text: shown, fault: 'its text is not UTF-8, and its Content-Type names no charset' }
-  const decoder = decoderOf(charset)
-  if (decoder === undefined) return { text: shown, fault: `its charset ${charset} is unknown` }
-  const decoded = decodeOr(decoder, bytes)
-  // A byte for which a charset has no letter becomes one of these control characters, which no text needs.
-  if (decoded === undefined || /[\u0080-\u009f]/.test(decoded))
-    return { text: shown, fault: `its text is not valid ${charset}` }
-  return { text: decoded }
-}
-
-function decodeOr(decoder: typeof lenient, bytes: Uint8Array): string | undefined {
+/** The text of a body. With a fault, it is good only to be shown. */
+function decode({ bytes }: Pick<Reply, 'bytes'>): { text: string; fault?: string } {
   try {
-    return decoder.decode(bytes)
-  } catch {
-    return undefined
-  }
-}
-
-function decoderOf(charset: string): typeof lenient | undefined {
-  try {
-    return new TextDecoder(charset, { fatal: true })
-  } catch {
-    return undefined
-  }
+    const text = strict.decode(bytes)
+    // UTF-16 and UTF-32 may be valid UTF-8, with a NUL in every other place. JSON has none.
+    if (!text.includes('\0')) return { text }
+  } catch {}
+  return { text: lenient.decode(bytes), fault: 'its text is not UTF-8' }
 }
