@@ -107,6 +107,8 @@ const tableSchema = z.object({
   files: z.array(fileSchema),
   /** The parts that the table was made of: another read makes others. */
   parts: partsSchema.exactOptional(),
+  /** Rows left unchanged, because the warehouse has newer versions of the same records. */
+  kept: count.exactOptional(),
 })
 export type PublishedTable = z.infer<typeof tableSchema>
 

@@ -45,7 +45,7 @@ export function toManifest(options: {
 export const toPublishedTable = (
   { parts }: Publication,
   table: Table,
-  arrived: Pick<PublishedTable, 'rows' | 'files'>,
+  arrived: Pick<PublishedTable, 'rows' | 'files' | 'kept'>,
 ): PublishedTable => ({
   ...table,
   key: [...table.key],

@@ -1,5 +1,5 @@
 import type { Publication } from '../destination.ts'
-import type { Manifest, ReadFacts } from '../manifest.ts'
+import type { Manifest, PublishedTable, ReadFacts } from '../manifest.ts'
 import { literal } from '../layout.ts'
 import { isOfAll, readOf } from './deletes.ts'
 import type { Database, Tables } from './tables.ts'
@@ -108,16 +108,28 @@ export async function writeHeld(
 /** The tables that somebody has changed, and that no export has brought back yet. */
 export const lackingOf = ({ changed, lost }: Before): string[] => [...new Set([...lost, ...changed])]
 
+/** Whether a publication left rows as they were, because they are newer. */
+export const hasKept = (tables: readonly Pick<PublishedTable, 'kept'>[]): boolean =>
+  tables.some(({ kept = 0 }) => kept > 0)
+
+/** Whether a publication brings back all that the warehouse lacks: it is of the whole list, and left nothing as it was. */
+const restores = (publication: Publication, tables: readonly PublishedTable[]): boolean =>
+  isOfAll(readOf(publication)) && !hasKept(tables)
+
 const joins = ({ covered }: Before, view: View, changedSince: string | undefined): boolean =>
   Date.parse(changedSince ?? '') <= (coveredThrough({ covered }, view) ?? -Infinity)
 
 /** What the warehouse lacks and covers after a publication. */
 export function toHeld(publication: Publication, manifest: Manifest, before: Before): Omit<Held, 'held'> {
-  const { verdict, mode, capped, changedSince, completeThrough } = manifest
-  const lost = isOfAll(readOf(publication)) ? [] : lackingOf(before)
+  const { verdict, mode, capped, tables, changedSince, completeThrough } = manifest
+  const lost = restores(publication, tables) ? [] : lackingOf(before)
   const { covered } = before
   const through = coveredThrough(before, publication)
-  const reaches = mode === 'full' || joins(before, publication, changedSince)
+  // A record that was left as it is, because it is newer there, may lack child rows that somebody removed.
+  const reaches =
+    mode === 'full'
+      ? through !== undefined || lost.length === 0 || !hasKept(tables)
+      : joins(before, publication, changedSince)
   if (verdict !== 'proven' || capped || completeThrough === null || !reaches) return { lost, covered }
   const latest = Math.max(through ?? -Infinity, Date.parse(completeThrough))
   return { lost, covered: { ...covered, [keyOf(publication)]: new Date(latest).toISOString() } }
@@ -146,10 +158,14 @@ export function factsThere(publication: Publication, facts: ReadFacts, before: B
 }
 
 /** Tells people that somebody has changed tables, unless the verdict does. */
-export function changedWarnings(publication: Publication, { changed }: Before): string[] {
+export function changedWarnings(
+  publication: Publication,
+  tables: readonly PublishedTable[],
+  { changed }: Before,
+): string[] {
   const { mode } = publication
   if (changed.length === 0 || mode === 'incremental') return []
-  const next = isOfAll(readOf(publication)) ? 'This export' : 'The next proven export of the whole list'
+  const next = restores(publication, tables) ? 'This export' : 'The next proven export of the whole list'
   const how =
     mode === 'byId' ? 'Fetch the missing documents again.' : `${next} brings back what the service still has.`
   return [`Somebody has removed, added or marked rows of ${changed.join(', ')} since the last export. ${how}`]

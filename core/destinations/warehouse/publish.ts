@@ -1,6 +1,6 @@
 import type { Publication, Published } from '../destination.ts'
 import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
-import { idOf, stagedIdOf, stagedName, toWarehouseTable, type WarehouseTable } from '../layout.ts'
+import { idOf, instant, stagedIdOf, stagedName, toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { isSameRead, type Manifest } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts.ts'
@@ -10,6 +10,7 @@ import {
   changedWarnings,
   coveredThrough,
   factsThere,
+  hasKept,
   type Held,
   lackingOf,
   lookBack,
@@ -97,18 +98,23 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
   const { db, publication, tables, found, before, staged } = of
   await createOwnTables(db, found.columns, publication)
   for (const table of tables) await prepareTable(db, found, table)
-  const changes = await countChanges(of)
-  await db.replace(publication, tables, found)
-  const published = publication.tables.map((table) =>
-    toPublishedTable(publication, table, { rows: staged.rows.get(table.name)!, files: [] }),
-  )
+  const { kept, changes } = await mergeRecords(db, { publication, tables, rows: staged.rows, found })
+  const published = publication.tables.map((table) => {
+    const left = kept.get(table.name) ?? 0
+    const rows = staged.rows.get(table.name)!
+    return toPublishedTable(publication, table, { rows, files: [], ...(left > 0 && { kept: left }) })
+  })
   const judged = await findDeletes(db, publication)
   if (judged.marks) await markDeletes(db, publication)
   // Somebody who changed a table may have marked a record or its child rows, or removed one of both.
-  if (lackingOf(before).length > 0) await alignChildren(db, publication)
+  if (hasKept(published) || lackingOf(before).length > 0) await alignChildren(db, publication)
   const rejected = await keepRejected(db, publication)
   const { missing, certificate } = publication
-  const warnings = [...staged.warnings, ...changedWarnings(publication, before), ...judged.warnings]
+  const warnings = [
+    ...staged.warnings,
+    ...changedWarnings(publication, published, before),
+    ...judged.warnings,
+  ]
   const manifest = toManifest({
     publication,
     destination: db.name,
@@ -130,20 +136,50 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
   return { manifest, covered: held.covered }
 }
 
-/** Counts the records that were not there before, and those with a later `updated` than the stored one. */
-async function countChanges(
-  of: Publishing & { staged: Pick<Staged, 'rows'> },
-): Promise<{ new: number; changed: number }> {
-  const { db, tables, found, staged } = of
-  const [main] = tables as [WarehouseTable]
-  const { name } = main.table
-  if (!found.columns.has(name)) return { new: staged.rows.get(name)!, changed: 0 }
-  const updated = main.columns.find((column) => column.name === 'updated')
-  const isChanged = updated?.kind === 'timestamp' ? `${db.valueOf(updated)} > t.updated` : 'false'
-  const [counted = {}] = await db.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
-    count(*) filter (where ${isChanged}) as changed
-    from ${stagedName(name)} s left join ${db.nameOf(name)} t on t.${idOf(main)} = ${stagedIdOf(db, main)}`)
-  return { new: Number(counted['new']), changed: Number(counted['changed']) }
+interface Merged {
+  /** How many rows of each table were left as they are, because the warehouse has newer versions of the same records. */
+  kept: ReadonlyMap<string, number>
+  /** Records that were not there before, and those with a later `updated` than the stored one. */
+  changes: { new: number; changed: number }
+}
+
+/**
+ * Merges the staged rows into the tables. No stored record was read later: see `checkOrder`. A record replaces the stored one
+ * unless that has a newer `updated`, as where a replica of the service lags behind: then it only notes that it was seen.
+ */
+async function mergeRecords(
+  db: Database,
+  of: { publication: Publication; tables: readonly WarehouseTable[]; rows: Staged['rows']; found: Found },
+): Promise<Merged> {
+  const { publication, tables, rows, found } = of
+  const [main] = tables as [WarehouseTable, ...WarehouseTable[]]
+  const kept = new Map<string, number>()
+  const changes = { new: rows.get(main.table.name)!, changed: 0 }
+  if (found.columns.has(main.table.name)) {
+    const target = db.nameOf(main.table.name)
+    const id = stagedIdOf(db, main)
+    const updated = main.columns.find(({ name }) => name === 'updated')
+    const isUpdated = (sign: string) =>
+      updated?.kind === 'timestamp' ? `${db.valueOf(updated)} ${sign} t.updated` : 'false'
+    const joined = `from ${stagedName(main.table.name)} s left join ${target} t on t.${idOf(main)} = ${id}`
+    const [counted = {}] = await db.all(`select count(*) filter (where t.${idOf(main)} is null) as new,
+      count(*) filter (where ${isUpdated('>')}) as changed, count(*) filter (where ${isUpdated('<')}) as stale ${joined}`)
+    changes.new = Number(counted['new'])
+    changes.changed = Number(counted['changed'])
+    if (counted['stale'] !== '0') {
+      await db.run(`create temporary table _stale as
+        select s.${idOf(main)} as cell, ${id} as id ${joined} where ${isUpdated('<')}`)
+      for (const table of tables) {
+        const staged = stagedName(table.table.name)
+        const left = await db.run(`delete from ${staged} where ${idOf(table)} in (select cell from _stale)`)
+        kept.set(table.table.name, left)
+      }
+      await db.run(`update ${target} set _read_at = ${instant(publication.facts.startedAt)}, _deleted_at = null
+        where ${idOf(main)} in (select id from _stale)`)
+    }
+  }
+  await db.replace(publication, tables, found)
+  return { kept, changes }
 }
 
 /**

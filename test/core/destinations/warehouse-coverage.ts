@@ -115,6 +115,24 @@ export function describeCoverage(
       },
     )
 
+    test('is nothing after a full export that left newer records as they were, without their child rows', async () => {
+      await publish('full 1', [{ id: 'a', updated: day(1), contacts: [{ id: '1' }] }, { id: 'b' }], {
+        facts: readOn(1),
+      })
+      await run('delete from $.customer_contacts')
+      // A replica that lags behind shows an older state of `a`.
+      await publish('full 2', [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }], { facts: readOn(2) })
+      expect(await contacts()).toEqual([])
+      expect(await covered()).toBeUndefined()
+      await publish('full 3', [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }], { facts: readOn(3) })
+      expect(await covered()).toBeUndefined()
+      await publish('full 4', [{ id: 'a', updated: day(1), contacts: [{ id: '1' }] }, { id: 'b' }], {
+        facts: readOn(4),
+      })
+      expect(await contacts()).toEqual(['a.1 1'])
+      expect(await covered()).toBe(day(4))
+    })
+
     test('of a filter is nothing where it was lost, until a full export with that filter', async () => {
       const filters = { status: 'active' }
       await full(1, { filters })

@@ -159,13 +159,13 @@ export function describeDeletes(
         // A stale replica.
         await publish('second', [{ id: 'a', name: 'stale' }], { facts: readOn(2) })
         expect(await customers()).toMatchObject([
-          { id: 'a', name: 'stale', state: 'there' },
+          { id: 'a', name: 'new', state: 'there' },
           { id: 'b', state: 'gone' },
         ])
         await publish('third', [{ id: 'b', updated: day(1) }], { facts: readOn(3) })
         await publish('fourth', [{ id: 'a', name: 'stale' }, { id: 'b' }], { facts: readOn(4) })
         expect(await customers()).toMatchObject([
-          { id: 'a', name: 'stale', state: 'there' },
+          { id: 'a', name: 'new', state: 'there' },
           { id: 'b', state: 'there' },
         ])
       })

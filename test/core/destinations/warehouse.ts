@@ -139,11 +139,11 @@ export function describeWarehouse(
       // One microsecond and five hours: as texts the older one comes last.
       const older = { id: 'a', name: 'older', updated: '2026-02-02T08:00:00.000001+05:00', contacts: [] }
 
-      test('has each record as its latest read showed it, with its child rows, also in an older state', async () => {
+      test('never lets an older record of a stale replica overwrite a newer one', async () => {
         await publish('newer', [newer], { facts: readOn(1), mode: 'incremental' })
         await publish('older', [older], { facts: readOn(2), mode: 'incremental' })
-        expect((await customers()).map((row) => row['name'])).toEqual(['older'])
-        expect(await contacts()).toEqual([])
+        expect((await customers()).map((row) => row['name'])).toEqual(['newer'])
+        expect(await contacts()).toEqual(['a.1 x'])
       })
 
       test('replaces a record by one of a later read that has the same updated', async () => {
@@ -235,6 +235,16 @@ export function describeWarehouse(
         await ask(`drop table ${harness.schema}.customers`)
         await publish('second', [{ id: 'a', contacts: [{ id: '2' }] }], { facts: readOn(2) })
         expect(await contacts()).toEqual(['a.1 2'])
+      })
+
+      test('says how many rows it kept because they are newer', async () => {
+        await publish('new', [{ id: 'a', updated: day(2), contacts: [{ id: '1' }] }], { facts: readOn(2) })
+        const stale = [{ id: 'a', contacts: [{ id: '1' }, { id: '2' }] }, { id: 'b' }]
+        const { manifest } = await publish('stale', stale, { facts: readOn(3) })
+        expect(manifest.tables).toMatchObject([
+          { rows: 2, kept: 1 },
+          { rows: 2, kept: 2 },
+        ])
       })
 
       test('counts new and changed records, and not those that it replaces as they were', async () => {

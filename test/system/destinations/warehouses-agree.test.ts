@@ -84,7 +84,14 @@ function createModel(seed: number) {
       return isStale ? read.map(toStale) : read
     },
     merge(read: readonly Customer[], run: string, start: number): void {
-      for (const customer of read) rows.set(customer.id, { customer, run, seen: start, isGone: false })
+      for (const customer of read) {
+        const row = rows.get(customer.id)
+        const isStale = row !== undefined && customer.updated < row.customer.updated
+        rows.set(
+          customer.id,
+          isStale ? { ...row, seen: start, isGone: false } : { customer, run, seen: start, isGone: false },
+        )
+      }
     },
     absent: (start: number) =>
       [...rows.values()].filter(
