@@ -1,8 +1,13 @@
 import type { Billing, Body } from '../billing/client.ts'
+import { plans } from '../billing/resources/catalog.ts'
+import type { ListResource } from '../billing/resources/filters.ts'
 import { subscriptions } from '../billing/resources/subscriptions.ts'
 import { textOf } from '../changes/compare-fields.ts'
+import type { PageRequest } from '../reading/range-state.ts'
 import { readList } from '../reading/read-list.ts'
+import { outwardMessage } from '../runs/outward-message.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
+import { addPrices, type ListValue, noPrices, type PlanPrices, toListValue } from './list-value.ts'
 
 /** A subscription that needs attention, as of the snapshot. */
 export interface Candidate {
@@ -16,11 +21,24 @@ export interface Candidate {
   since: string
   scheme: string
   nextBilling: string
+  value: ListValue
 }
 
-/** Reads a candidate from a record; undefined if the record needs no attention. */
-function toCandidate(record: Readonly<Record<string, unknown>>): Candidate | undefined {
-  if (record['status'] !== 'needs_attention') return undefined
+/** What is kept of a record until the prices are known. */
+const keep = (record: Body): Body => Object.fromEntries(neededFields.map((field) => [field, record[field]]))
+const neededFields = [
+  'id',
+  'customer',
+  'lines',
+  'coupon',
+  'addons',
+  'needs_attention_reason',
+  'needs_attention',
+  'collection_scheme',
+  'next_billing',
+]
+
+function toCandidate(record: Body, prices: PlanPrices): Candidate {
   const lines = record['lines']
   const first: unknown = Array.isArray(lines) ? lines[0] : undefined
   const line = textOf((first as Body | null | undefined)?.['id'])
@@ -32,19 +50,20 @@ function toCandidate(record: Readonly<Record<string, unknown>>): Candidate | und
     since: textOf(record['needs_attention']),
     scheme: textOf(record['collection_scheme']),
     nextBilling: textOf(record['next_billing']),
+    value: toListValue(record, prices),
   }
 }
 
 /** A candidate for the ledger: what is needed to find it and to report on it. `fromBody` reads it. */
 export function toBody(candidate: Candidate, nextBilling: string | undefined): Body {
-  const { id, customer, line, reason, since, scheme, nextBilling: billed } = candidate
+  const { id, customer, line, reason, since, scheme, nextBilling: billed, value } = candidate
   return {
     id,
     customer,
     ...(line !== undefined && { line }),
     collection_scheme: scheme,
     ...(nextBilling !== undefined && { next_billing: nextBilling }),
-    snapshot: { reason, since, next_billing: billed },
+    snapshot: { reason, since, next_billing: billed, value },
   }
 }
 
@@ -60,6 +79,7 @@ export function fromBody(body: Body): Candidate {
     since: textOf(snapshot['since']),
     scheme: textOf(body['collection_scheme']),
     nextBilling: textOf(snapshot['next_billing']),
+    value: (snapshot['value'] as ListValue | undefined) ?? { notValued: 'the ledger has no value of it' },
   }
 }
 
@@ -101,7 +121,7 @@ export async function readCandidates(options: {
   billing: Billing
   testMode: boolean
   readLagMs: number
-  /** The most list requests, including failed ones, across all calls for this run. */
+  /** The most list requests, including failed ones, across all calls for this run. The list of plans gets what is left. */
   maxPages: number
   signal: AbortSignal
   onProgress?: (progress: { candidates: number; requests: number }) => void
@@ -116,27 +136,31 @@ export async function readCandidates(options: {
     requests[what] += 1
     return (written = written.then(() => notes.write(run, { requests })))
   }
-  const candidates: Candidate[] = []
-  const ids = new Set<string>()
-  const read = readList({
-    resource: subscriptions,
-    filters: { status: 'needs_attention' },
-    testMode,
-    fetchPage: async (page) =>
-      await billing.list({
-        resource: subscriptions,
-        ...page,
-        signal,
-        async beforeSend() {
-          if (requests.sent >= maxPages) throw new PagesUsedUp()
-          await count('sent')
-        },
-        onFailure: () => count('failed'),
-      }),
-    readLagMs,
-    now: Date.now,
-    idSet: async () => ({ add: (added) => added.map(({ id }) => ids.size !== ids.add(id).size) }),
-  })
+  const fetchFrom = (resource: ListResource) => async (page: PageRequest) =>
+    await billing.list({
+      resource,
+      ...page,
+      signal,
+      async beforeSend() {
+        if (requests.sent >= maxPages) throw new PagesUsedUp()
+        await count('sent')
+      },
+      onFailure: () => count('failed'),
+    })
+  const readWhole = (resource: ListResource, filters = {}) => {
+    const ids = new Set<string>()
+    return readList({
+      resource,
+      filters,
+      testMode,
+      fetchPage: fetchFrom(resource),
+      readLagMs,
+      now: Date.now,
+      idSet: async () => ({ add: (added) => added.map(({ id }) => ids.size !== ids.add(id).size) }),
+    })
+  }
+  const found: Body[] = []
+  const read = readWhole(subscriptions, { status: 'needs_attention' })
   let last: { countBefore?: number | undefined; reasons: string[] } | undefined
   for (;;) {
     const step = await read.next().catch((error: unknown) => {
@@ -146,8 +170,9 @@ export async function readCandidates(options: {
     if (step === undefined || step.done === true) {
       const outcome = step?.value
       const capped = whyCapped({ maxPages, failed: requests.failed, lost })
+      const prices = found.length === 0 ? noPrices : await readPrices(readWhole(plans), signal)
       return {
-        candidates,
+        candidates: found.map((record) => toCandidate(record, prices)),
         proven: outcome?.verdict === 'proven',
         reasons: outcome?.reasons ?? [capped, ...(last?.reasons ?? [])],
         capped: outcome === undefined,
@@ -157,8 +182,22 @@ export async function readCandidates(options: {
     }
     const { records, state } = step.value
     last = state
-    candidates.push(...records.flatMap((record) => toCandidate(record) ?? []))
-    onProgress?.({ candidates: candidates.length, requests: requests.sent })
+    found.push(...records.filter(({ status }) => status === 'needs_attention').map(keep))
+    onProgress?.({ candidates: found.length, requests: requests.sent })
+  }
+}
+
+/** Reads the prices of all plans. Money is told, not decided by them: a recovery does not fail without them. */
+async function readPrices(read: ReturnType<typeof readList>, signal: AbortSignal): Promise<PlanPrices> {
+  const prices: PlanPrices['prices'] = new Map()
+  try {
+    for await (const { records } of read) addPrices(prices, records)
+    return { prices, otherwise: 'a plan is not in the list of plans' }
+  } catch (error) {
+    signal.throwIfAborted()
+    const why =
+      error instanceof PagesUsedUp ? 'maxPages was used up before their end' : outwardMessage(error as Error)
+    return { prices, otherwise: `the plans were not read completely: ${why}` }
   }
 }
 

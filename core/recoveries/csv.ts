@@ -77,6 +77,10 @@ const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
   message: ({ message }) => message ?? '',
   new_status: ({ saw }) => textOf(saw?.status),
   new_reason: ({ saw }) => textOf(saw?.needs_attention_reason),
+  currency: ({ candidate: { value } }) => ('amounts' in value ? Object.keys(value.amounts).join('; ') : ''),
+  list_value: ({ candidate: { value } }) =>
+    'amounts' in value ? Object.values(value.amounts).join('; ') : '',
+  not_valued: ({ candidate: { value } }) => ('notValued' in value ? value.notValued : ''),
   next_billing_before: ({ candidate }) => candidate.nextBilling,
   next_billing_after: ({ saw }) => textOf(saw?.next_billing),
   resumed_at: ({ resumedAt }) => (resumedAt === null ? '' : new Date(resumedAt).toISOString()),

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { parseBody } from '../changes/body.ts'
 import { sentenceFor } from '../changes/outcomes.ts'
 import { explain } from '../changes/view.ts'
 import { type ReportSummary, type RowReason, createRowTally, placeOf, summarize } from '../changes/report.ts'
@@ -11,9 +12,11 @@ import type { RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
+import { fromBody } from './candidates.ts'
 import { type RecoveryRow, outcomeOf, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './input.ts'
 import type { RecoveryNotes, SnapshotNote } from './open.ts'
+import { addListValue, noListValues } from './list-value.ts'
 import { becauseOf } from './reasons.ts'
 import { endOf, isReportedOnly } from './refusal.ts'
 import {
@@ -107,6 +110,7 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
   const named = createRowTally<NamedRow>()
   const coolingDown: FullReport['coolingDown'] = []
   const byReason: RecoveryReport['byReason'] = {}
+  const recoveredValue = noListValues()
   const skipped = new Map<string, number>()
   let reported = 0
   let inDoubt = 0
@@ -114,6 +118,7 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
     rows: named.rows,
     coolingDown,
     byReason,
+    recoveredValue,
     reported: () => reported,
     inDoubt: () => inDoubt,
     failedCanaries: () => Array.from(skipped, ([reason, notTried]) => ({ reason, notTried })),
@@ -145,6 +150,7 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
       const outcome = ended !== undefined || place !== 'staged' ? outcomeOf(row) : 'notResumedYet'
       const outcomes = (byReason[reason] ??= {})
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
+      if (outcome === 'recovered') addListValue(recoveredValue, reason, fromBody(parseBody(row)).value)
     },
   }
 }
@@ -156,7 +162,7 @@ function toReport(
   summary: ReportSummary,
 ): Omit<RecoveryReport, 'files' | 'rows'> {
   const { counts, outcomes } = summary
-  const { byReason } = tally
+  const { byReason, recoveredValue } = tally
   const reported = tally.reported()
   const failedCanaries = tally.failedCanaries()
   const proof = verdictOf({
@@ -187,6 +193,7 @@ function toReport(
     outcomes,
     reported,
     byReason,
+    recoveredValue,
     failedCanaries,
     needsPerson: toNeeds(plan, byReason, snapshot, ended !== undefined),
     snapshot: snapshot ?? null,

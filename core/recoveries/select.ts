@@ -3,6 +3,7 @@ import type { ChangeToStage } from '../changes/staged-changes.ts'
 import { toInstant } from '../billing/instants.ts'
 import type { KeyHistory } from '../state/ledger/queries.ts'
 import { type Candidate, toBody } from './candidates.ts'
+import { addListValue, type ListValues, noListValues } from './list-value.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { type Narrowing, type RecoveryPlan, dayMarginMs, isLongEnough } from './input.ts'
 
@@ -163,6 +164,8 @@ export interface Preview {
   notResumed: Record<string, number>
   /** The number that need a person, by reason. */
   needsPerson: Record<string, number>
+  /** What those to resume cost per cycle by list price. */
+  listValue: ListValues
 }
 
 export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Preview {
@@ -175,9 +178,10 @@ export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Previ
     today,
     notResumed: {},
     needsPerson: {},
+    listValue: noListValues(),
   }
   for (const { candidate, change } of rows) {
-    const { reason, scheme, nextBilling } = candidate
+    const { reason, scheme, nextBilling, value } = candidate
     if (change.closed !== undefined) {
       count(preview.notResumed, change.closed.outcome)
       if (change.closed.outcome === 'needsPerson') count(preview.needsPerson, reason)
@@ -185,6 +189,7 @@ export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Previ
     }
     preview.toResume += 1
     count(preview.byReason, reason)
+    addListValue(preview.listValue, reason, value)
     count(preview.byScheme, scheme === '' ? 'none' : scheme)
     preview.byNextBilling[when(nextBilling.slice(0, 10), today)] += 1
   }

@@ -6,6 +6,7 @@ import { sentence, strong } from '../runs/view/sentence.ts'
 import { connector } from '../runs/view/shell.ts'
 import type { Count, NextStep, Problem, Table, View } from '../runs/view/view.ts'
 import { recoveryFiles, recoveryInput } from './input.ts'
+import { aboutListValue, type ListValues, toValueTables } from './list-value.ts'
 import type { SnapshotNote } from './open.ts'
 import type { Preview } from './select.ts'
 
@@ -20,6 +21,8 @@ export interface RecoveryReport extends ChangesReport {
   resultsSeen: boolean
   /** The number of each outcome, by reason. */
   byReason: Record<string, Record<string, number>>
+  /** What the recovered ones cost per cycle by list price; `preview` has that of those to resume. */
+  recoveredValue: ListValues
   /** Reasons of which all that went first failed, and how many others were not tried. */
   failedCanaries: { reason: string; notTried: number }[]
   /** What only a person can do, one sentence each. */
@@ -50,6 +53,7 @@ export interface FullReport extends RecoveryReport, FullChangesReport {
 /** The view of a recovery; see `toChangesView`. No customers. */
 export function toRecoveryView(report: FullReport): View {
   const { files, preview, verdict, next, byReason, first, counts, reported, resultsSeen } = report
+  const isDry = verdict === 'dryRun'
   const toResume = preview?.toResume ?? 0
   const firstRows = first.map(({ row, subscription, state, message }) => [
     String(row),
@@ -60,10 +64,9 @@ export function toRecoveryView(report: FullReport): View {
   return toChangesView(report, {
     title: 'Recovery of subscriptions',
     unit: 'subscriptions',
-    headline:
-      verdict === 'dryRun'
-        ? `${formatCount(toResume)} ${toResume === 1 ? 'subscription' : 'subscriptions'} would be resumed`
-        : `${formatCount(counts.done)} of ${formatCount(sumOf(counts) - reported)} subscriptions recovered`,
+    headline: isDry
+      ? `${formatCount(toResume)} ${toResume === 1 ? 'subscription' : 'subscriptions'} would be resumed`
+      : `${formatCount(counts.done)} of ${formatCount(sumOf(counts) - reported)} subscriptions recovered`,
     meanings: {
       dryRun: 'The list was read. Nothing was resumed, and nothing is proven.',
       proven: 'The result of each subscription to be resumed was seen, and the list was read completely.',
@@ -84,8 +87,13 @@ export function toRecoveryView(report: FullReport): View {
       ...(first.length === 0
         ? []
         : [{ title: 'Not resumed', head: ['row', 'subscription', 'state', 'reason'], rows: firstRows }]),
-      ...(verdict === 'dryRun' && preview !== null ? toPreviewTables(preview) : []),
+      ...(preview === null
+        ? []
+        : isDry
+          ? toPreviewTables(preview)
+          : toValueTables(preview.listValue, report.recoveredValue)),
     ],
+    facts: preview === null ? [] : [aboutListValue],
     files:
       files.results === undefined
         ? []
@@ -147,7 +155,7 @@ function toReasons(byReason: FullReport['byReason']): Table {
 
 /** The tables of what would be resumed and how much is charged immediately. */
 export function toPreviewTables(preview: Preview): Table[] {
-  const { byReason, toResume, byScheme, byNextBilling, today, needsPerson, notResumed } = preview
+  const { byReason, toResume, byScheme, byNextBilling, today, needsPerson, notResumed, listValue } = preview
   const table = (title: string, counts: Readonly<Record<string, number>>): Table => ({
     title,
     head: ['', 'subscriptions'],
@@ -158,6 +166,7 @@ export function toPreviewTables(preview: Preview): Table[] {
   })
   return [
     table('To resume, by reason', { ...byReason, all: toResume }),
+    ...toValueTables(listValue),
     table('By collection_scheme (charge_payment charges at once)', byScheme),
     table(`By next_billing (today is ${today}; what a resume without it bills is not documented)`, {
       ...byNextBilling,

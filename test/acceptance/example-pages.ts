@@ -173,6 +173,22 @@ const recoveryReport: RecoveryReport = {
     today: '2026-11-21',
     notResumed: { needsPerson: 5, coolingDown: 2 },
     needsPerson: { reference_expired: 5 },
+    listValue: {
+      byReason: {
+        gateway_issue: { CLF: '412.5', CLP: '48213990' },
+        processing_issue: { CLP: '11902450', USD: '1199.90' },
+      },
+      haveMore: 14,
+      notValued: { 'a plan is not in the list of plans': 2 },
+    },
+  },
+  recoveredValue: {
+    byReason: {
+      gateway_issue: { CLF: '398.25', CLP: '46105800' },
+      processing_issue: { CLP: '11210300', USD: '1199.90' },
+    },
+    haveMore: 13,
+    notValued: { 'a plan is not in the list of plans': 1 },
   },
   files: { results: 'recovery.csv' },
   audit: null,

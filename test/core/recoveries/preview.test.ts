@@ -2,11 +2,12 @@ import { expect, test } from 'vitest'
 import { toPreview } from '../../../core/recoveries/select.ts'
 
 const dates = ['2026-11-24', '2026-11-25', '2026-11-26']
+const value = { amounts: {} }
 
 /** What the preview counts, at `now`, of subscriptions that the service says need attention since `since`. */
 function previewAt(now: string, since: string | undefined, nextBillings = dates) {
   const rows = nextBillings.map((nextBilling) => ({
-    candidate: { reason: 'gateway_issue', scheme: 'charge_payment', nextBilling, since },
+    candidate: { reason: 'gateway_issue', scheme: 'charge_payment', nextBilling, since, value },
     change: {},
   }))
   const { past, today, future } = toPreview({ rows } as never, Date.parse(now)).byNextBilling
@@ -27,7 +28,7 @@ test.each([
 test('a day on which the clocks changed is today by the latest time of the service', () => {
   // Chile went from -04:00 to -03:00 on 6 September 2026.
   const rows = ['2026-09-05T12:00:00-04:00', '2026-09-06T01:00:00-03:00'].map((since) => ({
-    candidate: { reason: '', scheme: '', nextBilling: '2026-09-06', since },
+    candidate: { reason: '', scheme: '', nextBilling: '2026-09-06', since, value },
     change: {},
   }))
   const at = (now: string) => toPreview({ rows } as never, Date.parse(now)).byNextBilling.today

@@ -27,6 +27,7 @@ function becomes(since: number, past: Partial<KeyHistory>) {
     since: at(since),
     scheme: 'charge_payment',
     nextBilling: '',
+    value: { amounts: {} },
   }
   const history = { attempts: 0, lastSentAt: null, run: 'nightly', answer: null, ...past }
   const { rows } = selectCandidates({

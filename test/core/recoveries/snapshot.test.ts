@@ -9,7 +9,7 @@ import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { clientOf, startSandbox, workspace } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
-test('a worker that is lost with its folder after it staged subscriptions leaves the next one the same list, whatever the service lists by then', async () => {
+test('a worker that is lost with its folder after it staged subscriptions leaves the next one the same list with the same list values, whatever the service lists by then', async () => {
   const sandbox = await startSandbox({
     counts: { subscriptions: 8, customers: 4, plans: 2 },
     needsAttention: 1,
@@ -59,6 +59,8 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
   const first = await ledger.row({ run: plan.run, row: 1 })
   const isGone = sandbox.control.delete({ resource: 'subscriptions', id: first?.key ?? '' })
   expect(isGone).toBe(true)
+  for (const plan of sandbox.control.ids({ resource: 'plans' }))
+    sandbox.control.update({ resource: 'plans', id: plan, fields: { amount: 1 } })
 
   const next = await takeNew()
   expect([next.staged, next.candidates]).toEqual([8, 8])
