@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/common'
-import { type Decision as Resolved, resolveChange } from '../../core/changes/resolve.ts'
+import { type Decision as Resolved, refuseRestored, resolveChange } from '../../core/changes/resolve.ts'
 import { outwardMessage } from '../../core/runs/outward-message.ts'
 import type { Decision } from '../../core/runs/run-notes.ts'
 import { isFinal, type StepContext } from '../step.ts'
@@ -48,6 +48,7 @@ export function createResolveRow({ deps, rates }: Pick<WriteDeps, 'deps' | 'rate
     const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
     const noted = await notes.addFound(run, { id, rows: changes.flatMap((change) => change ?? []) })
     try {
+      await refuseRestored({ ledger, run, rows, decision })
       for (const row of rows) {
         const found = noted.get(row)
         const confirmation = await resolveChange({ ledger, billing, run, row, found, signal, ...resolution })

@@ -7,6 +7,7 @@ import { textOf } from './compare-fields.ts'
 import { ChangeError, WrongIdError } from './errors.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { changeKinds } from './kinds.ts'
+import { type LookupDeps, lookUp } from './reconcile/lookup.ts'
 import { transition } from './transitions.ts'
 
 export type Decision =
@@ -35,7 +36,8 @@ export interface Resolution {
 /**
  * Applies a person's decision on a parked change, or corrects an earlier decision that it exists; `by` and `why` go into
  * the report. Repeating the same decision changes nothing. Returns whether the service confirms the id.
- * @throws {ChangeError} the change is neither parked nor resolved as existing, or nothing about it is in doubt
+ * @throws {ChangeError} the change is neither parked nor resolved as existing, nothing about it is in doubt, or the service
+ * has one that is said to be absent
  * @throws {WrongIdError}
  * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
@@ -56,6 +58,7 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const kind = kinds[change.kind]
   if (kind === undefined) throw new RangeError(`no kind of change is called ${change.kind}`)
   if (!isCorrection && kind.isInDoubt?.(change) === false) throw notInDoubt(change)
+  if ('absent' in decision) await refuseFound({ ledger, kind, billing, signal, row: change })
   const confirmation =
     'exists' in decision
       ? await confirmId({ kind, row: change, id: decision.exists, billing, signal })
@@ -78,6 +81,45 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   if (moved) return confirmation
   const current = await ledger.row({ run, row })
   throw notParked({ run, row, state: current?.state })
+}
+
+/**
+ * Refuses once that rows are absent which were parked when the ledger was restored: the decisions that it has lost may have
+ * sent them.
+ * @throws {ChangeError}
+ */
+export async function refuseRestored({
+  ledger,
+  run,
+  rows,
+  decision,
+}: Pick<Resolution, 'ledger' | 'run' | 'decision'> & { rows: readonly number[] }): Promise<void> {
+  if (!('absent' in decision)) return
+  const repairedAt = await ledger.repairedAt()
+  const restored: LedgerRow[] = []
+  for (const row of rows) {
+    const change = await ledger.row({ run, row })
+    if (change?.state === 'parked' && (change.closedAt ?? 0) < repairedAt) restored.push(change)
+  }
+  if (restored.length === 0) return
+  for (const { id, claims } of restored)
+    await ledger.move({ id, from: ['parked'], claims, patch: { closedAt: ledger.now() } })
+  const these = restored.map(({ row }) => row).join(', ')
+  throw new ChangeError(
+    'RestoredRowError',
+    `The ledger was restored from a backup since these rows of ${run} were parked: ${these}. They may have been resolved ` +
+      'and sent in between. Look each of them up in the service; if it is not there, decide again.',
+  )
+}
+
+/** @throws {ChangeError} the service has a change that is said to be absent */
+async function refuseFound({ row, ...deps }: LookupDeps & { row: LedgerRow }): Promise<void> {
+  if (deps.kind.findUnderKey === undefined) return
+  const found = await lookUp(deps, row)
+  if (found.result !== 'done') return
+  const ids = [found.id, ...(found.otherIds ?? [])].join(' and ')
+  const text = `Row ${row.row} of ${row.run} is not absent: the service has it as ${ids}. Resolve it as existing.`
+  throw new ChangeError('NotAbsentError', text)
 }
 
 function notInDoubt({ run, row, error }: LedgerRow): ChangeError {

@@ -1,19 +1,22 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
+import { recordAnswer } from '../../core/changes/transitions.ts'
 import { writeCheckpoint } from '../../core/changes/staged-changes.ts'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { cached } from '../../core/storage/cached.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
-import { createSandbox } from '../../sandbox/sandbox.ts'
+import { repairState } from '../../scripts/runs/repair-state.ts'
+import { type Sandbox, createSandbox } from '../../sandbox/sandbox.ts'
 import { type Attempt, openWorker } from '../chaos/histories/worker.ts'
-import { retentionsCsv } from '../system/import/world.ts'
+import { addonsCsv, retentionsCsv } from '../system/import/world.ts'
 
 const newFolder = async () => {
   const folder = await mkdtemp(join(tmpdir(), 'import-steps-'))
@@ -22,12 +25,15 @@ const newFolder = async () => {
 }
 
 /** A worker whose steps are called as Temporal calls them. */
-async function openSteps({ files, readLagMs = 0 }: { files?: FileStore; readLagMs?: number } = {}) {
+async function openSteps({
+  files,
+  readLagMs = 0,
+  ...existing
+}: { files?: FileStore; readLagMs?: number; sandbox?: Sandbox; dataDir?: string } = {}) {
   const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
-  const sandbox = await createSandbox({ counts })
+  const { sandbox = await createSandbox({ counts }), dataDir = await newFolder() } = existing
   onTestFinished(() => sandbox.close())
   const client = new Client({ connection: Connection.lazy() })
-  const dataDir = await newFolder()
   const worker = await openWorker({ sandbox, dataDir, settleMs: 20, readLagMs, client, files })
   onTestFinished(() => worker.close())
   const start = (
@@ -389,4 +395,74 @@ test('nothing of an import is sent once its end is written, though the attempt t
   expect(await worker.state.ledger.counts({ run: plan.run })).not.toContainEqual(
     expect.objectContaining({ state: 'sending' }),
   )
+})
+
+test('a row that a restored ledger has parked is not sent a second time by the decision that sent it, and a person is told to look again', async () => {
+  const steps = await openSteps()
+  const { start, sandbox, dataDir } = steps
+  sandbox.control.setFaults({
+    faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1, 2] }],
+  })
+  const plan = await openRows(steps, { kind: 'addons' }, undefined, addonsCsv(3))
+  await start('stageRun', refOf(plan)).result
+  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+  await start('sendRun', sending).result
+  const parked = [2, 3]
+  expect(await steps.worker.state.ledger.page({ run: plan.run, state: 'parked', limit: 9 })).toMatchObject(
+    parked.map((row) => ({ row })),
+  )
+  const restored = join(await newFolder(), 'state.db')
+  const database = new DatabaseSync(join(dataDir, 'state.db'))
+  database.exec(`vacuum into '${restored}'`)
+  database.close()
+  const decision = { ...refOf(plan), rows: parked, decision: { absent: true }, by: 'Ana', why: 'looked' }
+  await start('resolveRow', { ...decision, id: 'u1' }).result
+  expect(await start('sendRun', sending).result).toMatchObject({ counts: { done: 3 } })
+  await steps.worker.close()
+  await Promise.all(['-wal', '-shm'].map((end) => rm(join(dataDir, `state.db${end}`), { force: true })))
+  await copyFile(restored, join(dataDir, 'state.db'))
+  await repairState({ place: { folder: dataDir } })
+  const after = await openSteps({ sandbox, dataDir })
+  const again = (id: string) => after.start('resolveRow', { ...decision, id }).result
+  await expect(again('u1')).rejects.toMatchObject({
+    type: 'RestoredRowError',
+    message: expect.stringContaining(`since these rows of ${plan.run} were parked: 2, 3. They may`),
+    nonRetryable: true,
+  })
+  // As a Reset of the run repeats it.
+  await expect(again('u1')).rejects.toMatchObject({ type: 'NotParkedError', nonRetryable: true })
+  expect(await after.worker.state.ledger.page({ run: plan.run, state: 'parked', limit: 9 })).toHaveLength(2)
+  await again('u2')
+  expect(await after.worker.state.ledger.page({ run: plan.run, state: 'staged', limit: 9 })).toHaveLength(2)
+})
+
+test('a file whose row an earlier run has done twice is not proven by skipping that row', async () => {
+  const steps = await openSteps()
+  const { start, worker, dataDir } = steps
+  const first = await openRows(steps)
+  await start('stageRun', refOf(first)).result
+  await start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
+  const { ledger } = worker.state
+  const row = (await ledger.row({ run: first.run, row: 3 }))!
+  const late = { outcome: 'created', answerId: '999', answer: null, at: ledger.now() } as const
+  expect(await recordAnswer({ ledger, row, ...late })).toEqual([row.answerId, '999'])
+  await worker.state.leases.release({ name: leaseOf(first.run), owner: first.execution })
+  const csv = `${retentionsCsv(5)}${retentionsCsv(1, { from: 6 }).split('\n')[1]}\n`
+  const again = await openRows(steps, { done: 'skip' }, 'r2', csv)
+  const at = { runId: 'r2' }
+  expect(await start('stageRun', refOf(again), at).result).toMatchObject({
+    doneEarlier: 5,
+    doubtfulEarlier: 1,
+    open: 1,
+  })
+  const sending = { ...refOf(again), limits: again.limits }
+  await start('sendRun', { ...sending, ...sendAll }, at).result
+  await start('proveRun', sending, at).result
+  const notes = createRunNotes(worker.state)
+  const { result } = await writeImportReport({ ledger, notes, plan: again, dataDir })
+  expect(result).toMatchObject({
+    counts: { done: 6 },
+    verdict: 'unproven',
+    reasons: ['1 done by an earlier run, but in doubt there'],
+  })
 })

@@ -83,11 +83,11 @@ export const skipping: ActivityOptions = {
   retry: { initialInterval: '1s', maximumInterval: '30s', maximumAttempts: 20 },
 }
 
-/** A person waits for the answer. */
+/** A person waits for the answer. Rows that are said to be absent are looked up one after the other. */
 export const operating: ActivityOptions = {
   ...live,
   ...first,
-  startToCloseTimeout: '1 minute',
+  startToCloseTimeout: '5 minutes',
   retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 5 },
 }
 

@@ -35,7 +35,7 @@ export interface ReportQuestion {
 
 export const rowsOf = ({ row, rows }: Resolution): number[] => rows ?? (row === undefined ? [] : [row])
 
-/** The most rows per update; keeps the step to a few seconds. */
+/** The most rows per update; keeps the step to a few seconds, or minutes where it looks each of them up. */
 const mostResolved = 1_000
 
 export function decisionOf({ exists, absent }: Resolution): Resolved {

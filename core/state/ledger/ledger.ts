@@ -93,7 +93,8 @@ export function createLedger({
     },
     /**
      * Moves every open change to unknown, all or none, because the ledger was restored: each may have been sent once
-     * without it. Returns their number by run. One that was moved before and not looked up since stays as it is.
+     * without it. Returns their number by run. One that was moved before and not looked up since stays as it is. Those that
+     * are parked stay so: see `refuseRestored` in core/changes/resolve.ts.
      */
     async markRestored({
       at,
@@ -124,6 +125,15 @@ export function createLedger({
               .end(),
           }))
           .where(isOpen)
+          .execute()
+        // A person may have said of a parked one that it is absent, and it was sent again.
+        await transaction
+          .updateTable('changes')
+          .set((row) => ({ sends: row('sends', '+', bounded.sends) }))
+          .where('kind', 'in', bounded.kinds)
+          .where('state', '=', 'parked')
+          .where('holdsKey', '=', 1)
+          .where('sends', '>', 0)
           .execute()
         await transaction
           .updateTable('store')

@@ -88,6 +88,10 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
     return await select.orderBy('row').limit(limit).execute()
   }
 
+  /** When the ledger was repaired last, in milliseconds since 1970; 0 for never. */
+  const repairedAt = async (): Promise<number> =>
+    (await db.selectFrom('store').select('repairedAt').executeTakeFirstOrThrow()).repairedAt
+
   const staged = ({ run, rows, canary = false, exceptBreakerKeys = [] }: Staged) => {
     let select = changes({ run }).where('state', '=', 'staged')
     if (rows !== undefined) select = select.where(isIn('row', rows))
@@ -215,9 +219,9 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
       const { rows, claims } = await changes(of)
         .select(({ fn }) => [fn.countAll<number>().as('rows'), fn.sum<number | null>('claims').as('claims')])
         .executeTakeFirstOrThrow()
-      const { repairedAt } = await db.selectFrom('store').select('repairedAt').executeTakeFirstOrThrow()
-      return { rows, claims: repairedAt + (claims ?? 0) }
+      return { rows, claims: (await repairedAt()) + (claims ?? 0) }
     },
+    repairedAt,
 
     /** The changes of any run that hold one of these keys now. */
     holders: ({ keys, ...space }: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]> =>

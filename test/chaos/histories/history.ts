@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client'
-import { rootCause, TerminatedFailure } from '@temporalio/common'
+import { ApplicationFailure, rootCause, TerminatedFailure } from '@temporalio/common'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -158,10 +158,16 @@ async function lookAsPerson({
     const [id] = made.get(valueOf(row)) ?? []
     const decision = id === undefined ? { absent: true } : { exists: id }
     const { run, identity } = plan
-    const input = { run, identity, id: randomUUID(), rows: [row.row], decision, by: 'Ana', why: 'looked' }
+    const input = { run, identity, rows: [row.row], decision, by: 'Ana', why: 'looked' }
     const { runId } = await world.handle().describe()
     const info = { workflowExecution: { workflowId: run, runId }, scheduledTimestampMs: Date.now() }
-    await worker.start({ name: 'resolveRow', input, info }).result
+    const decide = () =>
+      worker.start({ name: 'resolveRow', input: { ...input, id: randomUUID() }, info }).result
+    // Of a row that a restored ledger has parked, a person looks once more.
+    await decide().catch(async (error: unknown) => {
+      if (!(error instanceof ApplicationFailure && error.type === 'RestoredRowError')) throw error
+      await decide()
+    })
   }
 }
 

@@ -67,6 +67,24 @@ test('a service whose filters find nothing, not even what its list shows, refuse
   })
 })
 
+test('a row that the service has is not sent again because a person says that it is absent', async () => {
+  const { sandbox, engine, options, id } = await parkRetentions()
+  const decision = { absent: true } as const
+  await expect(resolveChange({ ...options, decision })).rejects.toMatchObject({
+    name: 'NotAbsentError',
+    message: `Row 1 of run-1 is not absent: the service has it as ${id}. Resolve it as existing.`,
+  })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', resolvedBy: null })
+  // Nor one that nobody can look up just now.
+  sandbox.control.setFaults({ faults: [{ kind: 'reset', effect: 'none', on: 'GET /retentions/' }] })
+  await expect(resolveChange({ ...options, decision })).rejects.toMatchObject({ retryable: true })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'parked', resolvedBy: null })
+  sandbox.control.setFaults({ faults: [] })
+  sandbox.control.delete({ resource: 'retentions', id: Number(id) })
+  await resolveChange({ ...options, decision })
+  expect((await engine.rows())[0]).toMatchObject({ state: 'staged', outcome: 'absent' })
+})
+
 test('a service that does not answer or does not filter confirms nothing and refuses nothing', async () => {
   const { sandbox, engine, options, id } = await parkRetentions()
   sandbox.control.setFaults({ faults: [{ kind: 'reset', effect: 'none', on: 'GET /retentions/' }] })

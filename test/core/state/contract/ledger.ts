@@ -112,6 +112,36 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.claimed()).toBe(10 + 3 * 7)
   })
 
+  test('after a restore, a parked change of which attempts are bounded counts what may have been sent on the word of a person', async () => {
+    const ledger = await open()
+    await ledger.stage(
+      of(
+        'r',
+        [1, 2, 3, 4].map((row) => change(row)),
+      ),
+    )
+    for (const row of [1, 2, 3]) await claimRow(ledger, 'r', row)
+    const park = async (row: number, patch: object) => {
+      const { id } = (await ledger.row({ run: 'r', row }))!
+      await ledger.move({ id, from: ['sending', 'staged'], patch: { state: 'parked', ...patch } })
+    }
+    await park(1, {})
+    // Neither used-up attempts nor a change that was never sent is in doubt.
+    await park(2, { holdsKey: 0 })
+    await park(4, {})
+    const mark = (kind: string) =>
+      ledger.markRestored({ at: 99, bounded: { kinds: [kind], sends: 2 }, forgotten: 7 })
+    await mark('another')
+    expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'parked', sends: 1 })
+    await mark('create-retention')
+    expect(await Array.fromAsync(ledger.rows({ run: 'r', state: 'parked' }))).toMatchObject([
+      { row: 1, sends: 3, claims: 1 },
+      { row: 2, sends: 1 },
+      { row: 4, sends: 0 },
+    ])
+    expect(await ledger.repairedAt()).toBe(99)
+  })
+
   test('a change that is staged after a restore may have been sent, unless it is closed', async () => {
     const ledger = await open()
     const restored = { sends: 2, unknownSince: 99 }
@@ -313,7 +343,16 @@ export function describeLedger(newPlace: NewPlace): void {
     })
     expect((await ledger.stage(of('b', [change(1, 'K')]))).staged).toBe(1)
     expect(await ledger.counts({ run: 'a' })).toEqual([
-      { state: 'parked', outcome: 'used up', breakerKey: '', number: 1, tried: 0, refused: 0, withId: 0 },
+      {
+        state: 'parked',
+        outcome: 'used up',
+        breakerKey: '',
+        number: 1,
+        tried: 0,
+        refused: 0,
+        failing: 0,
+        withId: 0,
+      },
     ])
   })
 
