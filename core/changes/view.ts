@@ -7,6 +7,7 @@ import { toReportPage } from '../runs/view/html.ts'
 import { type NextStep, pageName, type Table, toCounts, type View } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { ChangeState } from '../state/schema.ts'
+import type { SharedFolder } from '../storage/cached.ts'
 import { sentenceFor } from './outcomes.ts'
 import type { ChangesVerdict } from './verdict.ts'
 
@@ -121,26 +122,41 @@ function aboutOf({ about, row, exists, confirmed, absent }: Decision): string {
   return `row ${row}: exists as ${exists}, ${confirmed === true ? 'confirmed by the service' : 'not confirmed by the service'}`
 }
 
+/** The end of a run, whose files replace those of an earlier end. */
+export interface Closing {
+  shared: SharedFolder
+  /**
+   * Called before each file is replaced.
+   *
+   * @throws {SupersededError} a later attempt has ended the run
+   */
+  refuseSuperseded: () => Promise<void>
+}
+
 /**
- * Writes report.json, report.html and the sheets of a run into its folder. May be called at any moment, also beside a
- * worker: each file is replaced whole, the report last.
+ * Writes report.json, report.html and the sheets of a run into its folder, and at its end for all workers. May be called at
+ * any moment, also beside a worker: each file is replaced whole, the report last.
  */
 export async function writeReport(options: {
   folder: string
+  closing?: Closing | undefined
   /** The names of the sheets. */
   sheets: readonly string[]
   /** Writes the sheets into a folder and returns the report, so that one pass over the rows does for both. */
   write: (folder: string) => Promise<{ report: object; view: View }>
 }): Promise<void> {
-  const { folder, sheets, write } = options
+  const { folder, closing, sheets, write } = options
   await mkdir(folder, { recursive: true })
   const fresh = await mkdtemp(join(folder, '.report-'))
   try {
     const { report, view } = await write(fresh)
     await writeFile(join(fresh, reportFiles.page), toReportPage(view))
     await writeFile(join(fresh, reportFiles.report), `${JSON.stringify(report, null, 2)}\n`)
-    for (const name of [...sheets, reportFiles.page, reportFiles.report])
+    for (const name of [...sheets, reportFiles.page, reportFiles.report]) {
+      await closing?.refuseSuperseded()
       await rename(join(fresh, name), join(folder, name))
+      if (closing?.shared.isShared) await closing.shared.keep(join(folder, name))
+    }
   } finally {
     await rm(fresh, { recursive: true, force: true })
   }

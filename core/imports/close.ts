@@ -61,7 +61,11 @@ export async function auditImport(options: {
         writeSync(findings, `${JSON.stringify(finding)}\n`)
       },
     })
-    if (shared.isShared) await shared.keep(file)
+    if (shared.isShared) {
+      // Not over the findings of a later attempt.
+      await notes.write(plan.run, { audit: null })
+      await shared.keep(file)
+    }
     await notes.write(plan.run, { audit: { ...audit, first } })
     return audit
   } finally {
@@ -84,8 +88,10 @@ export async function closeImport(
   const at = new Date().toISOString()
   const ended: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
   // An audit of the rows sent so far proves nothing about rows sent later.
-  await notes.write(plan.run, { ended, ...(how !== 'finished' && { audit: null }) })
-  const { result, outward: view } = await writeImportReport({ ledger, notes, plan, dataDir, shared })
+  const refuseSuperseded = () => notes.write(plan.run, { ended, ...(how !== 'finished' && { audit: null }) })
+  await refuseSuperseded()
+  const closing = { shared, refuseSuperseded }
+  const { result, outward: view } = await writeImportReport({ ledger, notes, plan, dataDir, closing })
   return { result, view }
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { sentenceFor } from '../changes/outcomes.ts'
-import { explain } from '../changes/view.ts'
+import { type Closing, explain, writeReport } from '../changes/view.ts'
 import {
   createRowTally,
   mostMessages,
@@ -10,12 +10,10 @@ import {
   summarize,
 } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
-import { writeReport } from '../changes/view.ts'
 import { countLabels, places, sumOf } from '../runs/view/counts.ts'
 import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 import { toFetch } from '../runs/view/to-fetch.ts'
 import type { View } from '../runs/view/view.ts'
-import type { SharedFolder } from '../storage/cached.ts'
 import { readJson } from '../storage/durable.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
@@ -47,8 +45,8 @@ export async function writeImportReport(options: {
   plan: ImportPlan
   dataDir: string
   notes: RunNotes
-  /** Where several workers share the files: people find them on another machine, and paths are relative to its data folder. */
-  shared?: SharedFolder
+  /** Where several workers share the files, people find them on another machine: paths are relative to its data folder. */
+  closing?: Closing
 }): Promise<{
   result: ImportResult
   report: FullReport
@@ -56,8 +54,8 @@ export async function writeImportReport(options: {
   /** The view for Temporal: without what rows and the person's command contain. */
   outward: View
 }> {
-  const { ledger, plan, dataDir, shared } = options
-  const isShared = shared?.isShared === true
+  const { ledger, plan, dataDir, closing } = options
+  const isShared = closing?.shared.isShared === true
   const { kind, file, startedAt, identity, sendAgain } = plan
   const folder = join(dataDir, plan.folder)
   const root = isShared ? '' : dataDir
@@ -91,6 +89,7 @@ export async function writeImportReport(options: {
   let written: { result: ImportReport; report: FullReport } | undefined
   await writeReport({
     folder,
+    closing,
     sheets: sheets.map((sheet) => runFiles[sheet]),
     async write(fresh) {
       const results = readRows()
@@ -131,8 +130,6 @@ export async function writeImportReport(options: {
       return { report: kept, view: toImportView(kept) }
     },
   })
-  if (isShared)
-    for (const name of [...sheets, 'page', 'report'] as const) await shared.keep(join(folder, runFiles[name]))
   const { result, report } = written!
   const totals = report.totals && { ...report.totals, columns: {} }
   const { check: checked, ...others } = report

@@ -1,11 +1,10 @@
 import { join } from 'node:path'
 import { parseBody } from '../changes/body.ts'
 import { sentenceFor } from '../changes/outcomes.ts'
-import { explain } from '../changes/view.ts'
 import { type ReportSummary, type RowReason, createRowTally, placeOf, summarize } from '../changes/report.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { verdictOf } from '../changes/verdict.ts'
-import { writeReport } from '../changes/view.ts'
+import { type Closing, explain, writeReport } from '../changes/view.ts'
 import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
 import { canaryFailed, countLabels, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
@@ -35,8 +34,8 @@ export async function writeRecoveryReport(options: {
   plan: RecoveryPlan
   dataDir: string
   notes: RunNotes
-  /** Where several workers share the files: people find them on another machine, and paths are relative to its data folder. */
-  shared?: SharedFolder
+  /** Where several workers share the files, people find them on another machine: paths are relative to its data folder. */
+  closing?: Closing
 }): Promise<{
   result: RecoveryReport
   report: FullReport
@@ -44,8 +43,8 @@ export async function writeRecoveryReport(options: {
   /** The view for Temporal: without subscriptions and what the service said of them. */
   outward: View
 }> {
-  const { ledger, plan, dataDir, shared } = options
-  const isShared = shared?.isShared === true
+  const { ledger, plan, dataDir, closing } = options
+  const isShared = closing?.shared.isShared === true
   const { run, startedAt, identity } = plan
   const folder = join(dataDir, plan.folder)
   const shownFolder = join(isShared ? '' : dataDir, plan.folder)
@@ -65,6 +64,7 @@ export async function writeRecoveryReport(options: {
   let written: { result: RecoveryReport; report: FullReport } | undefined
   await writeReport({
     folder,
+    closing,
     sheets: sheets.map((name) => recoveryFiles[name]),
     async write(fresh) {
       const rows = readRows()
@@ -91,9 +91,6 @@ export async function writeRecoveryReport(options: {
       return { report: { ...report, first }, view: toRecoveryView({ ...report, first }) }
     },
   })
-  if (isShared)
-    for (const name of [...sheets, 'page', 'report'] as const)
-      await shared.keep(join(folder, recoveryFiles[name]))
   const { result, report } = written!
   const outward = toRecoveryView({ ...report, first: [], coolingDown: [] })
   return { result, report, view: toRecoveryView(report), outward }
@@ -333,7 +330,9 @@ export async function closeRecovery(
   const { ledger, notes, dataDir, shared, plan, how, why } = options
   await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
   const ended: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
-  await notes.write(plan.run, { ended })
-  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir, shared })
+  const refuseSuperseded = () => notes.write(plan.run, { ended })
+  await refuseSuperseded()
+  const closing = { shared, refuseSuperseded }
+  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir, closing })
   return { result, view }
 }

@@ -466,3 +466,32 @@ test('a file whose row an earlier run has done twice is not proven by skipping t
     reasons: ['1 done by an earlier run, but in doubt there'],
   })
 })
+
+test('a report that an attempt has written, given up by Temporal, does not replace that of a later one when it wakes', async () => {
+  const store = createFolderStore(await newFolder())
+  await store.create('inbox/rows.csv', retentionsCsv(2))
+  const { worker, start } = await openSteps({ files: store })
+  const input = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0 }
+  const plan = (await start('openRun', toOpen(input), { attempt: 1 }).result) as ImportPlan
+  await start('stageRun', refOf(plan), { attempt: 2 }).result
+  const { ledger } = worker.state
+  const rows = ledger.rows.bind(ledger)
+  const [begun, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  ledger.rows = async function* freezing(which) {
+    ledger.rows = rows
+    begun.resolve()
+    await later.promise
+    yield* rows(which)
+  }
+  const first = start('closeRun', { ...refOf(plan), how: 'stopped', giveUp: false }, { attempt: 3 }).result
+  await begun.promise
+  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+  await start('sendRun', sending, { attempt: 4 }).result
+  await start('closeRun', { ...refOf(plan), how: 'finished', giveUp: false }, { attempt: 5 }).result
+  const reported = async () =>
+    JSON.parse((await store.readText(`${plan.folder}/report.json`)) ?? '{}') as { ended: { how: string } }
+  expect((await reported()).ended.how).toBe('finished')
+  later.resolve()
+  await expect(first).rejects.toMatchObject({ type: 'SupersededError', nonRetryable: false })
+  expect((await reported()).ended.how).toBe('finished')
+})
