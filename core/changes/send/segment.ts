@@ -328,13 +328,17 @@ class Segment {
     return { run, rows, canary }
   }
 
-  #begin(row: LedgerRow, { isSend, work }: { isSend: boolean; work: () => Promise<void> }): undefined {
+  /** Begins a send or a lookup, which gives when its row is to be looked up. */
+  #begin(row: LedgerRow, { isSend, work }: { isSend: boolean; work: () => Promise<number> }): undefined {
     const ended = work()
       .catch((error: unknown) => {
         this.#error ??= error
+        return Infinity
       })
-      .then(() => {
+      .then((lookupAt) => {
+        // At once: a pass skips what is in flight, and no other pass begins for it.
         this.#inFlight.delete(row.id)
+        this.#nextLookupAt = Math.min(this.#nextLookupAt, lookupAt)
         this.#answered(row)
       })
     this.#inFlight.set(row.id, { breakerKey: row.breakerKey, isSend, ended })
@@ -347,7 +351,7 @@ class Segment {
     this.#progressed = Promise.withResolvers()
   }
 
-  async #send(row: LedgerRow): Promise<void> {
+  async #send(row: LedgerRow): Promise<number> {
     const { ledger, kind, billing, signal: stop, onDoubled } = this.#options
     const isTrial = this.#breakers.isOpen(row.breakerKey)
     this.#tally.begin(row)
@@ -358,7 +362,7 @@ class Segment {
     this.#error ??= sent.error
     if (sent.notLeft !== undefined) this.#pause(sent.notLeft)
     else if (sent.claimed) this.#notLeft = 0
-    await this.#record(row, { isTrial })
+    return await this.#record(row, { isTrial })
   }
 
   /** 1, 2, 4 ... 30 s. */
@@ -368,18 +372,18 @@ class Segment {
     if (this.#notLeft >= maxNotLeft) this.#error ??= notLeft
   }
 
-  async #lookUp(row: LedgerRow): Promise<void> {
+  async #lookUp(row: LedgerRow): Promise<number> {
     const { signal } = this.#options
     try {
       await reconcileOne(this.#options, row)
     } catch (error) {
       if (!signal.aborted) throw error
     }
-    await this.#record(row)
+    return await this.#record(row)
   }
 
-  /** Takes in what became of a row that was sent, or else looked up. */
-  async #record(row: LedgerRow, send?: { isTrial: boolean }): Promise<void> {
+  /** Takes in what became of a row that was sent, or else looked up; gives when it is to be looked up. */
+  async #record(row: LedgerRow, send?: { isTrial: boolean }): Promise<number> {
     const { ledger, onProgress } = this.#options
     if (performance.now() > this.#countAt) {
       this.#countAt = performance.now() + countEveryMs
@@ -387,10 +391,9 @@ class Segment {
     }
     const now = await ledger.byId(row)
     if (now !== undefined) this.#tally.end(row, now, { wasBegun: send !== undefined })
-    if (now?.state === 'unknown')
-      this.#nextLookupAt = Math.min(this.#nextLookupAt, lookupAt(this.#options, now))
     await this.#breakers.recordEnd({ key: row.breakerKey, isEarlier: send?.isTrial === false })
     onProgress?.(this.#tally.counts)
+    return now?.state === 'unknown' ? lookupAt(this.#options, now) : Infinity
   }
 
   /** How the segment ends if nothing can begin and nothing is in flight. */

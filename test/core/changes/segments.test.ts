@@ -19,6 +19,8 @@ import {
 import { temporaryFolder } from '../state/temporary-folder.ts'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
+import type { ReportCounts } from '../../../core/runs/view/counts.ts'
+import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
 
@@ -116,6 +118,45 @@ test('a trial that becomes due while the end of a round is worked out is sent', 
   }
   const step = await engine.segment({ breakerWaitsMs: [50] })
   expect(step).toMatchObject({ ended: 'breaker', counts: { rejected: 11, staged: 1 } })
+})
+
+test('a row whose reply is lost while another one is looked up is looked up, too, before the segment ends', async () => {
+  const lost = { kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [1, 2] } as const
+  const engine = await startEngine({ kind, sandbox: await startSandbox({ faults: [lost] }), settleMs })
+  await engine.stage(retentionRows(2))
+  let at = Date.now()
+  let recorded = 0
+  const [first, passed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ledger: Ledger = {
+    ...engine.ledger,
+    now: () => at,
+    // The second row is unknown, and not taken in yet, when the lookup of the first one is due.
+    async breakerEvents(of) {
+      if (recorded === 1) {
+        at += 10 * settleMs
+        await passed.promise
+      }
+      return await engine.ledger.breakerEvents(of)
+    },
+    async *rows(which) {
+      yield* engine.ledger.rows(which)
+      if (recorded === 1 && which.state === 'unknown') passed.resolve()
+    },
+  }
+  const onlyThen: ChangeKind = {
+    ...kind,
+    async send(request) {
+      if (request.body['number'] !== retentionRows(1)[0]?.body['number']) await first.promise
+      return await kind.send(request)
+    },
+  }
+  const onProgress = ({ unknown }: ReportCounts) => {
+    if (unknown === 0) return
+    recorded += 1
+    first.resolve()
+  }
+  const step = await engine.segment({ ledger, kind: onlyThen, onProgress })
+  expect(step).toMatchObject({ ended: 'finished', counts: { done: 2, unknown: 0 } })
 })
 
 test('a breaker that has given up is the end, although another one is open that has nothing left to try', async () => {
