@@ -134,8 +134,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
       const read = readById({
         resource,
         ids,
-        fetchDocument: ({ id, signal }) =>
-          documentResources[resource].get(billing, id, { signal: AbortSignal.any([signal, cancelled]) }),
+        fetchDocument: (id) => documentResources[resource].get(billing, id, { signal: cancelled }),
         testMode: plan.identity.mode === 'test',
         concurrency: deps.concurrency,
         now: () => deps.state.now(),

@@ -64,7 +64,7 @@ export interface ReadByIdOptions {
   /** Each once. */
   ids: readonly string[]
   /** Fetches one document, with its own retries. */
-  fetchDocument(options: { id: string; signal: AbortSignal }): Promise<FetchedDocument>
+  fetchDocument(id: string): Promise<FetchedDocument>
   testMode: boolean
   /** Requests in flight, from 1. */
   concurrency: number
@@ -83,7 +83,7 @@ export interface IdStep {
 }
 
 /**
- * Reads documents by id, in the order of the ids, several in flight. The result is proven if each id returned the
+ * Reads documents by id, in the order of the ids, several at once. The result is proven if each id returned the
  * document with that id or a 404 in JSON, which only the service sends.
  *
  * If an id fails for good while the service answers for another id, it stays open and the read continues. If the service
@@ -96,39 +96,23 @@ export interface IdStep {
 export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep, void> {
   const { ids, concurrency } = options
   const state = structuredClone(options.state) ?? newState(options)
-  const closed = new AbortController()
-  const { startedAt } = state
   const ask = async (id: string): Promise<IdResult> => {
     for (let time = 1; time <= maxTries; time++) {
       state.counts.requests++
-      const answer = await options.fetchDocument({ id, signal: closed.signal }).catch(orNotByService)
-      const isStale = (answer.ageMs ?? 0) > options.now() - startedAt + clocksDifferMs
+      const answer = await options.fetchDocument(id).catch(orNotByService)
+      const isStale = (answer.ageMs ?? 0) > options.now() - state.startedAt + clocksDifferMs
       if (!isStale) return toResult(options, id, answer)
     }
     const why = `its answers were older than the fetch, ${maxTries} times in a row: a cache answers for the service`
     return { kind: 'open', id, why }
   }
-  const prefetched: { id: string; answer: Promise<IdResult> }[] = []
-  let next = state.processed
-  try {
-    for (;;) {
-      for (; prefetched.length < concurrency && next < ids.length; next++) {
-        const id = ids[next]!
-        const answer = ask(id)
-        // It may never be awaited if the read is closed first.
-        answer.catch(() => undefined)
-        prefetched.push({ id, answer })
-      }
-      const head = prefetched.shift()
-      if (head === undefined) break
-      const result = await head.answer.catch(async (error: unknown) => {
-        if (!isOfOneDocument(error) || !(await isWell({ state, prefetched, ask }))) throw error
-        // The service is healthy, so the failure is specific to this id: try once more.
-        return ask(head.id).catch((error: unknown): IdResult => {
-          if (!isOfOneDocument(error)) throw error
-          return { kind: 'open', id: head.id, why: error.message }
-        })
-      })
+  while (state.processed < ids.length) {
+    const batch = ids.slice(state.processed, state.processed + concurrency)
+    const answers = await Promise.allSettled(batch.map(ask))
+    for (const [index, id] of batch.entries()) {
+      const answer = answers[index]!
+      const result =
+        answer.status === 'fulfilled' ? answer.value : await askAgain(id, { ...answer, state, answers, ask })
       addResult(state, result)
       yield {
         records: result.kind === 'record' ? [result.record] : [],
@@ -137,9 +121,31 @@ export async function* readById(options: ReadByIdOptions): AsyncGenerator<IdStep
         state: structuredClone(state),
       }
     }
-  } finally {
-    closed.abort()
   }
+}
+
+/**
+ * Asks once more for an id that failed, if the service answers for another one: one that it answered for before, else one
+ * that was asked for at the same time. The failure is of this id alone then.
+ * @throws the failure, if it is not
+ */
+async function askAgain(
+  id: string,
+  of: {
+    reason: unknown
+    state: IdState
+    answers: readonly PromiseSettledResult<IdResult>[]
+    ask: (id: string) => Promise<IdResult>
+  },
+): Promise<IdResult> {
+  const { reason, state, ask } = of
+  if (!isOfOneDocument(reason)) throw reason
+  const others = state.control === undefined ? of.answers : await Promise.allSettled([ask(state.control)])
+  if (!others.some((other) => other.status === 'fulfilled' && other.value.kind !== 'open')) throw reason
+  return await ask(id).catch((error: unknown): IdResult => {
+    if (!isOfOneDocument(error)) throw error
+    return { kind: 'open', id, why: error.message }
+  })
 }
 
 /** Returns the service's own 404 or refusal of the id; throws any other error. */
@@ -167,18 +173,6 @@ function toResult(
 /** Whether the error may concern this document only. */
 const isOfOneDocument = (error: unknown): error is BillingError =>
   error instanceof BillingError && !(error instanceof Unauthorized || error instanceof Forbidden)
-
-/** Whether the service answers for another id: one it answered for before, else one in flight. */
-async function isWell(options: {
-  state: IdState
-  prefetched: readonly { answer: Promise<IdResult> }[]
-  ask: (id: string) => Promise<IdResult>
-}): Promise<boolean> {
-  const { state, prefetched, ask } = options
-  const others = state.control === undefined ? prefetched.map(({ answer }) => answer) : [ask(state.control)]
-  const answers = await Promise.allSettled(others)
-  return answers.some((answer) => answer.status === 'fulfilled' && answer.value.kind !== 'open')
-}
 
 /** How many ids of each kind are named. */
 const named = 20

@@ -146,7 +146,7 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
             const files = table.files.map(({ path, bytes }) => ({ path: join(folder, path), bytes }))
             const size = Math.min(longestCompared, 1 + Math.max(0, ...files.map(({ bytes }) => bytes)))
             const columns = toWarehouseTable(table)
-            const csv = await toCsv(db, { table: columns, files, size, hasHeader: true })
+            const csv = toCsv({ table: columns, files, size, hasHeader: true })
             const exported = stagedName(table.name)
             await db.run(`create or replace temporary table ${exported} as ${toQuery(columns, csv)}`)
             return exported

@@ -1,8 +1,7 @@
 import { DuckDBInstance } from '@duckdb/node-api'
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { Session } from 'node:inspector/promises'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { removeTemporaries } from '../../storage/durable.ts'
 import type { PartFile } from '../destination.ts'
 import { literal } from '../layout.ts'
@@ -15,8 +14,6 @@ export interface DuckDb {
   /** Returns how many rows the statement wrote or changed; unspecified for several statements. */
   run(sql: string): Promise<number>
   all(sql: string): Promise<Row[]>
-  /** A path that leads DuckDB to this file alone: it takes characters such as `*` for a pattern. */
-  reach(path: string): Promise<string>
 }
 
 interface Opening {
@@ -74,7 +71,6 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
       ? await DuckDBInstance.create(':memory:', config)
       : await DuckDBInstance.fromCache(path, { ...config, ...(readOnly && { access_mode: 'READ_ONLY' }) })
   const connection = await instance.connect()
-  const links = createLinks()
   let isCommitting = false
   const interrupt = () => {
     if (!isCommitting) connection.interrupt()
@@ -98,14 +94,12 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
         const reader = await connection.runAndReadAll(sql)
         return reader.getRowObjectsJson().map(toTexts)
       },
-      reach: (path) => links.reach(path),
     })
   } finally {
     signal?.removeEventListener('abort', interrupt)
     connection.closeSync()
     instance.closeSync()
     await rm(beside, { recursive: true, force: true })
-    await links.remove()
   }
 }
 
@@ -129,25 +123,12 @@ const toTexts = (row: Record<string, unknown>): Row =>
     ]),
   )
 
-/** Links to folders whose names DuckDB would take for patterns, in a folder of the system. */
-function createLinks() {
-  let folder: string | undefined
-  const links = new Map<string, string>()
-  return {
-    async reach(path: string): Promise<string> {
-      const target = dirname(resolve(path))
-      if (!/[*?[\]{}\\]/.test(target)) return resolve(path)
-      folder ??= await mkdtemp(join(tmpdir(), 'duckdb-'))
-      const link = links.get(target) ?? join(folder, `${links.size}`)
-      if (!links.has(target)) await symlink(target, link)
-      links.set(target, link)
-      return join(link, basename(path))
-    },
-    async remove() {
-      if (folder !== undefined) await rm(folder, { recursive: true })
-    },
-  }
-}
+/**
+ * SQL for the path of a file that is read: DuckDB takes it for a pattern, so what is special in one is put in brackets, a
+ * backslash in a range that holds it. Should the pattern find another file, too, there are more rows than were read.
+ */
+export const toPath = (path: string): string =>
+  literal(resolve(path).replaceAll(/[*?[\]{}\\]/g, (one) => (one === '\\' ? '[Z-^]' : `[${one}]`)))
 
 /** Maps a DuckDB error to a publication error; returns other errors unchanged. */
 export function toDuckDbError(error: unknown, place: { path: string; readOnly?: boolean }): unknown {

@@ -3,7 +3,7 @@ import { PartsDamagedError } from '../errors.ts'
 import { type ColumnKind, type WarehouseColumn, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { ReadFacts } from '../manifest.ts'
 import { checkRows, verifyParts } from '../parts.ts'
-import { type DuckDb, longestRow } from './open.ts'
+import { type DuckDb, longestRow, toPath } from './open.ts'
 
 /**
  * The type of each kind of column; it never changes. Decimals have 22 digits before the point and 8 after it, so that
@@ -45,12 +45,12 @@ const usualBuffer = 2_000_000
  * @throws {PartsDamagedError}
  */
 export async function readRows(reading: Reading): Promise<{ rows: number; drift: Drift }> {
-  const { db, table, write, where } = reading
+  const { table, write, where } = reading
   const { name } = table.table
   const parts = reading.parts.filter((part) => part.table === name)
   await verifyParts(parts, reading)
   const size = Math.max(usualBuffer, longestRow(parts) + 1)
-  const csv = await toCsv(db, { table, files: parts, size })
+  const csv = toCsv({ table, files: parts, size })
   const rows = await write(toQuery(table, csv)).catch((error: unknown) => {
     throw toPartsError(error, name)
   })
@@ -67,19 +67,15 @@ export function withDrift(facts: ReadFacts, more: readonly Drift[]): ReadFacts {
 }
 
 /** The cells of CSV files as texts. Each file is read by one thread, which takes rows as long as its buffers. */
-export async function toCsv(
-  db: DuckDb,
-  of: {
-    table: WarehouseTable
-    files: readonly { path: string; bytes: number }[]
-    /** Of a buffer, in bytes. */
-    size: number
-    hasHeader?: boolean
-  },
-): Promise<string> {
+export function toCsv(of: {
+  table: WarehouseTable
+  files: readonly { path: string; bytes: number }[]
+  /** Of a buffer, in bytes. */
+  size: number
+  hasHeader?: boolean
+}): string {
   const { columns } = of.table.table
-  const paths: string[] = []
-  for (const { path, bytes } of of.files) if (bytes > 0) paths.push(literal(await db.reach(path)))
+  const paths = of.files.flatMap(({ path, bytes }) => (bytes > 0 ? [toPath(path)] : []))
   if (paths.length === 0)
     return `(select ${columns.map(({ name }) => `null::VARCHAR as ${quote(name)}`).join(', ')} limit 0)`
   return `read_csv([${paths.join(', ')}], auto_detect = false, header = ${of.hasHeader ?? false}, delim = ',', quote = '"',

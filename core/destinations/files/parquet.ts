@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Destination, Publication } from '../destination.ts'
-import { toDuckDbError, type DuckDb, memoryFor, withDuckDb } from '../duckdb/open.ts'
+import { toDuckDbError, type DuckDb, memoryFor, toPath, withDuckDb } from '../duckdb/open.ts'
 import { readRows, withDrift } from '../duckdb/rows.ts'
 import { toWarehouseTable, type WarehouseTable, literal } from '../layout.ts'
 import type { PublishedFile, ReadFacts } from '../manifest.ts'
@@ -69,13 +69,13 @@ async function stageTable(
   const { db, publication, folder } = of
   const path = `${table.table.name}.parquet`
   const file = join(folder, path)
-  const written = literal(await db.reach(file))
   const { rows, drift } = await readRows({
     db,
     table,
     parts: publication.parts,
-    write: (query) => db.run(`copy (${query}) to ${written} (format parquet, compression zstd, ${rowGroup})`),
-    written: `read_parquet(${written})`,
+    write: (query) =>
+      db.run(`copy (${query}) to ${literal(file)} (format parquet, compression zstd, ${rowGroup})`),
+    written: `read_parquet(${toPath(file)})`,
     where: path,
     signal: publication.signal,
   })

@@ -27,7 +27,7 @@ const documents = ({ ids, from, get }: Documents): Source =>
   readById({
     resource: 'creditnotes',
     ids,
-    fetchDocument: async ({ id }) => ({ ...(await get(id)), ageMs: undefined }),
+    fetchDocument: async (id) => ({ ...(await get(id)), ageMs: undefined }),
     testMode: false,
     concurrency: 1,
     now,

@@ -22,7 +22,7 @@ function openRead(options: {
   const read = readById({
     resource: 'creditnotes',
     ids,
-    async fetchDocument({ id }) {
+    async fetchDocument(id) {
       asked.push(id)
       flying.now += 1
       flying.most = Math.max(flying.most, flying.now)
