@@ -15,8 +15,7 @@ the tables. It cannot check its premises:
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.
   transcript  The certificate says what the service answered: the service signs nothing.
-Of the tables, it compares the ids and the times of the records with the certificate. Their other values, and how many rows
-of the tables below belong to a record, it takes from the files.
+Of the tables, it compares all keys and the times of the records with the certificate. Other values it takes from the files.
 Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1. Of Parquet and of CSV
 for Excel it says that it cannot check them, exit 2."""
 import calendar, csv, hashlib, json, pathlib, re, sys
@@ -38,8 +37,8 @@ def instant(text):
     seconds = calendar.timegm(tuple(map(int, date.split("-") + time.split(":")))) - east * 60
     return seconds * 1_000_000 + int(fraction.ljust(6, "0")[:6])
 
-def sum_of(ids):
-    return hashlib.sha256("\n".join(ids).encode()).hexdigest()
+def sum_of(lines):
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 def check_file(folder, file):
     digest, size = hashlib.sha256(), 0
@@ -50,11 +49,12 @@ def check_file(folder, file):
     need(size == file["bytes"] and digest.hexdigest() == file["sha256"], f"{file['path']} is not as it was published")
 
 def read_tables(folder, manifest, key):
-    """The ids and times of the records, in order. Rows, keys and parents are those of the manifest."""
-    keys, records = {}, []
+    """The ids and times of the records, in order, and by id all keys. Rows, keys and parents are those of the manifest."""
+    keys, records, below = {}, [], []
     for table in manifest["tables"]:
         name, own, count, columns = table["name"], set(), 0, [column["name"] for column in table["columns"]]
         places = [columns.index(column) for column in table["key"]]
+        below += [{}] if "parent" in table else []
         time = columns.index(key) if key in columns and f"{name}.{key}" not in manifest["hashed"] else None
         for file in table["files"]:
             with open(folder / file["path"], encoding="utf-8-sig", newline="") as text:
@@ -63,20 +63,22 @@ def read_tables(folder, manifest, key):
                 for count, row in enumerate(rows, count + 1):
                     need(len(row) == len(columns), f"{file['path']}: row {count} has {len(row)} cells")
                     own.add(tuple(row[place] for place in places))
-                    if "parent" not in table:
+                    if "parent" in table:
+                        below[-1].setdefault(row[places[0]], []).append(",".join(row[place] for place in places[1:]))
+                    else:
                         records.append((row[places[0]], None if time is None else instant(row[time]) if row[time] else EVER))
         need(count == table["rows"], f"{name} has {count} rows, not {table['rows']}")
         need(len(own) == count or manifest["verdict"] == "unproven", f"{name} has {len(own)} keys in {count} rows")
         if "parent" in table:
             need(all(row[:-1] in keys[table["parent"]] for row in own), f"{name} has a row without its parent")
         keys[name] = own
-    return records
+    return records, {id: "".join([id, *(";" + " ".join(of.get(id, [])) for of in below)]) for id, _ in records}
 
 class Chain:
     """What is known after each line: where the frontier is, and whether all records of its time are known."""
 
-    def __init__(self, records):
-        self.records, self.place, self.windows = records, 0, 0
+    def __init__(self, records, keys):
+        self.keys, self.records, self.place, self.windows = keys, records, 0, 0
         self.through, self.down, self.ended = EVER, EVER, True
         self.statuses, self.looks, self.wanted = [], 0, []
 
@@ -103,7 +105,8 @@ class Chain:
         taken = self.records[self.place : self.place + line["taken"]]
         self.place += line["taken"]
         self.left |= "left" in line
-        need(len(taken) == line["taken"] and sum_of(id for id, _ in taken) == line["ids"], "the table has other records")
+        need(len(taken) == line["taken"], "the table has fewer records")
+        need(sum_of(self.keys[id] for id, _ in taken) == line["keys"], "the tables have other rows")
         times = [time for _, time in taken if time is not None]
         need(times == sorted(times, reverse=True), "the records are not in the order of time")
         need(all(low <= time <= high and time > self.lower for time in times), "a record lies outside of its window")
@@ -163,7 +166,7 @@ def check(folder):
         check_file(folder, file)
     if manifest["destination"] != "csv" or manifest["dialect"]["formulaGuard"]:
         raise NotImplementedError("this program checks plain CSV only; npx connector verify follows other certificates")
-    records = read_tables(folder, manifest, manifest["ordering"])
+    records, keys = read_tables(folder, manifest, manifest["ordering"])
     unkept = manifest["records"] - len(records)  # Read, but in rejected.jsonl, as those without an id are.
     need(0 <= unkept <= manifest["rejected"]["rows"], f"{len(records)} records, not {manifest['records']}")
     if manifest["mode"] == "byId":
@@ -179,7 +182,7 @@ def check(folder):
     need(not end["reasons"], "proven, although there are reasons why it is not")
     partial = {head["mode"] == "incremental", head["key"] == "updated", bool(head["changedSince"])}
     need(len(partial) == 1, "the whole list, but only what changed since a time")
-    chain, least = Chain(records), instant(head["changedSince"]) - 1 if head["changedSince"] else -EVER
+    chain, least = Chain(records, keys), instant(head["changedSince"]) - 1 if head["changedSince"] else -EVER
     for number, line in enumerate(lines, 2):
         try:
             need("broken" not in line, "the chain broke")

@@ -22,6 +22,8 @@ import type { FileStore } from '../storage/file-store.ts'
 /** A record as its row has it; `at` is undefined if the row does not show its time. */
 interface Row {
   id: string
+  /** With the positions of its rows in the tables below, as `Taken.keys` has them. */
+  keys: string
   at: number | undefined
 }
 
@@ -84,21 +86,49 @@ async function openFile(store: FileStore, path: string) {
 }
 
 async function readRows(store: FileStore, path: string, manifest: Manifest): Promise<Row[]> {
+  const [main, ...below] = manifest.tables as [PublishedTable, ...PublishedTable[]]
+  const positions = await Promise.all(below.map((table) => readPositions(cellsOf(store, path, table), table)))
   const rows: Row[] = []
-  const main = manifest.tables[0] as PublishedTable
   const columns = main.columns.map(({ name }) => name)
   const [id, time] = [columns.indexOf(main.key[0]!), columns.indexOf(manifest.ordering)]
   const isShown = time >= 0 && !manifest.hashed.includes(`${main.name}.${manifest.ordering}`)
-  for (const file of main.files) {
-    const stream = await openFile(store, posix.join(path, file.path))
-    // The last stream fails with any earlier failure.
-    const cells = pipeline(stream, parse({ from: 2 }), () => {}) as AsyncIterable<string[]>
-    for await (const row of cells)
-      rows.push({ id: row[id]!, at: isShown ? instantOf(row[time]!) : undefined })
+  for await (const row of cellsOf(store, path, main)) {
+    const keys = positions.map((of) => `;${(of.get(row[id]!) ?? []).join(' ')}`)
+    rows.push({
+      id: row[id]!,
+      keys: [row[id], ...keys].join(''),
+      at: isShown ? instantOf(row[time]!) : undefined,
+    })
   }
   const ids = new Set(rows.map((row) => row.id))
   need(ids.size === rows.length && rows.length === main.rows, 'an id comes twice, or a row is missing')
+  const isOfRecord = positions.every((of) => [...of.keys()].every((parent) => ids.has(parent)))
+  need(isOfRecord, 'a row of a table below belongs to no record')
   return rows
+}
+
+async function* cellsOf(store: FileStore, path: string, { files }: PublishedTable): AsyncGenerator<string[]> {
+  for (const file of files) {
+    const stream = await openFile(store, posix.join(path, file.path))
+    // The last stream fails with any earlier failure.
+    yield* pipeline(stream, parse({ from: 2 }), () => {}) as AsyncIterable<string[]>
+  }
+}
+
+/** The positions of the rows of a table below, by the id of their record. */
+async function readPositions(
+  cells: AsyncIterable<string[]>,
+  { key, columns }: PublishedTable,
+): Promise<Map<string, string[]>> {
+  const places = key.map((name) => columns.findIndex((column) => column.name === name))
+  const positions = new Map<string, string[]>()
+  for await (const row of cells) {
+    const [id, ...position] = places.map((place) => row[place]!) as [string, ...string[]]
+    const known = positions.get(id)
+    if (known === undefined) positions.set(id, [position.join()])
+    else known.push(position.join())
+  }
+  return positions
 }
 
 /** @param rows undefined if they cannot be compared */
@@ -172,8 +202,8 @@ function createChain(rows: readonly Row[] | undefined) {
     state.place += line.taken
     state.left ||= line.left !== undefined
     if (taken === undefined) return []
-    const isSame = taken.length === line.taken && sumOf(taken.map(({ id }) => id)) === line.ids
-    need(isSame, 'the table has other records')
+    const isSame = taken.length === line.taken && sumOf(taken.map(({ keys }) => keys)) === line.keys
+    need(isSame, 'the tables have other rows')
     const times = taken.flatMap(({ at }) => at ?? [])
     need(
       times.every((at, index) => at <= (times[index - 1] ?? Infinity)),

@@ -12,8 +12,11 @@ export interface Taken {
   taken: number
   /** New records that are not in the table: rejected, or met before where a record may come twice. Absent if 0. */
   left?: number
-  /** SHA-256 of the ids as the table has them, one per line. */
-  ids: string
+  /**
+   * SHA-256 of the keys as the tables have them, a line for each record: its id, and for each table below `;` and the
+   * positions of its rows there.
+   */
+  keys: string
 }
 
 /** A chain begins, over the whole list or a range of it: its records lie in `downTo` < key <= `upTo`. */
@@ -86,8 +89,8 @@ export type StepLine =
   | RangeLine
   | LookedLine
   | BrokenLine
-  | Omit<WindowLine, 'ids'>
-  | Omit<TiedLine, 'ids'>
+  | Omit<WindowLine, 'keys'>
+  | Omit<TiedLine, 'keys'>
   | (Pick<SweptLine, 'swept' | 'places'> & {
       shown: [Iterable<string>, Iterable<string>]
       gone: Iterable<string>
@@ -139,7 +142,7 @@ const keyOf = (record: unknown, key: Key) => (isRecord(record) ? String(record[k
 
 /**
  * The lines of a step as text. It has the ids as they are written, so where they are hashed, so is the certificate.
- * @param written for each record of the step the id that its row has; undefined if it has no row
+ * @param written for each record of the step its keys as they are written; undefined if it has no row
  */
 export function writeLines(
   lines: readonly StepLine[],
@@ -149,9 +152,9 @@ export function writeLines(
   const texts = lines.map((line) => {
     if ('swept' in line) return JSON.stringify(writeSwept(line, toWritten))
     if (!('taken' in line)) return JSON.stringify(line)
-    const ids = written.slice(place, (place += line.taken)).filter((id) => id !== undefined)
-    const left = (line.left ?? 0) + line.taken - ids.length
-    return JSON.stringify({ ...line, taken: ids.length, ...(left > 0 && { left }), ids: sumOf(ids) })
+    const keys = written.slice(place, (place += line.taken)).filter((one) => one !== undefined)
+    const left = (line.left ?? 0) + line.taken - keys.length
+    return JSON.stringify({ ...line, taken: keys.length, ...(left > 0 && { left }), keys: sumOf(keys) })
   })
   return texts.map((text) => `${text}\n`).join('')
 }
@@ -166,4 +169,4 @@ function writeSwept(
   return { ...line, shown: [one, other], nameless, gone: write(gone) }
 }
 
-export const sumOf = (ids: readonly string[]): string => hash('sha256', ids.join('\n'))
+export const sumOf = (lines: readonly string[]): string => hash('sha256', lines.join('\n'))

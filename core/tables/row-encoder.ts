@@ -20,8 +20,11 @@ export interface EncodedRows {
   /** Lines of `rejected.jsonl`: `{"reason", "record"}`, without private values. */
   rejected: Rows
   drift: Drift
-  /** For each record whether it has a row. */
-  hasRow: boolean[]
+  /**
+   * For each record the positions of its rows in the tables below, as a certificate has them: for each table `;` and
+   * positions such as `1,2 1,3`. Undefined if the record has no row.
+   */
+  below: (string | undefined)[]
 }
 
 export interface RowEncoder {
@@ -58,10 +61,14 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
     path: pathOf(table),
     hasExtra: table.columns.at(-1)?.name === extraColumn,
     rows: { text: '', rows: 0 },
+    /** Of the rows of the present record. */
+    positions: [] as string[],
   }))
   const outputOf = new Map(outputs.map((output) => [output.path, output]))
   const rejected = { text: '', rows: 0 }
   let drift = noDrift()
+  /** The length of the present record's id, with which each of its keys begins. */
+  let idLength = 0
   /** For each kind of object that occurred, by its path: the fields that it never had. */
   const absent = new Map<string, string[]>()
 
@@ -130,15 +137,16 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
 
   /** Appends an item's row. One that is not an object has only its key, and itself in `_extra`. */
   function appendRow(item: unknown, schema: z.ZodObject, path: string, key: string): void {
-    const { rows, hasExtra } = outputOf.get(path)!
+    const { rows, hasExtra, positions } = outputOf.get(path)!
     const encoded = encodeObject(isRecord(item) ? item : undefined, schema, path, key)
     const leftover = isRecord(item) || typeof item === 'symbol' ? encoded.leftover : item
     const extra = leftover === undefined ? '' : toJsonCell(leftover)
     rows.text += `${key}${encoded.cells}${hasExtra ? `,${extra}` : ''}\n`
     rows.rows++
+    if (key.length > idLength) positions.push(key.slice(idLength + 1))
   }
 
-  function encodeRecord(record: unknown): void {
+  function encodeRecord(record: unknown): string | undefined {
     if (!isRecord(record)) return reject(record, 'the record is not an object')
     const { id } = record
     if (id === undefined || id === null || id === '') return reject(record, 'the record has no id')
@@ -149,18 +157,24 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
       const left = redact(record) as Fields
       const key = toCell[kind](left['id'])
       if (key === undefined) return reject(record, `the record's id can't be kept as ${kind}`)
+      idLength = key.length
+      for (const { positions } of outputs) positions.length = 0
       appendRow(left, schema, resourceName, key)
       addDrift(driftBefore, drift)
+      return outputs
+        .slice(1)
+        .map(({ positions }) => `;${positions.join(' ')}`)
+        .join('')
     } catch (error) {
       if (!isTooDeep(error)) throw error
       for (const [at, { rows }] of outputs.entries()) Object.assign(rows, rowsBefore[at])
-      reject({ id }, 'the record is nested too deeply')
+      return reject({ id }, 'the record is nested too deeply')
     } finally {
       drift = driftBefore
     }
   }
 
-  function reject(record: unknown, reason: string): void {
+  function reject(record: unknown, reason: string): undefined {
     rejected.text += `${toLine(record, reason)}\n`
     rejected.rows++
   }
@@ -181,11 +195,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
   return {
     tables,
     encode(records) {
-      const hasRow = records.map((record) => {
-        const before = rejected.rows
-        encodeRecord(record)
-        return rejected.rows === before
-      })
+      const below = records.map(encodeRecord)
       const taken = drift
       for (const [path, fields] of absent) taken.absent[path] = [...fields]
       drift = noDrift()
@@ -193,7 +203,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
         tables: outputs.map(({ rows }) => takeRows(rows)),
         rejected: takeRows(rejected),
         drift: taken,
-        hasRow,
+        below,
       }
     },
     toWrittenId: (id) => (rule?.below.get('id')?.action === 'hash' ? hash(id) : id),

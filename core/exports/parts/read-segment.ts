@@ -116,9 +116,10 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
     } else {
       await appendRejected(encoder.encode(step.rejected).rejected.text)
       const { toWrittenId } = encoder
-      const written = step.records.map((record, at) =>
-        rows.hasRow[at] ? toWrittenId(idOf(record) ?? '') : undefined,
-      )
+      const written = step.records.map((record, at) => {
+        const below = rows.below[at]
+        return below === undefined ? undefined : `${toWrittenId(idOf(record) ?? '')}${below}`
+      })
       const text = writeLines(step.lines, { written, toWritten: toWrittenId })
       await append(certificatePart, { text, rows: step.lines.length })
     }

@@ -22,6 +22,13 @@ export interface Row {
   updated: string
 }
 
+/** The positions of a record's rows in the table of contacts: none, one or two. */
+export const contactsOf = (id: string): string[] => ['1', '2'].slice(0, id.charCodeAt(id.length - 1) % 3)
+
+/** The keys of a record as a certificate has them. */
+export const keysOf = ({ id, contacts }: { id: string; contacts: readonly string[] }): string =>
+  `${id};${contacts.join(' ')}`
+
 /** What was written of a read so far. */
 export class WrittenRead {
   rows: Row[] = []
@@ -38,7 +45,8 @@ export class WrittenRead {
       updated: String(updated),
     }))
     this.rows.push(...rows)
-    this.certificate += writeLines(lines, { written: rows.map(({ id }) => id), toWritten: (id) => id })
+    const written = rows.map(({ id }) => keysOf({ id, contacts: contactsOf(id) }))
+    this.certificate += writeLines(lines, { written, toWritten: (id) => id })
   }
 
   copy(): WrittenRead {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { filesOf, type Manifest } from '../../../core/destinations/manifest.ts'
 import { isPublished } from '../../../core/exports/report.ts'
 import { listNames } from '../../../sandbox/options.ts'
 import { callCommand } from '../command-line/call-command.ts'
@@ -11,13 +12,23 @@ import { connectTemporal, createWorld, folderOf, startRun, startTestWorker, type
 const sizeOf = async (folder: string, name: string) => (await stat(join(folder, name))).size
 const certificateOf = async (folder: string) => await readFile(join(folder, 'certificate.jsonl'), 'utf8')
 
-/** Makes the size and the sum of the certificate fit, as a forger does. */
+/** Makes the sizes and the sums of all files fit, as a forger does. */
 async function fitManifest(folder: string, text: string): Promise<void> {
-  const content = await readFile(join(folder, 'certificate.jsonl'))
-  const manifest = JSON.parse(text) as { certificate: { files: object[] } }
-  const sha256 = createHash('sha256').update(content).digest('hex')
-  Object.assign(manifest.certificate.files[0]!, { bytes: content.length, sha256 })
+  const manifest = JSON.parse(text) as Manifest
+  for (const file of filesOf(manifest)) {
+    const content = await readFile(join(folder, file.path))
+    const sha256 = createHash('sha256').update(content).digest('hex')
+    Object.assign(file, { bytes: content.length, sha256 })
+  }
   await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
+}
+
+/** Neither checker accepts it. */
+async function expectRejected(world: World, folder: string): Promise<void> {
+  if (hasPython) expect(await judgeByPython(folder)).toMatch(/^REJECT /)
+  const { code, stdout } = await callCommand(world, ['verify', folder])
+  expect(code, stdout).toBe(1)
+  expect(stdout).toContain('The certificate does not show that the export is complete')
 }
 
 /** Both checkers accept it. */
@@ -94,6 +105,33 @@ test(
 )
 
 test(
+  'an export is rejected that lacks a row of a table below, or has it under another record, whatever its manifest says',
+  { tags: ['long'] },
+  async () => {
+    const world = await createWorld({ counts: { subscriptions: 120 } })
+    await startTestWorker(world)
+    const client = await connectTemporal()
+    const run = await startRun({ client, world, input: { resources: ['subscriptions'] } })
+    const folder = folderOf(await run.result(), 'subscriptions')
+    await expectAccepted(world, folder)
+    const manifest = await readFile(join(folder, 'manifest.json'), 'utf8')
+    const path = join(folder, 'subscription_lines.csv')
+    const lines = await readFile(path, 'utf8')
+    const { rows } = (JSON.parse(manifest) as Manifest).tables.find(
+      ({ name }) => name === 'subscription_lines',
+    )!
+    const last = lines.trimEnd().split('\n').at(-1)!
+    await writeFile(path, lines.slice(0, -last.length - 1))
+    await fitManifest(folder, manifest.replaceAll(`"rows": ${rows},`, `"rows": ${rows - 1},`))
+    await expectRejected(world, folder)
+    const [, first] = lines.split('\n')
+    await writeFile(path, lines.replace(last, last.replace(/^[^,]+,\d+/, `${first!.split(',')[0]},999`)))
+    await fitManifest(folder, manifest)
+    await expectRejected(world, folder)
+  },
+)
+
+test(
   'an export whose certificate lacks the second look at the statuses, or the read of one of them, is rejected',
   { tags: ['long'] },
   async () => {
@@ -124,10 +162,7 @@ test(
         forged.replace(`"windows":${windows}`, `"windows":${left}`),
       )
       await fitManifest(folder, manifest.replace(`"windows": ${windows}`, `"windows": ${left}`))
-      if (hasPython) expect(await judgeByPython(folder)).toMatch(/^REJECT /)
-      const { code, stdout } = await callCommand(world, ['verify', folder])
-      expect(code, stdout).toBe(1)
-      expect(stdout).toContain('The certificate does not show that the export is complete')
+      await expectRejected(world, folder)
     }
   },
 )

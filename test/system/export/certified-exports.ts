@@ -7,7 +7,14 @@ import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { anyList } from '../../core/reading/any-list.ts'
 import { createRandom, DriftingList, type Random } from '../../core/reading/drifting-list.ts'
 import { readInRanges } from '../../core/reading/read-in-ranges.ts'
-import { readOptions, readThrough, type Row, type Taken } from '../../core/reading/read-through.ts'
+import {
+  contactsOf,
+  keysOf,
+  readOptions,
+  readThrough,
+  type Row,
+  type Taken,
+} from '../../core/reading/read-through.ts'
 
 /** 10,000 with CERTIFICATES=10000. */
 export const certificates = Number(process.env['CERTIFICATES'] ?? 1_000)
@@ -17,7 +24,9 @@ type Line = Record<string, unknown>
 
 /** An export of a list that changed while it was read, as it lies in a folder. */
 export interface CertifiedExport {
-  rows: Pick<Row, 'id' | 'created'>[]
+  rows: (Pick<Row, 'id' | 'created'> & { contacts: string[] })[]
+  /** Contacts of a record that has no row. */
+  orphans?: string[]
   lines: Line[]
   verdict: 'proven' | 'unproven'
   completeThrough: string | null
@@ -63,7 +72,7 @@ export function toCertified({ outcome, rows, certificate }: Taken): CertifiedExp
   const { verdict, completeThrough, reasons, windows, clock, hiddenFound, statusCheck } = outcome
   const lines = certificate.split('\n').slice(0, -1)
   return {
-    rows: rows.map(({ id, created }) => ({ id, created })),
+    rows: rows.map(({ id, created }) => ({ id, created, contacts: contactsOf(id) })),
     lines: lines.map((line) => JSON.parse(line) as Line),
     verdict,
     completeThrough,
@@ -85,11 +94,15 @@ export async function writeCertified(
   { stringify = JSON.stringify }: Spelling = {},
 ): Promise<Manifest> {
   const { rows, lines, verdict, completeThrough, reasons, windows } = exported
-  const { records = rows.length, changedSince } = exported
+  const { records = rows.length, changedSince, orphans = [] } = exported
   const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode: 'full', filters: {} }
   const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
   const table = `id,created\n${rows.map(({ id, created }) => `${id},${created}\n`).join('')}`
+  const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap((row) =>
+    row.contacts.map((position) => `${row.id},${position}\n`),
+  )
+  const below = `customer_id,position\n${contacts.join('')}`
   const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
   const toFile = (path: string, content: string, count: number) => {
     const sha256 = createHash('sha256').update(content).digest('hex')
@@ -117,12 +130,21 @@ export async function writeCertified(
         rows: rows.length,
         files: [toFile('customers.csv', table, rows.length)],
       },
+      {
+        name: 'customer_contacts',
+        parent: 'customers',
+        key: ['customer_id', 'position'],
+        columns: [{ name: 'customer_id' }, { name: 'position' }],
+        rows: contacts.length,
+        files: [toFile('customer_contacts.csv', below, contacts.length)],
+      },
     ],
     rejected: { rows: 0, files: [] },
     certificate: { rows: lines.length + 2, files: [toFile('certificate.jsonl', text, lines.length + 2)] },
   }
   await mkdir(folder)
   await writeFile(join(folder, 'customers.csv'), table)
+  await writeFile(join(folder, 'customer_contacts.csv'), below)
   await writeFile(join(folder, 'certificate.jsonl'), text)
   await writeFile(join(folder, 'manifest.json'), stringify(manifest))
   return manifest as unknown as Manifest
@@ -226,10 +248,10 @@ export const mutants: Record<string, Mutant> = {
     const [last, before] = [exported.rows[from + take(line) - 1], exported.rows[from + take(line) - 2]]
     // Of records of one time, either window may have taken any.
     if (next === undefined || last === undefined || last.created === before?.created) return false
-    const ids = exported.rows.slice(from, from + take(line) + take(next)).map(({ id }) => id)
+    const keys = exported.rows.slice(from, from + take(line) + take(next)).map(keysOf)
     const less = take(line) - 1
-    Object.assign(line, { taken: less, ids: sumOf(ids.slice(0, less)) })
-    Object.assign(next, { taken: take(next) + 1, ids: sumOf(ids.slice(less)) })
+    Object.assign(line, { taken: less, keys: sumOf(keys.slice(0, less)) })
+    Object.assign(next, { taken: take(next) + 1, keys: sumOf(keys.slice(less)) })
     return true
   }),
   'the oldest record of a window is older': onWindow((exported, place, line) => {
@@ -305,7 +327,30 @@ export const mutants: Record<string, Mutant> = {
     rows[place] = { ...rows[place]!, created: moved(rows[place]!.created, 10) }
   }),
   'a row that nobody read': ({ rows }) => {
-    rows.push({ id: 'nobody', created: rows.at(-1)?.created ?? '2026-01-01T00:00:00Z' })
+    rows.push({ id: 'nobody', created: rows.at(-1)?.created ?? '2026-01-01T00:00:00Z', contacts: [] })
+    return true
+  },
+  'a row of a record in another table is missing': ({ rows }, random) =>
+    pick(
+      rows.filter(({ contacts }) => contacts.length > 0),
+      random,
+    )?.contacts.pop() !== undefined,
+  'a record has one row more in another table': onRow((rows, place) => {
+    const { contacts } = rows[place]!
+    contacts.push(`${contacts.length + 1}`)
+  }),
+  'a row in another table belongs to another record': ({ rows }, random) => {
+    const from = pick(
+      rows.filter(({ contacts }) => contacts.length === 2),
+      random,
+    )
+    const to = rows.find(({ contacts }) => contacts.length === 1)
+    if (from === undefined || to === undefined) return false
+    to.contacts.push(from.contacts.pop()!)
+    return true
+  },
+  'a row in another table belongs to no record': (exported) => {
+    exported.orphans = ['1']
     return true
   },
   'complete through a later time': (exported) => {
@@ -333,7 +378,7 @@ export const mutants: Record<string, Mutant> = {
     const invented = Array.from({ length: 101 }, (_, at) => ({ ...record, id: `invented${at}` }))
     exported.rows.splice(from, 0, ...invented)
     const taken = exported.rows.slice(from, from + 101 + take(line))
-    Object.assign(line, { taken: taken.length, ids: sumOf(taken.map(({ id }) => id)) })
+    Object.assign(line, { taken: taken.length, keys: sumOf(taken.map(keysOf)) })
   }),
   'proven although the chain broke': ({ lines }) => {
     lines.push({ broken: 'a page was lost' })
@@ -361,7 +406,7 @@ export const mutants: Record<string, Mutant> = {
     const from = rowsBefore(exported, place)
     rows.splice(from + take(line) - 1, 1)
     const taken = rows.slice(from, from + take(line) - 1)
-    Object.assign(line, { taken: taken.length, left: 1, ids: sumOf(taken.map(({ id }) => id)) })
+    Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
     return true
   },
   'a swept record that is said to be gone': (exported) => {
