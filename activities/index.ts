@@ -1,5 +1,6 @@
 import { createAttempts } from '../core/runs/sending-attempts.ts'
 import type { ActivityDeps } from './deps.ts'
+import { createCheckReferences } from './export/check-references.ts'
 import { createOpenExport, createOpenFetch, createOpenPublish } from './export/open.ts'
 import { createCloseExport, createPublishExport } from './export/publish.ts'
 import { createReads } from './export/read.ts'
@@ -25,6 +26,7 @@ export function createActivities(deps: ActivityDeps) {
     planRead: ofExport(reads.planRead),
     readRange: ofExport(reads.readRange),
     finishRead: ofExport(reads.finishRead),
+    checkReferences: ofExport(createCheckReferences({ deps, rates })),
     publishExport: ofExport(createPublishExport(deps)),
     closeExport: ofExport(createCloseExport({ deps, rates })),
     openRun: opening(write.openRun),

@@ -16,7 +16,14 @@ import type { ExportedItem, ExportReport, PublishedExport } from '../core/export
 import { toMarkdown } from '../core/runs/view/markdown.ts'
 import { type ExportProgress, type ListProgress, toLiveExport } from './export-view.ts'
 import { readList } from './read-list.ts'
-import { closing, opening, openingFetch, publishing, republishing } from './run/activity-options.ts'
+import {
+  checkingReferences,
+  closing,
+  opening,
+  openingFetch,
+  publishing,
+  republishing,
+} from './run/activity-options.ts'
 import { controlRun, type ControlText, type RunControl } from './run/control.ts'
 import { allowHeartbeats } from './run/heartbeats.ts'
 import { createNotifier, type Notifier, scheduledBy } from './run/notify.ts'
@@ -29,6 +36,7 @@ const { openExport, openPublish } = proxyActivities<Activities>(opening)
 const { openFetch } = proxyActivities<Activities>(openingFetch)
 const { publishExport } = proxyActivities<Activities>(publishing)
 const { publishExport: publishAgain } = proxyActivities<Activities>(republishing)
+const { checkReferences } = proxyActivities<Activities>(checkingReferences)
 const { closeExport } = proxyActivities<Activities>(closing)
 
 const status = defineQuery<ExportProgress>('status')
@@ -129,8 +137,12 @@ async function exportRun(job: {
     }))
     showPhase(control)
 
-    const lists = plan.resources.map((resource, index) =>
-      exportList({ opened, resource, list: progress.resources[index]!, progress, show, control }),
+    const listOf = (resource: Resource) => progress.resources[plan.resources.indexOf(resource)]!
+    const reads = readInOrder(opened, (resource) =>
+      readList({ plan, resource, list: listOf(resource), progress, show, control }),
+    )
+    const lists = plan.resources.map((resource) =>
+      exportList({ opened, resource, list: listOf(resource), reads, show, control }),
     )
     const exports = (await Promise.all(lists)).flat()
 
@@ -150,27 +162,76 @@ async function exportRun(job: {
   }).catch(notifier.fail)
 }
 
-/** Reads one list, unless its read is already complete, and publishes it. Its failure is its result. */
+type Resource = ExportPlan['resources'][number]
+
+/** The reads of a run: the checkpoint to publish of each; undefined if the run was stopped first. */
+type Reads = ReadonlyMap<Resource, Promise<string | undefined>>
+
+/** Begins each read, unless it is already complete, when those of the lists have ended whose records name its own. */
+function readInOrder(
+  { plan, readAfter = {}, checkpoints = {} }: OpenedExport,
+  read: (resource: Resource) => Promise<string | undefined>,
+): Reads {
+  const reads = new Map<Resource, Promise<string | undefined>>()
+  const begin = async (resource: Resource) => {
+    if (checkpoints[resource] !== undefined) return checkpoints[resource]
+    await Promise.allSettled((readAfter[resource] ?? []).map(readOf))
+    return await read(resource)
+  }
+  const readOf = (resource: Resource) => {
+    const begun = reads.get(resource) ?? begin(resource)
+    reads.set(resource, begun)
+    return begun
+  }
+  for (const resource of plan.resources) void readOf(resource)
+  return reads
+}
+
+/** Checks the references of a list once the lists are read that it names. A failure leaves them unchecked. */
+async function checkNamed(options: {
+  opened: OpenedExport
+  resource: Resource
+  reads: Reads
+  control: RunControl
+}): Promise<void> {
+  const { opened, resource, reads, control } = options
+  const { plan, readAfter = {} } = opened
+  const named = Object.entries(readAfter).flatMap(([name, after]) =>
+    after.includes(resource) ? [name as Resource] : [],
+  )
+  if (named.length === 0) return
+  const checkpoints: Partial<Record<Resource, string>> = {}
+  for (const one of [resource, ...named]) {
+    const checkpoint = await reads.get(one)?.catch(() => undefined)
+    if (checkpoint !== undefined) checkpoints[one] = checkpoint
+  }
+  const summary = `check the references of ${resource}`
+  const check = () =>
+    checkReferences.executeWithOptions({ summary }, [{ ...refOf(plan), resource, checkpoints }])
+  await control.unlessStopped(check).catch(rethrowBug)
+}
+
+/** Publishes one list once it is read. Its failure is its result. */
 async function exportList(options: {
   opened: OpenedExport
-  resource: ExportPlan['resources'][number]
+  resource: Resource
   list: ListProgress
-  progress: ExportProgress
+  reads: Reads
   show: () => void
   control: RunControl
 }): Promise<ExportedItem[]> {
-  const { opened, resource, list, progress, show, control } = options
-  const { plan, again, checkpoints = {} } = opened
+  const { opened, resource, list, reads, show, control } = options
+  const { plan, again } = opened
   const end = (exports: ExportedItem[]) => {
     Object.assign(list, toEnd(exports))
     show()
     return exports
   }
   try {
-    const checkpoint =
-      checkpoints[resource] ?? (await readList({ plan, resource, list, progress, show, control }))
+    const checkpoint = await reads.get(resource)
     if (checkpoint === undefined)
       return end([{ resource, destination: null, verdict: 'stopped', reasons: [] }])
+    await checkNamed({ opened, resource, reads, control })
     list.state = 'publishing'
     show()
     const step = again === undefined ? publishExport : publishAgain
@@ -198,7 +259,7 @@ async function exportList(options: {
  * result is awaited and reported.
  */
 async function publishEach(options: {
-  resource: ExportPlan['resources'][number]
+  resource: Resource
   to: ExportPlan['to']
   /** Undefined if the run was stopped first. */
   publish: (destination: ExportPlan['to'][number]) => Promise<PublishedExport | undefined>

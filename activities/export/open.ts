@@ -18,6 +18,7 @@ import {
   savePlan,
   startPlan,
 } from '../../core/exports/plan.ts'
+import { readAfter } from '../../core/exports/references.ts'
 import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
 import { toSeenClaims, toSince } from '../../core/exports/watermark.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
@@ -34,6 +35,8 @@ export interface OpenedExport {
   plan: Opened<ExportPlan>
   /** Set when retained parts are published again; part of every step's input, besides the run's name. */
   again?: PublishAgain
+  /** The lists that are read after others, whose records name theirs. */
+  readAfter?: ReturnType<typeof readAfter>
   /** The lists that need no reading, and the checkpoint to publish of each. */
   checkpoints?: Partial<Record<ExportPlan['resources'][number], string>>
 }
@@ -77,7 +80,7 @@ export function createOpenExport(deps: ActivityDeps) {
     plan.seenClaims = await toSeenClaims({ deps, plan, lists: resources })
     if (asked.mode === 'incremental')
       Object.assign(plan, await toSince({ deps, plan, lists: resources, lookbackSeconds }))
-    return { plan: await toOpened(deps, await savePlan({ ...deps, plan })) }
+    return { plan: await toOpened(deps, await savePlan({ ...deps, plan })), readAfter: readAfter(resources) }
   }
 }
 

@@ -8,6 +8,7 @@ import type { StepContext } from '../step.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import { closeExport } from '../../core/exports/close.ts'
 import { pruneParts } from '../../core/exports/prune.ts'
+import { notedReferences } from '../../core/exports/references.ts'
 import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import type { View } from '../../core/runs/view/view.ts'
 
@@ -54,7 +55,10 @@ interface CloseInput {
 
 /** Ends an export: writes its report and releases its leases. */
 export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  return async ({ owner }: StepContext, input: CloseInput): Promise<{ report: ExportReport; view: View }> => {
+  return async (
+    { owner, notes }: StepContext,
+    input: CloseInput,
+  ): Promise<{ report: ExportReport; view: View }> => {
     const { plan, exports, again } = input
     const { dataDir, shared, files, state, observer } = deps
     const closed = await closeExport({
@@ -63,6 +67,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
       files,
       plan,
       exports,
+      references: await notedReferences(notes, plan),
       name: again === undefined ? plan.run : owner.workflowId,
     })
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })

@@ -1,6 +1,6 @@
 import type { FileStore } from '../storage/file-store.ts'
 import type { Table } from '../tables/table.ts'
-import type { Manifest, ReadFacts } from './manifest.ts'
+import type { Manifest, ReadFacts, Reference } from './manifest.ts'
 
 /**
  * A closed file with rows of one table, which never changes: CSV as the row encoder writes it, without a header. Its
@@ -40,6 +40,8 @@ export interface Publication extends Pick<
   /** The windows that the read of a list took, as lines of JSON. */
   certificate?: readonly PartFile[]
   facts: ReadFacts
+  /** Whether the records that these name are in the export of the same run. */
+  references?: readonly Reference[]
   /** The versions that made the export: `{ connector: '0.1.0' }`. */
   versions: Readonly<Record<string, string>>
   /** The root of published exports; its folder `test` holds test data. Warehouses ignore it. */

@@ -96,6 +96,43 @@ const deletesSchema = z.object({
 })
 export type Deletes = z.infer<typeof deletesSchema>
 
+/** Why a record that another one names is not in the export, as half a sentence. */
+export const danglingReasons = {
+  deleted: 'deleted meanwhile',
+  hidden: 'the service has it, and did not list it',
+  elsewhere: 'it is data of the other mode',
+  unread: 'the service has it, and the read of its list does not cover it',
+  unnamed: 'nothing in the service names it any more',
+  unknown: 'not looked up',
+} as const
+export type DanglingReason = keyof typeof danglingReasons
+
+/** Whether the records that a field names are in the same run's export of their list. */
+const referenceSchema = z.object({
+  /** The path of the field: `subscriptions.lines.plan`. */
+  field: z.string(),
+  /** The list that it refers to. */
+  to: z.string(),
+  /** How many of its values were looked for, or why none was, as half a sentence. */
+  checked: z.union([count, z.string()]),
+  /** Both lists were read whole and are proven, and every record that the field names is there. */
+  complete: z.boolean(),
+  /** Ids that no record of the list has. */
+  dangling: z.object({
+    ids: count,
+    reasons: z.partialRecord(z.enum(Object.keys(danglingReasons) as DanglingReason[]), count),
+    /** The first of them, each with the reason and a record that names it. */
+    first: z.array(
+      z.object({
+        id: z.string(),
+        from: z.string(),
+        reason: z.enum(Object.keys(danglingReasons) as DanglingReason[]),
+      }),
+    ),
+  }),
+})
+export type Reference = z.infer<typeof referenceSchema>
+
 const tableSchema = z.object({
   name: z.string(),
   resource: z.string(),
@@ -153,6 +190,8 @@ export const manifestSchema = z.object({
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
   /** Only for lists: how the read came to its verdict, for others to check. */
   certificate: z.object({ rows: count, files: z.array(fileSchema) }).exactOptional(),
+  /** Of a list whose records name those of other lists of the run. */
+  references: z.array(referenceSchema).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
   /**

@@ -34,6 +34,7 @@ export function toManifest(options: {
     ...facts,
     // A read that is proven by itself may not be in a warehouse without the reads before it.
     completeThrough: facts.verdict === 'proven' ? facts.completeThrough : null,
+    ...(publication.references && { references: [...publication.references] }),
     ...arrived,
     ...(warnings.length > 0 && { warnings }),
     publishedAt: new Date().toISOString(),

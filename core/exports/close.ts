@@ -1,4 +1,5 @@
 import { join, relative, sep } from 'node:path'
+import type { Reference } from '../destinations/manifest.ts'
 import { missingHeader } from '../destinations/files/csv.ts'
 import { readParts } from '../destinations/parts.ts'
 import { InvalidInput } from '../runs/errors.ts'
@@ -28,10 +29,11 @@ export async function closeExport(options: {
   files: FileStore | undefined
   plan: ExportPlan
   exports: ExportedItem[]
+  references?: Reference[]
   /** The run whose report it is: the export itself, or the run that published its parts again. */
   name: string
 }): Promise<{ report: ExportReport; view: View }> {
-  const { dataDir, plan, exports, name } = options
+  const { dataDir, plan, exports, references = [], name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
   await refuseForeign(options)
   const missing = await noteMissing(options)
@@ -44,6 +46,7 @@ export async function closeExport(options: {
     next: exportNextSteps({ plan, exports }),
     page,
     ...(missing && { missing }),
+    ...(references.length > 0 && { references }),
     ...(plan.files !== undefined && { files: plan.files }),
   }
   const view = toExportView(report)

@@ -4,6 +4,7 @@ import type { Destination, Publication, Published } from '../destinations/destin
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'
 import type { IdOutcome } from '../reading/read-by-id.ts'
 import { InvalidInput } from '../runs/errors.ts'
+import { createRunNotes } from '../runs/run-notes.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import type { State } from '../state/open.ts'
@@ -14,13 +15,14 @@ import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
 import type { PublishedExport } from './report.ts'
+import { notedReferences } from './references.ts'
 import { changesThrough, placeOf, seriesOf } from './watermark.ts'
 
 interface PublishDeps {
   dataDir: string
   shared: SharedFolder
   hashKey: string
-  state: Pick<State, 'publications'>
+  state: Pick<State, 'publications' | 'notes'>
   destinations: ReadonlyMap<string, Destination>
   files?: FileStore | undefined
   /** Component versions, recorded in the manifest. */
@@ -58,7 +60,15 @@ export async function publishRead(
   await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const facts = await withChangedFields(deps, plan.exclude, read)
-  const done = await to.publish({ ...read, facts, ...(store !== undefined && { store }), signal })
+  const notes = createRunNotes(deps.state)
+  const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
+  const done = await to.publish({
+    ...read,
+    facts,
+    ...(references.length > 0 && { references }),
+    ...(store !== undefined && { store }),
+    signal,
+  })
   const row = await toRow(
     { deps, plan, resource, destination },
     { done, outcome: outcomeOf(checkpoint), layout },

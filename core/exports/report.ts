@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path'
 import type { ResourceName } from '../billing/resources/lists.ts'
+import type { Reference } from '../destinations/manifest.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import type { Identity } from '../runs/identity.ts'
 import type { NextStep } from '../runs/view/view.ts'
@@ -60,6 +61,8 @@ export interface ExportReport {
   exports: ExportedItem[]
   startedAt?: string
   identity?: Identity
+  /** Whether the records that others name are in the run's exports. */
+  references?: Reference[]
   /** What a person can do next. */
   next?: NextStep[]
   /** Path of the report's HTML page. */
@@ -102,12 +105,22 @@ function toMissing(resource: ResourceName, { count, first }: { count: number; fi
 
 /** The report of an export for programs: every item has all fields, null where nothing was published. */
 export function toDocument(report: ExportReport) {
-  const { run, verdict, summary, page = null, next = [], missing } = report
+  const { run, verdict, summary, page = null, references = [], next = [], missing } = report
   const exports = report.exports.map((item) => {
     const { missing: _missing, ...fields } = withAllFields(item)
     return { ...fields, folder: fields.manifest === null ? null : dirname(fields.manifest) }
   })
-  return { version: 1, run, verdict, summary, report: page, exports, next, ...(missing && { missing }) }
+  return {
+    version: 1,
+    run,
+    verdict,
+    summary,
+    report: page,
+    exports,
+    references,
+    next,
+    ...(missing && { missing }),
+  }
 }
 
 export type ExportDocument = ReturnType<typeof toDocument>

@@ -1,7 +1,8 @@
 import { dirname, relative, sep } from 'node:path'
+import { type DanglingReason, danglingReasons } from '../destinations/manifest.ts'
 import { sentence, strong } from '../runs/view/sentence.ts'
 import { type Cell, formatCount } from '../runs/view/format.ts'
-import type { Problem, Table, View } from '../runs/view/view.ts'
+import type { Fact, Problem, Table, View } from '../runs/view/view.ts'
 import { type ExportedItem, type ExportReport, isPublished, withAllFields } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], Omit<NonNullable<View['verdict']>, 'headline'>>> = {
@@ -34,14 +35,17 @@ export function toExportView(report: ExportReport): View {
     run,
     ...(identity && { identity }),
     verdict: { ...verdicts[report.verdict], headline: toHeadline(exports) },
-    problems: [...toProblems(exports), ...toMissing(report)],
+    problems: [...toProblems(exports), ...toMissing(report), ...toDangling(report)],
     next: report.next ?? [],
     controls:
       report.verdict === 'proven'
         ? []
         : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
     tables: [toTable(exports, columns)],
-    facts: startedAt === undefined ? [] : [{ name: 'Started', value: { time: startedAt } }],
+    facts: [
+      ...(startedAt === undefined ? [] : [{ name: 'Started', value: { time: startedAt } }]),
+      ...toJoins(report),
+    ],
     ...(folder !== undefined && {
       folder,
       page,
@@ -121,6 +125,43 @@ function toProblems(exports: readonly ExportedItem[]): Problem[] {
   })
   // A read has the same reasons in each of its destinations.
   return [...new Set(texts)].map((text) => ({ text }))
+}
+
+/** How many ids of a field are named. */
+const mostShown = 10
+
+/** Records that are named, and not here. */
+function toDangling({ references = [] }: ExportReport): Problem[] {
+  return references.flatMap(({ field, to, dangling }) => {
+    const { ids, reasons, first } = dangling
+    if (ids === 0) return []
+    const why = Object.entries(reasons).map(
+      ([reason, count]) => `${formatCount(count)} ${danglingReasons[reason as DanglingReason]}`,
+    )
+    const text = `${field} names ${formatCount(ids)} ${to} that are not in this export: ${why.join('; ')}.`
+    const details = first
+      .slice(0, mostShown)
+      .map(({ id, from, reason }) => `${id} (in ${from}): ${danglingReasons[reason]}`)
+    return [{ text, details }]
+  })
+}
+
+/** Whether the tables join: said of a list only where it holds of each of its fields, in each destination. */
+function toJoins({ references = [], exports }: ExportReport): Fact[] {
+  const isProven = exports.every(({ verdict }) => verdict === 'proven')
+  const lists = Map.groupBy(references, ({ field }) => field.split('.', 1)[0]!)
+  return [...lists].flatMap(([list, fields]) => {
+    const names = fields.map(({ field }) => field.split('.').at(-1)).join(' and ')
+    if (isProven && fields.every(({ complete }) => complete))
+      return [{ name: 'References', value: `every ${list.replace(/s$/, '')}'s ${names} is in this export` }]
+    return fields.map(({ field, checked, dangling }) => {
+      const found =
+        typeof checked === 'string'
+          ? `not checked: ${checked}`
+          : `${formatCount(checked)} checked, ${formatCount(dangling.ids)} dangling`
+      return { name: `References of ${field}`, value: found }
+    })
+  })
 }
 
 function toMissing({ missing }: ExportReport): Problem[] {

@@ -50,6 +50,14 @@ export const publishing: ActivityOptions = {
 /** Nothing has been read that a failure could waste, so it gives up sooner. */
 export const republishing: ActivityOptions = { ...publishing, retry: briefRetry }
 
+/** Reads the parts of some lists, and looks up what they lack. The export goes on without it. */
+export const checkingReferences: ActivityOptions = {
+  ...awaited,
+  heartbeatTimeout: '30s',
+  startToCloseTimeout: '1 hour',
+  retry: briefRetry,
+}
+
 /** Writes the report of an export. */
 export const closing: ActivityOptions = { ...live, startToCloseTimeout: '5 minutes', retry: briefRetry }
 

@@ -25,6 +25,8 @@ export interface ListResource<Name extends string = string> {
   /** One record; only the id is required. */
   schema: z.ZodObject
   filters: Readonly<Record<string, FilterCheck>>
+  /** The fields with the id of a record of another list, by their path in the record (`lines.plan`), and that list. */
+  refersTo?: Readonly<Record<string, string>>
   /** What changes without moving `updated` of the record, so that an incremental read does not see it. */
   unmoved?: {
     fields: readonly string[]

@@ -112,6 +112,7 @@ export const subscription = z.looseObject({
 export const subscriptions: ListResource<'subscriptions'> = {
   name: 'subscriptions',
   schema: subscription,
+  refersTo: { customer: 'customers', 'lines.plan': 'plans' },
   // `instant` is not here: it filters nothing, it makes the service compute billing for the response.
   filters: {
     ...equals(subscription, [

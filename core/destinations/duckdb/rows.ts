@@ -37,7 +37,7 @@ interface Reading {
 }
 
 /** In bytes. By default, DuckDB would allocate 32 MB for each thread. */
-const usualBuffer = 2_000_000
+export const usualBuffer = 2_000_000
 
 /**
  * Reads the parts of a table into its columns. A decimal that its type does not hold exactly is NULL there, stands in `_extra`
@@ -85,7 +85,7 @@ export function toCsv(of: {
 }
 
 /** Replaces DuckDB's message, which quotes the row: its contents must not leak. */
-function toPartsError(error: unknown, table: string): unknown {
+export function toPartsError(error: unknown, table: string): unknown {
   const text = error instanceof Error ? error.message : ''
   if (!/^(Invalid Input|Conversion) Error/.test(text)) return error
   const [said] = text.split(/[\n"']/)

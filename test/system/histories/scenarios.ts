@@ -81,7 +81,7 @@ const setRate = (run: WorkflowHandle, requestsPerSecond: number) =>
 export const scenarios: Readonly<Record<string, (place: Place) => Promise<Recorded>>> = {
   async 'export-data'(place) {
     const run = await begin(place, 'exportData', 'export-all', {
-      resources: ['customers', 'plans'],
+      resources: ['customers', 'subscriptions', 'plans'],
       parallel: 1,
     })
     await run.result()

@@ -181,6 +181,13 @@ const crafted: Record<keyof Activities, () => object[]> = {
     ...resources().map((resource) => ({ resource, range: 0, seconds: 1 })),
     ...[up, '00', 'length', -1, 0.5, null].map((range) => ({ resource: 'plans', range, seconds: 1 })),
   ],
+  checkReferences: () => [
+    ...resources().map((resource) => ({ resource, checkpoints: {} })),
+    ...[`../../../${up}/x`, 'a\0b', 12].map((customers) => ({
+      resource: 'plans',
+      checkpoints: { customers, plans: customers },
+    })),
+  ],
   publishExport: () => [
     ...resources().map((resource) => ({ resource, destination: 'csv', checkpoint: 'x' })),
     ...[`../../../${up}/x`, join(outside, 'x'), '../x', 'a\0b', 12].map((checkpoint) => ({
