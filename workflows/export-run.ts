@@ -168,7 +168,7 @@ type Resource = ExportPlan['resources'][number]
 type Reads = ReadonlyMap<Resource, Promise<string | undefined>>
 
 /** Begins each read, unless it is already complete, when those of the lists have ended whose records name its own. */
-function readInOrder(
+export function readInOrder(
   { plan, readAfter = {}, checkpoints = {} }: OpenedExport,
   read: (resource: Resource) => Promise<string | undefined>,
 ): Reads {

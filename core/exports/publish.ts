@@ -61,7 +61,11 @@ export async function publishRead(
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const facts = await withChangedFields(deps, plan.exclude, read)
   const notes = createRunNotes(deps.state)
-  const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
+  const references = await notedReferences(notes, {
+    run: plan.run,
+    resources: [resource],
+    to: [destination],
+  })
   const done = await to.publish({
     ...read,
     facts,

@@ -7,7 +7,9 @@ import {
   listResources,
   type ResourceName,
 } from '../billing/resources/lists.ts'
-import { findDangling } from '../destinations/duckdb/references.ts'
+import type { Destination } from '../destinations/destination.ts'
+import { WarehouseAwayError, WarehouseRefusedError } from '../destinations/errors.ts'
+import type { DestinationName } from '../destinations/names.ts'
 import type { DanglingReason, Reference } from '../destinations/manifest.ts'
 import type { SourceRecord } from '../reading/record.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
@@ -17,7 +19,7 @@ import type { Drift } from '../tables/drift.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
-import { type ExportPlan, privacyOf } from './plan.ts'
+import { type ExportPlan, privacyOf, scopeOf } from './plan.ts'
 import { type Field, type LookUps, lookUpMissing } from './missing-parents.ts'
 
 /** The note of a run on the references of a list, and what it knows: the ends of the reads, and what was found there. */
@@ -45,6 +47,12 @@ export function readAfter(resources: readonly ResourceName[]): Partial<Record<Re
   return Object.fromEntries(after.filter(([, children]) => children.length > 0))
 }
 
+interface Deps {
+  dataDir: string
+  shared: SharedFolder
+  destinations: ReadonlyMap<string, Destination>
+}
+
 interface Read extends ReadPlan {
   checkpoint: Checkpoint
   outcome: AnyOutcome
@@ -56,7 +64,7 @@ interface Read extends ReadPlan {
  * @param options.checkpoints the ends of the reads; those of the lists that could not be read are missing
  */
 export async function checkReferences(options: {
-  deps: { dataDir: string; shared: SharedFolder }
+  deps: Deps
   plan: ExportPlan
   resource: ResourceName
   checkpoints: Partial<Record<ResourceName, string>>
@@ -80,7 +88,10 @@ export async function checkReferences(options: {
   const references: Reference[] = []
   for (const field of fields) {
     const [from, to] = [reads.get(resource), reads.get(field.to)]
-    references.push(await checkReference({ deps, plan, field, from, to, lookUps }))
+    // An incremental export has only the records that changed: a warehouse has the others.
+    const places = plan.since[field.to] === undefined ? [undefined] : plan.to
+    for (const place of places)
+      references.push(await checkReference({ deps, plan, field, from, to, place, lookUps }))
   }
   return references
 }
@@ -102,15 +113,21 @@ async function findRead(
 }
 
 async function checkReference(of: {
-  deps: { dataDir: string }
+  deps: Deps
   plan: ExportPlan
   field: Field
   from: Read | undefined
   to: Read | undefined
+  place: DestinationName | undefined
   lookUps: LookUps
 }): Promise<Reference> {
-  const { deps, plan, field, from, to, lookUps } = of
-  const known = { field: `${field.resource}.${field.path}`, to: field.to }
+  const { deps, plan, field, from, to, place, lookUps } = of
+  const known = {
+    field: `${field.resource}.${field.path}`,
+    to: field.to,
+    ...(place !== undefined && { in: place }),
+  }
+  const warehouse = place === undefined ? undefined : deps.destinations.get(place)
   const unchecked = (checked: string): Reference => ({
     ...known,
     checked,
@@ -120,7 +137,7 @@ async function checkReference(of: {
   if (from === undefined || to === undefined) return unchecked(`${field.to} were not read`)
   if (Object.keys(plan.filters).length > 0) return unchecked('the lists are filtered')
   if (plan.maxPages !== undefined) return unchecked('the reads were cut short')
-  if (plan.since[field.to] !== undefined) return unchecked('incremental')
+  if (place !== undefined && warehouse?.absentFrom === undefined) return unchecked('incremental')
   const table = from.tables.find(({ columns }) => columns.some(({ source }) => source === known.field))
   const column = table?.columns.find(({ source }) => source === known.field)
   if (table === undefined || column === undefined) return unchecked('the field is excluded')
@@ -130,15 +147,25 @@ async function checkReference(of: {
   if (isHashed(field.resource, known.field) !== hidesIds)
     return unchecked(`only one of the field and ${field.to}.id is hashed`)
   const [parents] = to.tables
-  const { checked, ids, first } = await findDangling({
+  // A worker that only writes CSV loads DuckDB for this alone.
+  const { findDangling } = await import('../destinations/duckdb/references.ts')
+  const found = await findDangling({
     from: { table, column: column.name, parts: from.checkpoint.parts },
     to: { table: parents!, column: parents!.key[0]!, parts: to.checkpoint.parts },
     beside: temporaryName(
       join(partsFolder({ ...deps, run: plan.run, resource: field.resource }), 'references'),
     ),
     most: mostNamed,
+    absent:
+      warehouse &&
+      (async (ids) => (await warehouse.absentFrom?.(scopeOf(plan), { resource: field.to, ids })) ?? ids),
     signal: lookUps.signal,
+  }).catch((error: unknown) => {
+    if (error instanceof WarehouseAwayError || error instanceof WarehouseRefusedError) return undefined
+    throw error
   })
+  if (found === undefined) return unchecked('the warehouse could not be asked')
+  const { checked, ids, first } = found
   const reasons = hidesIds
     ? first.map((): DanglingReason => 'unknown')
     : await lookUpMissing({ field, missing: first, lookUps, reasonOf: reasonIn(plan, to.outcome) })
@@ -146,7 +173,7 @@ async function checkReference(of: {
     ids > first.length ? { unknown: ids - first.length } : {}
   for (const reason of reasons) counts[reason] = (counts[reason] ?? 0) + 1
   const isProven = [from, to].every(({ outcome }) => outcome.verdict === 'proven')
-  const isWhole = plan.since[field.resource] === undefined
+  const isWhole = plan.since[field.resource] === undefined && place === undefined
   return {
     ...known,
     checked,
@@ -158,10 +185,11 @@ async function checkReference(of: {
 /** What is known of the references of a run. */
 export async function notedReferences(
   notes: Pick<RunNotes, 'read'>,
-  { run, resources }: Pick<ExportPlan, 'run' | 'resources'>,
+  { run, resources, to }: Pick<ExportPlan, 'run' | 'resources' | 'to'>,
 ): Promise<Reference[]> {
   const noted = await notes.read<ReferenceNotes>(run)
-  return resources.flatMap((resource) => noted[referencesOf(resource)]?.found ?? [])
+  const found = resources.flatMap((resource) => noted[referencesOf(resource)]?.found ?? [])
+  return found.filter((one) => one.in === undefined || to.includes(one.in))
 }
 
 /** Whether some values of a field, or objects that would have it, were not what the schema says: nobody looked for these. */
@@ -169,7 +197,7 @@ const hasMisfits = ({ misfits }: Drift, field: string): boolean =>
   Object.keys(misfits).some((path) => path === field || field.startsWith(`${path}.`))
 
 /** Why a record that the service has is not in the read of its list. */
-const reasonIn =
+export const reasonIn =
   ({ identity }: Pick<ExportPlan, 'identity'>, { verdict, completeThrough }: AnyOutcome) =>
   (record: SourceRecord): DanglingReason => {
     const mode = record['test_mode']

@@ -145,3 +145,33 @@ test.each([
   expect(report.references).toMatchObject([{ checked: why, complete: false, dangling: { ids: 0 } }])
   expect(await readFile(report.page!, 'utf8')).toContain(`not checked: ${why}`)
 })
+
+test('an incremental export is checked against the warehouse that has what did not change, and nowhere else', async () => {
+  const world = await createWorld({ counts })
+  const { control } = world.sandbox
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const resources = ['customers' as const, 'subscriptions' as const, 'plans' as const]
+  const input = { resources, to: ['csv' as const, 'duckdb' as const], lookbackSeconds: 1 }
+  await (await startRun({ client, world, input })).result()
+  const [customer] = control.ids({ resource: 'customers' })
+  const newCustomer = control.insert({ resource: 'customers' })
+  const subscription = control.ids({ resource: 'subscriptions' })
+  const name = (id: unknown, customer: unknown) =>
+    control.update({ resource: 'subscriptions', id: String(id), fields: { customer } })
+  name(subscription[0], newCustomer)
+  name(subscription[1], customer)
+  name(subscription[2], 'cus_of_nobody')
+  const report = await (await startRun({ client, world, input: { ...input, mode: 'incremental' } })).result()
+  const customers = (report.references ?? []).filter(({ to }) => to === 'customers')
+  expect(customers).toMatchObject([
+    { in: 'csv', checked: 'incremental', complete: false },
+    {
+      in: 'duckdb',
+      complete: false,
+      dangling: { ids: 1, first: [{ id: 'cus_of_nobody', reason: 'deleted' }] },
+    },
+  ])
+  expect(customers[1]!.checked).toBeGreaterThanOrEqual(3)
+  expect((await manifestOf(report)).references?.map((one) => one.in)).toEqual(['csv', 'csv'])
+})
