@@ -146,6 +146,26 @@ test.each([
   expect(await readFile(report.page!, 'utf8')).toContain(`not checked: ${why}`)
 })
 
+test('nothing is claimed of a field that some records have in another form, nor of a list that is not proven', async () => {
+  const world = await createWorld({ counts })
+  await startTestWorker(world)
+  world.sandbox.control.setFaults({
+    faults: [
+      { kind: 'wrongType', field: 'customer', value: ['several'], on: 'GET /subscriptions/' },
+      { kind: 'wrongType', field: 'created', value: 'yesterday', on: 'GET /plans/' },
+    ],
+  })
+  const client = await connectTemporal()
+  const report = await (await startRun({ client, world })).result()
+  expect(report.references).toMatchObject([
+    { to: 'customers', complete: false, dangling: { ids: 0 } },
+    { to: 'plans', complete: false, dangling: { ids: 0 } },
+  ])
+  const page = await readFile(report.page!, 'utf8')
+  expect(page).toContain('checked, 0 dangling')
+  expect(page).not.toContain('is in this export')
+})
+
 test('an incremental export is checked against the warehouse that has what did not change, and nowhere else', async () => {
   const world = await createWorld({ counts })
   const { control } = world.sandbox
