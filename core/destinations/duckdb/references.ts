@@ -46,9 +46,9 @@ export async function findDangling(options: {
   return await withDuckDb(opening, async (db) => {
     const [id, key] = [quote(from.column), quote(from.table.key[0]!)]
     await db.run(`create temporary table named as select ${id} as id, min(${key}) as child, count(*) as times
-      from ${await cells(db, from)} where ${id} is not null group by 1`)
+      from ${cells(db, from)} where ${id} is not null group by 1`)
     await db.run(`create temporary table dangling as select row_number() over () as place, id, child from named
-      anti join (select ${quote(to.column)} as id from ${await cells(db, to)}) using (id)`)
+      anti join (select ${quote(to.column)} as id from ${cells(db, to)}) using (id)`)
     if (absent !== undefined) await removeFound(db, absent)
     const [counts] = await db.all(`select (select coalesce(sum(times), 0)::bigint from named) as checked,
       (select count(*) from dangling) as ids`)
