@@ -40,15 +40,14 @@ export async function findDangling(options: {
   // DuckDB reads the files itself.
   await verifyParts(parts, { signal })
   const size = Math.max(usualBuffer, longestRow(parts) + 1)
-  const cells = (db: DuckDb, of: PartColumn) =>
-    toCsv(db, { table: toWarehouseTable(of.table), files: own(of), size })
+  const cells = (of: PartColumn) => toCsv({ table: toWarehouseTable(of.table), files: own(of), size })
   const opening = { path: undefined, memory: memoryFor(parts, leastMemory), beside, signal }
   return await withDuckDb(opening, async (db) => {
     const [id, key] = [quote(from.column), quote(from.table.key[0]!)]
     await db.run(`create temporary table named as select ${id} as id, min(${key}) as child, count(*) as times
-      from ${cells(db, from)} where ${id} is not null group by 1`)
+      from ${cells(from)} where ${id} is not null group by 1`)
     await db.run(`create temporary table dangling as select row_number() over () as place, id, child from named
-      anti join (select ${quote(to.column)} as id from ${cells(db, to)}) using (id)`)
+      anti join (select ${quote(to.column)} as id from ${cells(to)}) using (id)`)
     if (absent !== undefined) await removeFound(db, absent)
     const [counts] = await db.all(`select (select coalesce(sum(times), 0)::bigint from named) as checked,
       (select count(*) from dangling) as ids`)
