@@ -33,10 +33,6 @@ export default defineConfig({
         name: 'long',
         description: 'takes more than some three seconds on two cores: npm run test:long, and in CI',
       },
-      {
-        name: 'soak',
-        description: 'does more often what a shorter test does: npm run test:soak, and not in CI',
-      },
     ],
     projects: [
       {

@@ -13,5 +13,3 @@ export const changeKinds: Readonly<Record<ChangeKindName, ChangeKind>> = {
   'delete-order': deleteOrder,
   'resume-subscription': resumeSubscription,
 }
-
-export const isChangeKind = (name: string): name is ChangeKindName => Object.hasOwn(changeKinds, name)

@@ -1,9 +1,6 @@
-import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Job, jobs } from './histories/history.ts'
-import { type PartName, partNames } from './part-names.ts'
-import { MissingProgram, parts } from './parts.ts'
-import { beginRecord, type PlayedPart } from './record.ts'
+import { MissingProgram, type PartName, partNames, parts } from './parts.ts'
 import { Tally } from './tally.ts'
 
 /** Plays all that can go wrong at random, and prints what it did and what it found: `npm run chaos -- --help`. */
@@ -14,12 +11,11 @@ const { values } = parseArgs({
     only: { type: 'string', default: partNames.join(',') },
     rounds: { type: 'string', default: 'Infinity' },
     job: { type: 'string', multiple: true, default: [] },
-    json: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
 
-const help = `chaos [--minutes 60] [--seed N] [--only PART,PART] [--rounds N] [--job NAME ...] [--json FILE]
+const help = `chaos [--minutes 60] [--seed N] [--only PART,PART] [--rounds N] [--job NAME ...]
 
 Plays each part for its share of the minutes, one part after the other, in rounds with the seeds N, N + 1, ..., and holds
 what every run reports against the rows of the service. A finding names its part and seed; to play it again:
@@ -27,8 +23,8 @@ chaos --only PART --seed THAT --rounds 1.
 
 ${partNames.map((name) => `  ${name.padEnd(10)} ${parts[name].about}`).join('\n')}
 
---rounds ends a part after so many rounds. --job plays only histories of ${jobs.join(', ')}. --json writes the totals
-to a file after each part; docs/benchmarks.md has those of the last long run.`
+--rounds ends a part after so many rounds. --job plays only histories of ${jobs.join(', ')}. docs/benchmarks.md
+has the totals of the last long run.`
 
 if (values.help) console.log(help)
 else process.exitCode = await playAll()
@@ -45,16 +41,12 @@ async function playAll(): Promise<number> {
     process.once('SIGINT', () => process.exit(130))
   })
   process.once('SIGTERM', () => process.exit(143))
-  const record = beginRecord(withoutJson(process.argv.slice(2)))
+  let found = 0
   for (const name of chosen) {
     if (end.signal.aborted) break
     const ms = (minutes * 60_000 * parts[name].share) / shares
-    const played = await playPart({ name, ms, chosenJobs, signal: end.signal })
-    if (played === undefined) continue
-    record.parts.push(played)
-    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(record, undefined, 2)}\n`)
+    found += await playPart({ name, ms, chosenJobs, signal: end.signal })
   }
-  const found = record.parts.reduce((sum, part) => sum + part.found, 0)
   console.log(found === 0 ? 'found nothing' : `FOUND ${found}`)
   return found === 0 ? 0 : 1
 }
@@ -67,19 +59,13 @@ function chosenOf<Name extends string>(names: readonly string[], known: readonly
   })
 }
 
-/** The arguments that decide what is played. */
-function withoutJson(args: readonly string[]): string[] {
-  const at = args.findIndex((arg) => /^--json(=|$)/.test(arg))
-  return at < 0 ? [...args] : args.toSpliced(at, args[at] === '--json' ? 2 : 1)
-}
-
-/** Gives what was played and found; undefined where the part is left out. */
+/** Returns how much was found. */
 async function playPart(options: {
   name: PartName
   ms: number
   chosenJobs: readonly Job[]
   signal: AbortSignal
-}): Promise<PlayedPart | undefined> {
+}): Promise<number> {
   const { name, ms, chosenJobs, signal } = options
   const first = Number(values.seed)
   const begun = Date.now()
@@ -106,10 +92,10 @@ async function playPart(options: {
   } catch (error) {
     if (!(error instanceof MissingProgram)) throw error
     console.log(`${name} is left out: ${error.message}`)
-    return undefined
+    return 0
   }
   const seconds = Math.round((Date.now() - begun) / 1_000)
   console.log(`${name}: ${rounds} rounds in ${seconds} s`)
   for (const line of tally.lines()) console.log(line)
-  return { part: name, firstSeed: first, rounds, seconds, found, ...tally.totals() }
+  return found
 }

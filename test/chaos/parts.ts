@@ -8,18 +8,18 @@ import { playFaults } from '../acceptance/bucket/play-faults.ts'
 import { startFaultProxy } from '../acceptance/bucket/fault-proxy.ts'
 import { startGateway } from '../acceptance/bucket/gateway.ts'
 import buildGateway, { versitygw } from '../acceptance/bucket/versitygw.ts'
-import { startPostgres } from '../system/destinations/postgres-server.ts'
 import { type Bucket, playFleet } from './fleet/play-fleet.ts'
 import { rounds } from './fleet/rounds.ts'
 import { strikeAtRandom } from './fleet/strikes.ts'
 import { type Job, jobs, playHistory } from './histories/history.ts'
 import { openRunner } from './histories/runner.ts'
 import { playWithTemporal } from './histories/temporal.ts'
-import type { PartName } from './part-names.ts'
 import { Random } from './random.ts'
 import { playRange } from './ranges.ts'
-import { playRate } from './rate/play-rate.ts'
 import type { Tally } from './tally.ts'
+
+export const partNames = ['histories', 'temporal', 'fleet', 'bucket', 'ranges'] as const
+export type PartName = (typeof partNames)[number]
 
 /** One way in which things go wrong, played round after round. */
 interface Part {
@@ -83,19 +83,6 @@ export const parts: Record<PartName, Part> = {
     share: 6,
     atOnce: 1,
     open: openFleetRounds,
-  },
-  rate: {
-    about:
-      'four processes that share a rate, frozen and killed; six seeds in a row play all loads (after a change to core/billing/, core/state/rate-shares.ts)',
-    share: 1,
-    atOnce: 1,
-    open: async ({ tally }) => {
-      const postgres = await startPostgres()
-      return {
-        play: (seed) => playRate({ seed, seconds: 20, postgres, tally }),
-        [Symbol.asyncDispose]: () => postgres.close(),
-      }
-    },
   },
   bucket: {
     about:

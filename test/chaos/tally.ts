@@ -1,5 +1,3 @@
-import type { PlayedPart } from './record.ts'
-
 /** Counts what happened and collects how long things took, by name. */
 export class Tally {
   readonly counts = new Map<string, number>()
@@ -14,33 +12,18 @@ export class Tally {
     this.times.set(name, [...(this.times.get(name) ?? []), ms])
   }
 
-  /** The totals, by name. */
-  totals(): Pick<PlayedPart, 'counts' | 'times'> {
-    const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1)
-    return {
-      counts: Object.fromEntries([...this.counts].toSorted(byName)),
-      times: Object.fromEntries(
-        [...this.times].toSorted(byName).map(([name, all]) => [name, summarize(all)] as const),
-      ),
-    }
-  }
-
   /** A line for each count, then one for each kind of times. */
   lines(): string[] {
-    const { counts, times } = this.totals()
+    const sorted = <Value>(of: Map<string, Value>) => [...of].toSorted(([a], [b]) => (a < b ? -1 : 1))
     return [
-      ...Object.entries(counts).map(([name, number]) => `${String(number).padStart(8)}  ${name}`),
-      ...Object.entries(times).map(
-        ([name, { number, medianMs, longestMs }]) =>
-          `${String(number).padStart(8)}  median ${toSeconds(medianMs)}, longest ${toSeconds(longestMs)}  ${name}`,
-      ),
+      ...sorted(this.counts).map(([name, number]) => `${String(number).padStart(8)}  ${name}`),
+      ...sorted(this.times).map(([name, all]) => {
+        const ms = all.toSorted((a, b) => a - b)
+        const median = toSeconds(ms[Math.floor(ms.length / 2)]!)
+        return `${String(ms.length).padStart(8)}  median ${median}, longest ${toSeconds(ms.at(-1)!)}  ${name}`
+      }),
     ]
   }
 }
 
 const toSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
-
-function summarize(all: readonly number[]) {
-  const sorted = all.toSorted((a, b) => a - b).map(Math.round)
-  return { number: all.length, medianMs: sorted[Math.floor(all.length / 2)]!, longestMs: sorted.at(-1)! }
-}

@@ -5,23 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { askPostgres } from '../../system/destinations/postgres-server.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
 import { connectTemporal, createWorld, startCommand, until, type World } from '../../system/export/world.ts'
-import {
-  addonsCsv,
-  once,
-  posts,
-  quick,
-  retentionsCsv,
-  startImport,
-  timesOf,
-} from '../../system/import/world.ts'
-import {
-  breakSome,
-  idsOf,
-  quick as quickRecovery,
-  resumesDone,
-  startRecovery,
-  well,
-} from '../../system/recovery/world.ts'
+import { addonsCsv, once, posts, quick, startImport, timesOf } from '../../system/import/world.ts'
+import { breakSome, idsOf, resumesDone, well } from '../../system/recovery/world.ts'
 import { startFaultProxy } from './fault-proxy.ts'
 import { createFleet } from './fleet-world.ts'
 import { environmentOf } from './gateway.ts'
@@ -46,29 +31,6 @@ async function inputsIn(world: World) {
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
 const slow = [{ kind: 'latency', ms: 200 }] as const
-
-test('an import and a recovery make each change once although the worker that began them is lost with its disk', async () => {
-  const count = 60
-  const world = await createWorld({ ...well, faults: [...slow] })
-  const ids = idsOf(world).slice(0, 30)
-  breakSome(world, { ids, reason: 'gateway_issue' })
-  const more = { BILLING_SETTLE_SECONDS: '0.3' }
-  const first = await startMember(world, more)
-  const client = await connectTemporal()
-  await openStore(world).create('inbox/rows.csv', retentionsCsv(count))
-  const input = { kind: 'retentions', file: 'inbox/rows.csv', ...quick } as const
-  const rows = await startImport({ client, world, input })
-  const recovery = await startRecovery({ client, world, input: quickRecovery })
-  const sent = () => timesOf(world, 'retentions', count).filter((times) => times > 0).length
-  await duringRun(rows, () => sent() >= 5 && resumesDone(world).length >= 5)
-  await first.lose()
-  world.sandbox.control.setFaults({ faults: [] })
-  await startMember(world, more)
-  expect(await rows.result()).toMatchObject({ verdict: 'proven', counts: { done: count } })
-  expect(await recovery.result()).toMatchObject({ verdict: 'proven', counts: { done: ids.length } })
-  expect(timesOf(world, 'retentions', count)).toEqual(once(count))
-  expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
-})
 
 test('a ledger that PostgreSQL got back from a backup sends nothing until it is repaired, and no row twice then', async () => {
   const count = 30

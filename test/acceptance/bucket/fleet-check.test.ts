@@ -2,9 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { openState } from '../../../core/state/open.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
-import { askPostgres, password, startPostgres } from '../../system/destinations/postgres-server.ts'
+import { password, startPostgres } from '../../system/destinations/postgres-server.ts'
 import { createWorld, openTestWorker, startTestWorker, type World } from '../../system/export/world.ts'
 import { createFleet } from './fleet-world.ts'
 
@@ -28,13 +27,6 @@ async function checkState(of: World, more: Record<string, string> = {}): Promise
   return found.map(({ status, message }) => `${status}: ${message}`)
 }
 
-/** What a worker says that does not start. */
-const startFailure = (of: World, more: Record<string, string> = {}) =>
-  openTestWorker(of, { ...fleetOf(of), ...more }).then(
-    () => 'started',
-    (error: Error) => error.message,
-  )
-
 test('check names the state on PostgreSQL before and after the worker creates it', async () => {
   const of = await createWorld({ counts: { customers: 3 } })
   expect(await checkState(of)).toEqual([expect.stringMatching(/^ok: There is no state in the schema .* yet/)])
@@ -49,31 +41,6 @@ test('check names the state on PostgreSQL before and after the worker creates it
     `are in s3://exports/${of.workspace}, not in s3://exports/${of.workspace}-other`,
   )
   expect(await checkState(of, other)).toEqual([bound])
-})
-
-test('a user without rights and a state that was not moved are refused by check and at the start', async () => {
-  const of = await createWorld({ counts: { customers: 3 } })
-  await askPostgres(fleet.postgres.toUrl('postgres'), `create role guest login password 'guest'`)
-  const guest = fleet.postgres.toUrl(new URL(fleet.stateUrl).pathname.slice(1), 'guest', 'guest')
-  expect(await checkState(of, { CONNECTOR_STATE_URL: guest })).toEqual([
-    expect.stringMatching(/^wrong: PostgreSQL refuses the connector/),
-  ])
-  expect(await startFailure(of, { CONNECTOR_STATE_URL: guest })).toMatch(/^PostgreSQL refuses the connector/)
-  const embedded = await openState({ folder: of.dataDir })
-  await embedded.close()
-  const unmoved = expect.stringContaining('has a state of its own (state.db)')
-  expect(await checkState(of)).toEqual([unmoved])
-  expect(await startFailure(of)).toEqual(unmoved)
-  const moved = await callCommand(of, ['state', 'move'], { env: fleetOf(of) })
-  expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('Moved the state to the schema') })
-  expect((await callCommand(of, ['check', '--json'])).stdout).toContain(
-    'set CONNECTOR_STATE_URL to that database',
-  )
-  expect(await startFailure(of, { CONNECTOR_STATE_URL: '' })).toContain(
-    'set CONNECTOR_STATE_URL to that database',
-  )
-  expect(await callCommand(of, ['state', 'move'])).toMatchObject({ code: 2 })
-  expect(await checkState(of)).toEqual([expect.stringMatching(/^ok: The state in the schema/)])
 })
 
 test('a bucket that is missing is said once, by its own check', async () => {

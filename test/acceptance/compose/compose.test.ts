@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
-import { readdir, rm, statfs, writeFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Client } from '@temporalio/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { exportData } from '../../../workflows/export-run.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
-import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
 import { openBrowser } from '../browser.ts'
 import { openUi } from '../console/temporal-ui.ts'
 import { until } from '../../system/export/world.ts'
@@ -138,41 +136,6 @@ test('an import waits for a person, is approved in the UI behind the banner, and
   expect(await landed('march')).toEqual({ records: 30, rows: 30 })
 })
 
-test('a recovery that a person approves by command resumes the subscriptions that the gateway broke', async () => {
-  const broken = (await stack.control<string[]>('ids', { resource: 'subscriptions' })).slice(0, 8)
-  for (const id of broken)
-    await stack.control('update', {
-      resource: 'subscriptions',
-      id,
-      fields: {
-        status: 'needs_attention',
-        needs_attention: '2026-11-20T10:00:00.123456-03:00',
-        needs_attention_reason: 'gateway_issue',
-        cancelled: null,
-        paused: null,
-      },
-    })
-  const run = await client.workflow.start<typeof recoverSubscriptions>('recoverSubscriptions', {
-    workflowId: 'recover-today',
-    taskQueue: stack.taskQueue,
-    args: [{ verifyAfter: '1s', firstWait: '1s', coolDown: 0 }],
-  })
-  await until(async () => {
-    const status = await stack.connector('run', 'show', 'recover-today', '--json')
-    return status.code === 0 && 'waitingFor' in (JSON.parse(status.stdout) as object)
-  })
-  const approved = await stack.connector(
-    'approve',
-    'recover-today',
-    '--by',
-    'Ana',
-    '--why',
-    'the gateway works again',
-  )
-  expect(approved, approved.stderr).toMatchObject({ code: 0 })
-  expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 8 } })
-})
-
 test('a schedule that `schedule apply` reads from ./data runs at its slot, and is proven', async () => {
   await stack.put(
     'data/schedules.yaml',
@@ -222,62 +185,4 @@ test.each([
   expect(await landed(name)).toEqual({ records: 40, rows: 40 })
   // After a restart, Temporal must not wait a minute for the address that it had before.
   expect(await stack.compose('logs', '--no-color', 'temporal')).not.toContain('unable to bootstrap ringpop')
-})
-
-test('a token that is written into its file while the service rejects the old one: the run ends proven', async () => {
-  await stack.control('adjust', { tokens: ['tomorrow'] })
-  const run = await startExport('export-rotated', { resources: ['plans'] })
-  await until(async () => (await stack.compose('logs', '--no-color', 'worker')).includes('401'))
-  // As `cat > secrets/billing-token` does.
-  await writeFile(join(stack.folder, 'secrets', 'billing-token'), 'tomorrow\n')
-  expect(await run.result()).toMatchObject({ verdict: 'proven' })
-})
-
-test('a full disk ends an export with a sentence that says so, and the same export is proven when there is room', async () => {
-  const filler = join(stack.dataDir, 'filler')
-  const { bavail, bsize } = await statfs(stack.dataDir)
-  await writeFile(filler, Buffer.alloc(bavail * bsize - 100_000))
-  const full = await startExport('export-full', { resources: ['customers'] })
-  await expect(full.result()).rejects.toMatchObject({
-    cause: { message: expect.stringMatching(/the disk is full.*Fix this and run it again/) },
-  })
-  await rm(filler)
-  const again = await startExport('export-full', { resources: ['customers'] })
-  expect(await again.result()).toMatchObject({ verdict: 'proven' })
-})
-
-test('with a payload key, Temporal’s database holds no row, name, e-mail, tax id or typed reason', async () => {
-  await stack.put('secrets/payload-key', `${randomBytes(32).toString('base64')}\n`)
-  await stack.set({ CONNECTOR_PAYLOAD_KEY_FILE: './secrets/payload-key' })
-  await stack.compose('up', '--detach', '--no-build', '--no-deps', 'worker')
-  await until(async () => (await stack.connector('check')).code === 0)
-  const command = async (...words: string[]) => {
-    const { code, stdout, stderr } = await stack.connector(...words, '--json')
-    expect(code, stderr).toBe(0)
-    return JSON.parse(stdout) as Record<string, unknown>
-  }
-  const [customer] = await stack.control<{ email: string; tax_id: string }[]>('records', {
-    resource: 'customers',
-  })
-  const { email, tax_id: taxId } = customer!
-  await command('export', 'customers', '--filter', `email=${email}`, '--filter', `tax_id=${taxId}`)
-  await stack.put(
-    'data/april.csv',
-    retentionsCsv(12, { mark: 'Honorarios de Rosa Araya', from: rowsSoFar + 1 }),
-  )
-  const { run } = await command('import', 'retentions', 'april.csv', '--wait-for-approval', '--detach')
-  await until(async () => 'waitingFor' in (await command('run', 'show', String(run))))
-  const why = 'Rosa Araya pidió el reembolso'
-  await command('run', 'approve', String(run), '--by', 'Carla Muñoz', '--why', why)
-  expect(await command('run', 'watch', String(run))).toMatchObject({ counts: { done: 12 } })
-
-  const dumps = ['temporal', 'temporal_visibility'].map((name) =>
-    stack.compose('exec', '--no-TTY', 'postgresql', 'pg_dump', '--username=temporal', '--data-only', name),
-  )
-  const kept = (await Promise.all(dumps)).join('')
-  const found = (words: string[]) =>
-    words.filter((word) => kept.includes(word) || kept.includes(Buffer.from(word).toString('hex')))
-  // What an earlier test typed without a key shows that the search finds.
-  expect(found([String(run), 'the totals are those of the sheet'])).toHaveLength(2)
-  expect(found([email, taxId, 'Rosa', 'Araya', 'Carla', why])).toEqual([])
 })

@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asked, folderOf, startRun, until } from '../../system/export/world.ts'
-import { addonsCsv, once, putFile, retentionsCsv, startImport, timesOf } from '../../system/import/world.ts'
+import {
+  addonsCsv,
+  once,
+  posts,
+  putFile,
+  retentionsCsv,
+  startImport,
+  timesOf,
+} from '../../system/import/world.ts'
 import { breakSome, idsOf, resumesAsked } from '../../system/recovery/world.ts'
 import { openConsole, runOf, type Console } from './world.ts'
 
@@ -140,6 +148,31 @@ test('an operator resolves a row whose answer was lost, and the report says who 
   const report = await readFile(result.files.report ?? '', 'utf8')
   const { decisions } = JSON.parse(report) as { decisions: object[] }
   expect(decisions).toContainEqual(expect.objectContaining({ about: 'row', row, by: 'Ana', why: word.why }))
+})
+
+test('an operator presses Reset in the middle of an import, and each row is sent once', patient, async () => {
+  const { world, client } = console
+  const ui = await console.openUi()
+  // Names of their own: the import above has sent the others.
+  const file = await putFile(world, retentionsCsv(60, { from: 1_000, mark: 'Junio' }), 'june.csv')
+  world.sandbox.control.setFaults({
+    faults: [{ kind: 'latency', ms: 1_500, on: 'POST /retentions/', from: 8 }],
+  })
+  const sent = () => posts(world) - before
+  const before = posts(world)
+  const input = { kind: 'retentions' as const, file, canary: 0, concurrency: 1 }
+  const run = await startImport({ client, world, name: 'import-june', input })
+  await ui.open('import-june')
+  await until(() => sent() >= 5)
+  await ui.reset('reset')
+  await until(async () => (await runOf(client, 'import-june').describe()).runId !== run.firstExecutionRunId)
+  expect(sent()).toBeLessThan(60)
+  world.sandbox.control.setFaults({ faults: [] })
+  expect(await runOf(client, 'import-june').result()).toMatchObject({
+    verdict: 'proven',
+    counts: { done: 60 },
+  })
+  expect(sent()).toBe(60)
 })
 
 test('an operator finds the runs that ended proven by their verdict, and no other', patient, async () => {

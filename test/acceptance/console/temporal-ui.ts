@@ -103,14 +103,6 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
       return await pressStart()
     },
 
-    /** Of the run that is open, or was: the start form with the same id, task queue, type and input. */
-    async startLikeThis({ holding }: { holding: string }): Promise<string> {
-      await choose('Start Workflow Like This One')
-      await page.getByText('Task Queue is Active').waitFor()
-      await page.locator('.cm-content').first().getByText(holding).first().waitFor()
-      return await pressStart()
-    },
-
     async open(workflowId: string): Promise<void> {
       await page.goto(`${workflows}/${encodeURIComponent(workflowId)}`)
       await page.getByRole('heading', { name: workflowId, level: 1 }).waitFor()
@@ -143,16 +135,6 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
     async signal(name: string, shot?: string): Promise<void> {
       await choose('Send a Signal')
       await submit(/Select a signal/i, name, shot === undefined ? {} : { shot })
-    },
-
-    async requestCancellation(): Promise<void> {
-      await page.getByRole('button', { name: 'Request Cancellation' }).click()
-      await press('Confirm')
-    },
-
-    async terminate(): Promise<void> {
-      await choose('Terminate')
-      await press('Terminate')
     },
 
     /** To the first event that the UI offers: everything is done once more. */

@@ -184,42 +184,10 @@ describe('docker-compose.yml', () => {
     for (const rule of rules) expect(mounted).toContain(rule)
   })
 
-  test('gives Grafana a dashboard, and the Prometheus that the dashboard asks', async () => {
-    const grafana = model.services['grafana']
-    const mounted = new Map(grafana?.volumes?.map(({ source, target }) => [target, source]))
-    const folder = mounted.get('/etc/grafana/provisioning') ?? ''
-    const { datasources } = parse(await readFile(join(folder, 'datasources', 'prometheus.yml'), 'utf8')) as {
-      datasources: { uid: string; url: string }[]
-    }
-    expect(datasources).toMatchObject([{ uid: 'prometheus', url: 'http://prometheus:9090' }])
-    const { providers } = parse(await readFile(join(folder, 'dashboards', 'connector.yml'), 'utf8')) as {
-      providers: { options: { path: string } }[]
-    }
-    const dashboards = mounted.get(providers[0]?.options.path ?? '') ?? ''
-    expect(await isThere(join(dashboards, 'connector.json'))).toBe(true)
-    expect(grafana?.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH']).toBe(
-      '/var/lib/grafana/dashboards/connector.json',
-    )
-  })
-
   test('links to the UI under the port that people open it at', async () => {
     const other = await loadWith({ ...enough, CONSOLE_PORT: '18080' })
     expect(other.services['worker']?.environment?.['CONNECTOR_UI_URL']).toBe('http://127.0.0.1:18080')
     expect(model.services['worker']?.environment?.['CONNECTOR_UI_URL']).toBe('http://127.0.0.1:8080')
-  })
-
-  test('starts each service after those that it needs', () => {
-    const order = Object.entries(model.services).flatMap(([name, { depends_on: needs = {} }]) =>
-      Object.entries(needs).map(([other, { condition }]) => `${name} ${condition} ${other}`),
-    )
-    expect(order).toEqual(
-      expect.arrayContaining([
-        'temporal-schema service_healthy postgresql',
-        'temporal service_completed_successfully temporal-schema',
-        'temporal-namespace service_healthy temporal',
-        'worker service_completed_successfully temporal-namespace',
-      ]),
-    )
   })
 
   test('waits for a worker to drain before it is killed', () => {

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -6,7 +5,7 @@ import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { ExportReport } from '../../../core/exports/report.ts'
 import { Chance } from '../../../sandbox/data/random.ts'
 import { hasPython, judgeByPython } from './python-checker.ts'
-import { killGroup, pagesRead, says, startConnector } from './killed-process.ts'
+import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 import {
   asked,
   connectTemporal,
@@ -16,6 +15,7 @@ import {
   rowsOf,
   startRun,
   startTestWorker,
+  until,
   type World,
 } from './world.ts'
 
@@ -30,6 +30,12 @@ const reads = Number(process.env['RANGE_READS'] ?? 1)
 const rangesOf = async (world: World, run: string) => {
   const names = await readdir(join(world.dataDir, 'parts', run, 'customers', 'ranges'))
   return names.filter((name) => /^\d\d$/.test(name))
+}
+
+/** Until the service has been asked for so many pages more. */
+async function pagesRead(world: World, pages: number): Promise<void> {
+  const enough = asked(world) + pages
+  await until(() => asked(world) >= enough)
 }
 
 /** Everything that was there throughout is there once. */
@@ -54,8 +60,7 @@ describe('a list that is read in ranges', () => {
       const world = await createWorld({ counts: { customers: 9_000 }, tieOrder: 'stable' })
       const { control } = world.sandbox
       const client = await connectTemporal()
-      let worker = startConnector(world, ['worker'])
-      await says(worker, 'listening')
+      const worker = await startWorkerProcess(world)
       const whole = await (await startRun({ client, world, input: { ...input, parallel: 1 } })).result()
       const undivided = asked(world)
 
@@ -65,10 +70,8 @@ describe('a list that is read in ranges', () => {
       await run.signal('pause')
       await run.signal('unpause')
       await pagesRead(world, 8 + chance.below(8))
-      killGroup(worker)
-      await once(worker, 'exit')
-      worker = startConnector(world, ['worker'])
-      await says(worker, 'listening')
+      await kill(worker)
+      await startWorkerProcess(world)
       control.setFaults({ faults: [] })
       const report = await run.result()
       expect(report).toMatchObject({ verdict: 'proven', exports: [{ records: 9_000 }] })

@@ -82,15 +82,6 @@ describe('a token that expires while an export reads', () => {
     },
   )
 
-  test('waits for a file that was emptied, too', { tags: ['long'] }, async () => {
-    const { world, file, worker, run } = await beginWithFile()
-    await writeFile(file, '')
-    world.sandbox.control.adjust({ tokens: ['next'] })
-    await worker.says('waiting for a new token')
-    await writeFile(file, 'next')
-    expect(await run.result()).toMatchObject({ verdict: 'proven' })
-  })
-
   test('can be stopped while it waits', { tags: ['long'] }, async () => {
     const { world, worker, run } = await beginWithFile()
     world.sandbox.control.adjust({ tokens: ['next'] })

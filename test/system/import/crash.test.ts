@@ -1,17 +1,9 @@
-import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import {
-  connectTemporal,
-  createWorld,
-  local,
-  openTestWorker,
-  startCommand,
-  startTestWorker,
-  until,
-} from '../export/world.ts'
+import { connectTemporal, createWorld, local, startCommand, startTestWorker, until } from '../export/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 import { addonsCsv, once, posts, putFile, retentionsCsv, startImport, timesOf } from './world.ts'
 
@@ -59,45 +51,6 @@ describe('an import whose worker ends', () => {
     expect(stopped.counts.staged).toBeGreaterThan(0)
   })
 })
-
-test(
-  'a ledger that was restored from a backup doubles nothing that was sent since',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({ counts })
-    const client = await connectTemporal()
-    const file = await putFile(world, retentionsCsv(250))
-    const input = { kind: 'retentions', file, verifyAfter: 0.1, requestsPerSecond: 20, canary: 0 } as const
-    const state = join(world.dataDir, 'state.db')
-    let worker = await openTestWorker(world)
-    const run = await startImport({ client, world, input })
-    const pauseAt = async (count: number) => {
-      await until(() => posts(world) >= count)
-      await run.signal('pause')
-      // The segment has told the run how often it claimed when it has ended.
-      await until(async () => (await run.describe()).raw.pendingActivities?.length === 0)
-      await worker.stop()
-    }
-    await pauseAt(20)
-    await copyFile(state, `${state}.backup`)
-    worker = await openTestWorker(world)
-    await run.signal('unpause')
-    await pauseAt(posts(world) + 10)
-    const sent = posts(world)
-    await copyFile(`${state}.backup`, state)
-    await expect(openTestWorker(world)).rejects.toThrow('The ledger is older than what was sent')
-    await callCommand(world, ['state', 'repair'])
-    worker = await openTestWorker(world)
-    onTestFinished(() => worker.stop())
-    await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 400 }] })
-    await run.signal('unpause')
-    const result = await run.result()
-    expect(sent).toBeLessThan(240)
-    expect(timesOf(world, 'retentions', 250)).toEqual(once(250))
-    expect(result).toMatchObject({ verdict: 'proven', counts: { done: 250 } })
-    expect(result.outcomes['found']).toBeGreaterThan(9)
-  },
-)
 
 describe('import --local that was killed with all it started', () => {
   test(

@@ -160,23 +160,6 @@ test('rows of a stopped import that were sent after the backup are not taken ove
   expect(timesOf(world, 'addons', 31).filter((times) => times > 1)).toEqual([])
 })
 
-test('a repair stages the rows of a run that had ended again, and repeating it changes nothing', async () => {
-  const world = await createWorld({ counts })
-  const worker = await openWorker(world)
-  const client = await connectTemporal()
-  const putBack = backUp(world)
-  const file = await putFile(world, addonsCsv(6))
-  const input = { kind: 'addons', file, ...quick, maxChanges: 4, concurrency: 1 } as const
-  const run = await startImport({ client, world, input })
-  await run.result()
-  await worker.stop()
-  putBack()
-  const repair = async () =>
-    (JSON.parse((await callCommand(world, ['state', 'repair', '--json'])).stdout) as { runs: object[] }).runs
-  expect(await repair()).toMatchObject([{ run: run.workflowId, restaged: 6, unknown: 0 }])
-  expect(await repair()).toEqual([])
-})
-
 test('an import that had ended before its ledger was put back is proven again by the same command, as the repair says', async () => {
   const world = await createWorld({ counts })
   const worker = await openWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
@@ -196,60 +179,4 @@ test('an import that had ended before its ledger was put back is proven again by
   expect(report).toContain('30 of 30 retentions done; proven by audit')
   expect(code).toBe(0)
   expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
-})
-
-test('a repair gives rows back to the run that had taken them over and sent them, so that no other sends them again', async () => {
-  const world = await createWorld({ counts })
-  const worker = await openWorker(world)
-  const client = await connectTemporal()
-  const start = async (size: number, more = {}) => {
-    const file = await putFile(world, addonsCsv(size), `${size}.csv`)
-    return await startImport({ client, world, input: { kind: 'addons', ...quick, file, ...more } })
-  }
-  const first = await start(6, { approval: true })
-  await waitsFor(first, 'approval')
-  await first.signal('stop')
-  await first.result()
-  const putBack = backUp(world)
-  const second = await start(7)
-  expect(await second.result()).toMatchObject({ verdict: 'proven', counts: { done: 7 } })
-  await worker.stop()
-  putBack()
-  const { stdout } = await callCommand(world, ['state', 'repair', '--json'])
-  await worker.start()
-  const third = await start(5)
-  await expect(third.result()).rejects.toMatchObject({
-    cause: {
-      message: expect.stringContaining(`5 of 5 rows belong to the run ${second.workflowId}`) as string,
-    },
-  })
-  expect(timesOf(world, 'addons', 7)).toEqual(once(7))
-  expect(JSON.parse(stdout)).toEqual({
-    runs: [expect.objectContaining({ run: second.workflowId, restaged: 7, unknown: 0 })],
-  })
-})
-
-test('a repair gives rows back to the run that had taken them over and not sent them yet', async () => {
-  const world = await createWorld({ counts })
-  const worker = await openWorker(world)
-  const client = await connectTemporal()
-  const start = async (size: number) => {
-    const file = await putFile(world, addonsCsv(size), `${size}.csv`)
-    const input = { kind: 'addons', ...quick, file, approval: true } as const
-    const run = await startImport({ client, world, input })
-    await waitsFor(run, 'approval')
-    return run
-  }
-  const first = await start(6)
-  await first.signal('stop')
-  await first.result()
-  const putBack = backUp(world)
-  const second = await start(7)
-  await worker.stop()
-  putBack()
-  await callCommand(world, ['state', 'repair'])
-  await worker.start()
-  await second.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
-  expect(await second.result()).toMatchObject({ counts: { parked: 7, skipped: 0 } })
-  expect(timesOf(world, 'addons', 7)).toEqual(once(7).map(() => 0))
 })

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { Chance } from '../../../sandbox/data/random.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { begin, breakSome, idsOf, quick, resume, resumesAsked, startRecovery, well } from './world.ts'
 import { startSteps } from '../workflows/steps.ts'
@@ -29,37 +28,6 @@ test.each([1, 2])(
         attempts,
       )
     }
-  },
-)
-
-test(
-  'a recovery whose worker is killed sends no subscription more resumes than attempts',
-  { tags: ['long'] },
-  async () => {
-    const chance = new Chance(seed, 0)
-    const world = await createWorld({ ...well, seed, faults: [falling, { kind: 'latency', ms: 30 }] })
-    breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
-    const env = { BILLING_SETTLE_SECONDS: '0.5', BILLING_CONCURRENCY: '8' }
-    let worker = await startWorkerProcess(world, env)
-    const client = await connectTemporal()
-    const input = { ...brakes, attempts: 2, maxFailureShare: 0.45, verifyAfter: '100ms' }
-    const run = await startRecovery({ client, world, input })
-    for (let killed = 1; killed <= 2; killed += 1) {
-      const enough = resumesAsked(world).length + 3 + chance.below(8)
-      await until(
-        async () => resumesAsked(world).length >= enough || (await run.describe()).status.name !== 'RUNNING',
-      )
-      await kill(worker)
-      if (killed < 2) worker = await startWorkerProcess(world, env)
-    }
-    await startTestWorker(world, env)
-    await run.result()
-    await (await startRecovery({ client, world, input })).result()
-    expect(
-      Object.keys(timesAsked(world))
-        .map(Number)
-        .filter((times) => times > 2),
-    ).toEqual([])
   },
 )
 

@@ -87,24 +87,6 @@ describe('the canary of each reason', () => {
     },
   )
 
-  test.each([
-    ['at once where nobody attends', { attended: false }, 'so did every trial after it'],
-    ['where nobody answers in time', { attended: true, approvalWait: '1s' }, 'nobody closed it in time'],
-  ] as const)('skips that reason, and no other, where its breaker gives up: %s', async (_, input, why) => {
-    const { bad, resumed, start } = await beginTwo()
-    const canary = { canary: 12, maxFailureShare: 0.5, concurrency: 1, firstWait: '1h' } as const
-    const result = await (await start({ ...quick, ...canary, breakerWaits: ['50ms'], ...input })).result()
-    expect(result.byReason).toEqual({
-      gateway_issue: { recovered: 15 },
-      biller_issue: { fellBack: 11, notTried: 19 },
-    })
-    expect(resumed()).toHaveLength(11)
-    const rows = await recoveryCsv(result)
-    const notTried = bad.filter((id) => rows.get(id)?.['outcome'] === 'not tried')
-    expect(notTried).toHaveLength(19)
-    for (const id of notTried) expect(rows.get(id)?.['message']).toContain(why)
-  })
-
   test(
     'counts: with attempts 1 no later run resumes what fell back in it, and others go first',
     { tags: ['long'] },
@@ -122,15 +104,6 @@ describe('the canary of each reason', () => {
 
 describe('the breaker of each reason', () => {
   const closing = { ...quick, canary: 0, maxFailureShare: 0.5, concurrency: 1, firstWait: '1h' } as const
-
-  test('opens, tries one after its waits, and gives that reason up where every trial fails', async () => {
-    const { resumed, start } = await beginTwo()
-    const result = await (await start({ ...closing, breakerWaits: ['100ms', '100ms'] })).result()
-    expect(result.byReason['gateway_issue']).toEqual({ recovered: 15 })
-    expect(result.byReason['biller_issue']?.['notTried']).toBeGreaterThan(5)
-    expect(result.summary).toContain('too many changes failed')
-    expect(resumed().length).toBeLessThan(25)
-  })
 
   test(
     'closes when a trial lasts, and what had opened it is tried again within its attempts only',

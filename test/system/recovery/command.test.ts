@@ -6,7 +6,7 @@ import { recoveryRequest, runRecovery } from '../../../scripts/runs/jobs.ts'
 import type { RecoveryOrder } from '../../../scripts/runs/jobs.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
-import { createWorld, local, startCommand, until } from '../export/world.ts'
+import { createWorld, until } from '../export/world.ts'
 import { begin, breakSome, idsOf, resume, resumesAsked, resumesDone, well } from './world.ts'
 
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
@@ -132,22 +132,6 @@ describe('connector recover', () => {
     await command('run', 'stop', run)
   })
 
-  test('goes with approve, limits, status and watch', async () => {
-    const world = await open({ broken: 4 })
-    const command = (...words: string[]) => callCommand(world, words, { env: soon })
-    const started = await command('recover', '--wait-for-approval', '--detach', ...quickWords)
-    const { run } = JSON.parse(started.stdout) as { run: string }
-    await until(async () => (await command('run', 'show', run)).stdout.includes('waiting for approval'))
-    expect(resumesAsked(world)).toEqual([])
-    expect(
-      (await command('run', 'limits', run, '--input', 'maxChanges=3', '--why', 'it is slow')).stdout,
-    ).toContain('maxChanges 3')
-    expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
-    const { code, stdout } = await command('run', 'watch', run)
-    expect({ code, stdout }).toMatchObject({ code: 3, stdout: expect.stringContaining('3 of 4 recovered') })
-    expect(resumesDone(world)).toHaveLength(3)
-  })
-
   test.each([
     [['--reason', 'gatway_issue'], /Did you mean gateway_issue\?/],
     [
@@ -175,29 +159,6 @@ describe('connector recover', () => {
     expect(world.sandbox.control.counters().requests).toBe(0)
   })
 })
-
-test(
-  'recover --local that was killed with everything it started resumes with the same command',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({ ...well, faults: [{ kind: 'latency', ms: 80 }] })
-    const ids = breakSome(world, { ids: idsOf(world).slice(0, 40), reason: 'gateway_issue' })
-    const words = ['recover', '--local', '--input', 'canary=0', '--rate', '400', ...quickWords]
-    const env = { ...local, ...soon }
-    const first = startCommand(world, words, { detached: true, env })
-    await until(() => resumesDone(world).length > 8 || first.child.exitCode !== null)
-    process.kill(-(first.child.pid ?? 0), 'SIGKILL')
-    await first.ended
-    world.sandbox.control.setFaults({ faults: [] })
-    const second = await startCommand(world, words, { env }).ended
-    expect(second.stderr).toContain('Resumes the unfinished run recover-')
-    expect({ code: second.code, report: JSON.parse(second.stdout) as object }).toMatchObject({
-      code: 0,
-      report: { verdict: 'proven', counts: { done: 40 } },
-    })
-    expect(resumesDone(world).toSorted()).toEqual(ids.toSorted())
-  },
-)
 
 describe('a person at a terminal', () => {
   const order: RecoveryOrder = {
@@ -250,9 +211,4 @@ describe('a person at a terminal', () => {
       expect(resumesDone(world)).toHaveLength(6)
     },
   )
-
-  test('is not asked with --yes', async () => {
-    const world = await open({ broken: 2 })
-    expect(await recoverAt(world, [], { yes: true })).toMatchObject({ code: 0, questions: [] })
-  })
 })

@@ -167,23 +167,6 @@ describe('a recovery that people steer', () => {
     expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
   })
 
-  test(
-    'that was terminated leaves what it resumed to be looked at, and the rest free, for the next one',
-    { tags: ['long'] },
-    async () => {
-      const { world, ids, start } = await begin({ broken: 40, sandbox: slowly })
-      const run = await start({ ...quick, canary: 0, verifyAfter: '2s' })
-      await until(() => resumesDone(world).length > 8)
-      await run.terminate()
-      world.sandbox.control.setFaults({ faults: [] })
-      const result = await (await start()).result()
-      expect(result.snapshot?.settledBefore).toBeGreaterThan(7)
-      expect(result).toMatchObject({ verdict: 'proven' })
-      expect(active(world, ids)).toBe(40)
-      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
-    },
-  )
-
   test.each([['in its canary', 3] as const, ['without one', 0] as const])(
     'that was terminated has used up an attempt of what fell back %s',
     async (_, canary) => {

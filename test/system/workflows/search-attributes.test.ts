@@ -1,12 +1,20 @@
 import { Client, Connection } from '@temporalio/client'
-import { TestWorkflowEnvironment } from '@temporalio/testing'
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { ImportProgress } from '../../../workflows/write-run/progress.ts'
 import { idsOf, startFetch } from '../fetch/world.ts'
 import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
-import { openTestWorker, openWorld, startRun, until, type World } from '../export/world.ts'
+import {
+  connectTemporal,
+  createNamespace,
+  createWorld,
+  openTestWorker,
+  openWorld,
+  startRun,
+  startTestWorker,
+  until,
+  type World,
+} from '../export/world.ts'
 import {
   breakSome,
   quick as soon,
@@ -14,8 +22,6 @@ import {
   statusOf,
   idsOf as subscriptionsOf,
 } from '../recovery/world.ts'
-
-const runProgram = promisify(execFile)
 
 let world: World
 let client: Client
@@ -124,6 +130,21 @@ describe('a run on a server with the search attributes', () => {
   })
 })
 
+test('a run that the UI starts like another one does not have its verdict', async () => {
+  const verdict = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
+  const run = await client.workflow.start('importFile', {
+    workflowId: `like another ${world.workspace}`,
+    taskQueue: world.taskQueue,
+    args: [
+      { kind: 'retentions', file: await putFile(world, retentionsCsv(3, { from: 90 })), approval: true },
+    ],
+    typedSearchAttributes: [{ key: verdict, value: 'proven' }],
+  })
+  await until(async () => (await run.query<ImportProgress>('status')).waitingFor !== undefined)
+  expect((await run.describe()).typedSearchAttributes.get(verdict)).toBeUndefined()
+  await run.terminate()
+})
+
 test('a run that fails while it opens is found as failed and as one that needs a person', async () => {
   const refuse = (on: string) => [{ kind: 'error', status: 403, on, from: 1 } as const]
   world.sandbox.control.setFaults({ faults: [...refuse('GET /subscriptions/'), ...refuse('GET /plans/')] })
@@ -139,29 +160,22 @@ test('a run that fails while it opens is found as failed and as one that needs a
   world.sandbox.control.setFaults({ faults: [] })
 })
 
-test('a run on a server without the search attributes sets none, and the next one sets them once they are added', async () => {
-  const environment = await TestWorkflowEnvironment.createLocal({
-    server: { executable: { type: 'existing-path', path: inject('temporalBinary') } },
-  })
-  onTestFinished(() => environment.teardown())
-  const other = await openWorld({ counts: { customers: 1, plans: 3 } })
-  onTestFinished(() => other.close())
-  const bare = { ...other, env: { ...other.env, TEMPORAL_ADDRESS: environment.address } }
-  const worker = await openTestWorker(bare)
-  onTestFinished(() => worker.stop())
+test('a run in a namespace without the search attributes sets none, and the next one sets them once they are added', async () => {
+  const temporal = await createNamespace({ withAttributes: false })
+  const bare = await createWorld({ counts: { customers: 1, plans: 3 } }, temporal)
+  await startTestWorker(bare)
+  const own = await connectTemporal(temporal)
   const setsAny = async () => {
-    const handle = await startRun({
-      client: environment.client,
-      world: bare,
-      input: { resources: ['plans'] },
-    })
+    const handle = await startRun({ client: own, world: bare, input: { resources: ['plans'] } })
     expect(await handle.result()).toMatchObject({ verdict: 'proven' })
     const { events } = await handle.fetchHistory()
     return events?.some((event) => event.upsertWorkflowSearchAttributesEventAttributes) ?? false
   }
   expect(await setsAny()).toBe(false)
-  const words = ['operator', 'search-attribute', 'create', '--name', 'Verdict', '--type', 'Keyword']
-  await runProgram(inject('temporalBinary'), [...words, '--address', environment.address])
+  // Temporal's own number of the type Keyword.
+  const searchAttributes = { Verdict: 2 }
+  const { operatorService } = own.connection
+  await operatorService.addSearchAttributes({ namespace: bare.env.TEMPORAL_NAMESPACE, searchAttributes })
   // The same worker: what it found before does not last. The server shows them a moment later.
   await until(setsAny)
 })
