@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process'
 import { readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { openFiles, openPublished } from '../../../worker/files.ts'
@@ -33,8 +30,6 @@ let worker: RunningWorker
 let env: Record<string, string>
 let store: FileStore
 
-const probe = new URL('./probes/count-sdk.ts', import.meta.url).href
-const connector = fileURLToPath(new URL('../../../scripts/start.js', import.meta.url))
 const url = 's3://exports/billing/acc'
 
 beforeAll(async () => {
@@ -178,19 +173,6 @@ test('an export with --out is written to that folder', async () => {
   expect(dirname(where)).toBe(join(world.dataDir, 'here/plans'))
   expect(where.endsWith(`Z-${report.run}`)).toBe(true)
   expect(await store.read(`exports/reports/${report.run}.json`)).toBeUndefined()
-})
-
-test('the SDK is loaded only by a command that uses the bucket', async () => {
-  const { where } = publishedOf(await run({ resources: ['plans'] }), 'plans')[0]!
-  const count = async (...words: string[]) => {
-    const { stderr } = await promisify(execFile)(process.execPath, ['--import', probe, connector, ...words], {
-      env: { ...process.env, ...world.env, ...env },
-    })
-    return Number(/SDK modules: (\d+)/.exec(stderr)?.[1])
-  }
-  expect(await count('--help')).toBe(0)
-  expect(await count('schedule', 'list', '--json')).toBe(0)
-  expect(await count('verify', where)).toBeGreaterThan(0)
 })
 
 test('no credential is in the data folder, in a report or in Temporal', async () => {

@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { addonsCsv, putFile, quick, startImport } from '../import/world.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import {
   asked,
@@ -101,18 +100,4 @@ describe('an export that the service holds up', { tags: ['long'] }, () => {
     )
     expect(stderr).not.toContain('No worker')
   })
-})
-
-test('an import that the service asks to pause says until when', { tags: ['long'] }, async () => {
-  const world = await createWorld({ faults: [slow] })
-  await startTestWorker(world)
-  const file = await putFile(world, addonsCsv(200))
-  const client = await connectTemporal()
-  const run = await startImport({ client, world, input: { kind: 'addons', file, canary: 0, ...quick } })
-  await until(() => asked(world) > 12)
-  world.sandbox.control.setFaults({ faults: [{ kind: 'throttle', perSecond: 0.0005 }] })
-  await says(world, run, /The service asks for a pause until \d{4}-/)
-  world.sandbox.control.setFaults({ faults: [] })
-  await run.signal('stop')
-  expect(await run.result()).toMatchObject({ counts: { parked: 0, unknown: 0 } })
 })
