@@ -4,7 +4,7 @@ import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promis
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing, ListQuery } from '../../../core/billing/client.ts'
 import { readParts } from '../../../core/destinations/parts.ts'
-import { type Checkpoint, hasEnded, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
+import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/chunks.ts'
 import { toReadOptions } from '../../../core/exports/parts/read-plan.ts'
 import type { Source } from '../../../core/exports/parts/read-segment.ts'
@@ -33,41 +33,6 @@ const documents = ({ ids, from, get }: Documents): Source =>
     now,
     state: from?.read as IdState | undefined,
   })
-
-test('a worker that was given up saves its parts, and the end of the read does not change', async () => {
-  const store = await newStore()
-  const openMachine = () => newMachine(store, 'creditnotes')
-  const first = await openMachine()
-
-  /** Reads to the end, or until this many documents were asked for: then it is given up. */
-  async function read(
-    machine: Awaited<ReturnType<typeof openMachine>>,
-    { from, most = Infinity }: { from?: Checkpoint | undefined; most?: number } = {},
-  ) {
-    const givenUp = new AbortController()
-    let asked = 0
-    const get = async (id: string) => {
-      asked += 1
-      if (asked >= most) givenUp.abort(new Error('given up'))
-      return { record: { id } }
-    }
-    return await readOn(machine, {
-      resource: 'creditnotes',
-      from,
-      open: () => documents({ ids: ['1', '2', '3'], from, get }),
-      cancelled: givenUp.signal,
-    })
-  }
-
-  await expect(read(first, { most: 1 })).rejects.toThrow('given up')
-  const from = await latestCheckpoint(first)
-  expect(from?.parts).toHaveLength(1)
-  const end = await read(await openMachine())
-  expect([hasEnded(end), end.read.counts.records]).toEqual([true, 3])
-  expect(end.savedAt, 'by the clock that all workers have in common').toBe('2026-11-20T00:00:00.000Z')
-  await expect(read(first, { from, most: 1 })).rejects.toThrow('given up')
-  expect(await latestCheckpoint(await openMachine())).toMatchObject({ name: end.name, read: end.read })
-})
 
 /** Reads 50 documents of 1 MB, with a store whose `keep` is `keep`. Calls `onAsked` for each. */
 async function openLongRead(

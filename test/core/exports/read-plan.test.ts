@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { customers } from '../../../core/billing/resources/customers.ts'
 import { fieldOf } from '../../../core/billing/resources/fields.ts'
-import { findReadPlan, knownReadPlan, partsFolder } from '../../../core/exports/parts/read-plan.ts'
+import { knownReadPlan, partsFolder } from '../../../core/exports/parts/read-plan.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { toTables } from '../../../core/tables/privacy.ts'
@@ -36,16 +36,6 @@ test('of two workers that plan a read at once, the second goes by the plan of th
   const planAt = (time: number) => planCustomers({ deps: { ...deps, state: { now: () => time } }, plan })
   const [one, two] = await Promise.all([planAt(1), planAt(2)])
   expect(JSON.parse(JSON.stringify(one))).toEqual(JSON.parse(JSON.stringify(two)))
-})
-
-test('a worker that comes back with another hash key leaves the read alone instead of mixing two kinds of hashes', async () => {
-  const { deps, plan, begun } = await beginRead({ hash: ['customers.tax_id'] })
-  const find = (hashKey: string) => findReadPlan({ deps: { ...deps, hashKey }, plan, resource: 'customers' })
-  const open = (hashKey: string) => planCustomers({ deps: { ...deps, hashKey }, plan })
-  for (const begin of [find, open]) {
-    await expect(begin('another')).rejects.toMatchObject({ name: 'OtherReadError' })
-    expect(await begin('key')).toEqual(begun)
-  }
 })
 
 test('a version that says in other words what a column means continues the read', async () => {
