@@ -1,9 +1,23 @@
-/** Sends one request and returns the complete reply, or an error that says how far it got. Knows HTTP only. */
+/**
+ * Sends one request and returns the complete reply, or an error that says how far it got. Knows HTTP only.
+ *
+ * A write is claimed when its connection is established and it may leave, just before it is sent: a failed connection costs
+ * no claim, and a claimed request leaves at once or never.
+ */
 import got, { RequestError } from 'got'
+import { once } from 'node:events'
+import { type ClientRequest, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import type { Socket } from 'node:net'
 import { createConnections } from './connections.ts'
-import { claimedRequest } from './claimed-request.ts'
+import { LostReply, SentTooLate, Unreachable, UnexpectedReply } from './errors.ts'
 import type { Departure } from './rate-limit.ts'
-import { LostReply, Unreachable, UnexpectedReply } from './errors.ts'
+
+/**
+ * A claimed request leaves within this time of the start of its claim, or never. A sender that takes over a run waits as
+ * long before its first lookup, so this is a constant, not a setting: both must use the same. A claim takes 2 to 20 ms.
+ */
+export const sendWithinMs = 2_000
 
 interface TransportSettings {
   baseUrl: string
@@ -64,9 +78,11 @@ export function createTransport(settings: TransportSettings): Transport {
     timeout: { request: timeoutSeconds * 1000 },
   })
   return async (request) => {
-    const { method, path, query, body, token, signal, departure, beforeSend: claim } = request
+    const { method, path, query, body, token, signal } = request
     const tooLarge = new AbortController()
-    const claimed = claimedRequest({ method, path, claim, departure })
+    const givenUp = new AbortController()
+    let left = false
+    let opening: Promise<ClientRequest> | undefined
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const sending = http(`${base}${path}${search}`, {
       method,
@@ -79,7 +95,16 @@ export function createTransport(settings: TransportSettings): Transport {
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
-      request: claimed.open,
+      // got writes head and body in the turn in which it gets the request: if the process stops at its end, all bytes still
+      // arrive (median 0.3 ms later; with and without TLS, bodies of 2 and 60 KB).
+      request(url, options) {
+        const opened = (url.protocol === 'https:' ? requestHttps : requestHttp)(url, options)
+        opening = untilItMayLeave(opened, request, givenUp.signal).then(() => {
+          left = true
+          return opened
+        })
+        return opening
+      },
     })
     void sending.on('downloadProgress', ({ transferred }) => {
       if (transferred > maxResponseBytes) tooLarge.abort()
@@ -88,8 +113,13 @@ export function createTransport(settings: TransportSettings): Transport {
       const { statusCode, body: bytes, headers } = await sending
       return { status: statusCode, bytes, headers }
     } catch (error) {
-      await claimed.giveUp()
-      if (claimed.refusal !== undefined) throw claimed.refusal
+      // Unless it has left, it never leaves now. Its claim, if it has begun, ends first: nobody claims for a failed request.
+      givenUp.abort()
+      const refusal: unknown = await opening?.then(
+        () => undefined,
+        (why: unknown) => why,
+      )
+      if (refusal !== undefined && refusal !== givenUp.signal.reason) throw refusal
       signal?.throwIfAborted()
       if (tooLarge.signal.aborted) {
         const why = `more than ${maxResponseBytes} bytes`
@@ -98,8 +128,65 @@ export function createTransport(settings: TransportSettings): Transport {
       if (!(error instanceof RequestError)) throw error
       // got's own error contains the request with its headers, so only its cause is passed on.
       const why = `${error.code}: ${error.message}`
-      const Loss = claimed.left ? LostReply : Unreachable
+      const Loss = left ? LostReply : Unreachable
       throw new Loss({ method, path, why, cause: error.cause ?? new Error(why) })
     }
   }
+}
+
+/**
+ * Resolves in the turn of the event loop in which the request is to leave, once its connection is established and it is
+ * claimed. Destroys it otherwise.
+ * @throws {Unreachable}
+ * @throws {SentTooLate}
+ * @throws what `beforeSend` throws, or the signal's reason
+ */
+async function untilItMayLeave(
+  opened: ClientRequest,
+  { method, path, departure, beforeSend: claim }: Parameters<Transport>[0],
+  givenUp: AbortSignal,
+): Promise<void> {
+  let closed = false
+  opened.once('error', () => (closed = true))
+  // Not a reply to this request. got would wait for another one until its timeout.
+  const endEarly = () => opened.destroy()
+  opened.once('response', endEarly)
+  try {
+    await connected(opened, givenUp).catch((cause: unknown) => {
+      givenUp.throwIfAborted()
+      throw new Unreachable({ method, path, why: sentenceOf(cause), cause })
+    })
+    if (claim === undefined) await departure.leave(givenUp)
+    else {
+      await departure.possible(givenUp)
+      // The wall clock, too: the monotonic clock stops while the machine is suspended.
+      const begun = { monotonic: performance.now(), wall: Date.now() }
+      const msSince = () => Math.max(performance.now() - begun.monotonic, Date.now() - begun.wall)
+      await claim()
+      const late = AbortSignal.timeout(Math.max(0, Math.floor(sendWithinMs - msSince())))
+      await departure.leave(AbortSignal.any([givenUp, late])).catch((error: unknown) => {
+        throw error === late.reason ? new SentTooLate({ method, path, ms: sendWithinMs }) : error
+      })
+      if (msSince() > sendWithinMs) throw new SentTooLate({ method, path, ms: msSince() })
+    }
+    givenUp.throwIfAborted()
+    if (closed || opened.destroyed)
+      throw new Unreachable({ method, path, why: 'the connection was closed before the request left' })
+    opened.off('response', endEarly)
+  } catch (error) {
+    opened.destroy()
+    throw error
+  }
+}
+
+/** Resolves when the connection is established (over TLS: secured), so that the first byte could leave. */
+async function connected(request: ClientRequest, signal: AbortSignal): Promise<void> {
+  const [socket] = (await once(request, 'socket', { signal })) as [Socket & { secureConnecting?: boolean }]
+  if (socket.secureConnecting === true) await once(socket, 'secureConnect', { signal })
+  else if (socket.connecting) await once(socket, 'connect', { signal })
+}
+
+function sentenceOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause)
+  return 'code' in cause ? `${String(cause.code)}: ${cause.message}` : cause.message
 }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { sendWithinMs } from '../../billing/claimed-request.ts'
+import { sendWithinMs } from '../../billing/transport.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { OpenBreaker } from '../../runs/view/breaker.ts'
 import type { ReportCounts } from '../../runs/view/counts.ts'

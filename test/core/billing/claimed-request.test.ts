@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
+import { sendWithinMs } from '../../../core/billing/transport.ts'
 import { failure, json, quickBilling, startTinyService } from './tiny-service.ts'
 
 it('a write that times out while it is claimed fails once its claim has ended, and has certainly not been sent', async () => {

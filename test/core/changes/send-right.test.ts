@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { endSending } from '../../../activities/write/steps.ts'
-import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
+import { sendWithinMs } from '../../../core/billing/transport.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createSendRight } from '../../../core/changes/send/segment.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'

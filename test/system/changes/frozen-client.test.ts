@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { sendWithinMs } from '../../../core/billing/claimed-request.ts'
+import { sendWithinMs } from '../../../core/billing/transport.ts'
 import { runProgram } from '../command-line/run-program.ts'
 
 const worker = join(import.meta.dirname, '../worker')
