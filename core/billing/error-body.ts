@@ -19,25 +19,18 @@ export function isServiceError({ status, body }: { status: number; body: unknown
 /** Deeper than any error body of the API, including lists; a hostile body must not exhaust the stack. */
 const maxDepth = 20
 
-/** Whether there are lists of sentences under the fields of an object; the service never sends a bare sentence. */
+/**
+ * Whether there are lists of sentences under the fields of an object; the service never sends a bare sentence. A list of
+ * items has one object per item, empty if the item is valid.
+ */
 function hasSentences(value: unknown, depth = 0): boolean {
   if (depth > maxDepth) return false
-  if (Array.isArray(value)) {
-    if (value.length > 0 && value.every((item) => typeof item === 'string')) return true
-    return hasSentencesInItems(value, depth)
-  }
-  return isRecord(value) && hasSentencesInFields(value, depth)
-}
-
-/** One object per item, empty if the item is valid. */
-function hasSentencesInItems(items: readonly unknown[], depth: number): boolean {
-  const faulty = items.filter((item) => !isRecord(item) || Object.keys(item).length > 0)
-  return faulty.length > 0 && faulty.every((item) => isRecord(item) && hasSentencesInFields(item, depth + 1))
-}
-
-function hasSentencesInFields(fields: Record<string, unknown>, depth: number): boolean {
-  const values = Object.values(fields)
-  return values.length > 0 && values.every((value) => hasSentences(value, depth + 1))
+  const isFaulty = (item: unknown) => hasSentences(item, depth + 1)
+  if (isRecord(value)) return Object.keys(value).length > 0 && Object.values(value).every(isFaulty)
+  if (!Array.isArray(value) || value.length === 0) return false
+  if (value.every((item) => typeof item === 'string')) return true
+  const items = value.filter((item) => !isRecord(item) || Object.keys(item).length > 0)
+  return items.length > 0 && items.every((item) => isRecord(item) && isFaulty(item))
 }
 
 /** Limits on the messages kept from an error reply, because people read them. */
@@ -58,32 +51,21 @@ const fieldless = new Set(['detail', 'non_field_errors'])
  */
 export function toMessages(body: unknown, token: string): string[] {
   const messages: string[] = []
-  collect({ value: body, path: [], depth: 0, messages, token })
-  return messages
-}
-
-interface Place {
-  value: unknown
-  path: readonly string[]
-  depth: number
-  messages: string[]
-  token: string
-}
-
-function collect({ value, path, depth, messages, token }: Place): void {
-  if (messages.length >= maxSentences || depth > maxDepth) return
   const hide = (text: string) => text.replaceAll(token, '***')
-  const descend = (item: unknown, within: readonly string[]) =>
-    collect({ value: item, path: within, depth: depth + 1, messages, token })
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries())
-      descend(item, isRecord(item) ? [...path, String(index + 1)] : path)
-  } else if (isRecord(value)) {
-    for (const [key, item] of Object.entries(value)) descend(item, pathInto(path, hide(key)))
-  } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
-    const sentence = toSentence(hide(String(value)))
-    if (sentence !== '') messages.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
+  function collect(value: unknown, path: readonly string[], depth: number): void {
+    if (messages.length >= maxSentences || depth > maxDepth) return
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries())
+        collect(item, isRecord(item) ? [...path, String(index + 1)] : path, depth + 1)
+    } else if (isRecord(value)) {
+      for (const [key, item] of Object.entries(value)) collect(item, pathInto(path, hide(key)), depth + 1)
+    } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
+      const sentence = toSentence(hide(String(value)))
+      if (sentence !== '') messages.push(path.length === 0 ? sentence : `${path.join('.')}: ${sentence}`)
+    }
   }
+  collect(body, [], 0)
+  return messages
 }
 
 /** Errors in a list of scalars come as `{"0": [...]}`, counted from 0. */

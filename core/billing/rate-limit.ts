@@ -155,31 +155,21 @@ export class RateLimiter {
   }
 
   /** Waits for admission. Rejects with the signal's reason if that is aborted first. */
-  admit(options: AdmitOptions) {
-    const { signal } = options
-    return new Promise<Admission>((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason)
-      const queue = options.write ? this.#writes : this.#reads
-      const leave = () => {
-        queue.splice(queue.indexOf(waiting), 1)
-        reject(signal?.reason)
-      }
-      const waiting: Waiting = {
-        spacings: options.spacings,
-        since: performance.now(),
-        admit: (admission) => {
-          signal?.removeEventListener('abort', leave)
-          resolve(admission)
-        },
-        fail: (error) => {
-          signal?.removeEventListener('abort', leave)
-          reject(error)
-        },
-      }
-      signal?.addEventListener('abort', leave, { once: true })
-      queue.push(waiting)
-      this.#dispatch()
-    })
+  async admit({ write, spacings, signal }: AdmitOptions): Promise<Admission> {
+    signal?.throwIfAborted()
+    const queue = write ? this.#writes : this.#reads
+    const { promise, resolve, reject } = Promise.withResolvers<Admission>()
+    const waiting: Waiting = { spacings, since: performance.now(), admit: resolve, fail: reject }
+    const leave = () => {
+      const index = queue.indexOf(waiting)
+      if (index === -1) return
+      queue.splice(index, 1)
+      reject(signal?.reason)
+    }
+    signal?.addEventListener('abort', leave, { once: true })
+    queue.push(waiting)
+    this.#dispatch()
+    return await promise.finally(() => signal?.removeEventListener('abort', leave))
   }
 
   /** Pauses all requests, of all workers, as the service requested (Retry-After). */
