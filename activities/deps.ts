@@ -12,7 +12,7 @@ import type { DestinationName } from '../core/destinations/names.ts'
 import type { ImportPlan } from '../core/imports/input.ts'
 import type { RecoveryPlan } from '../core/recoveries/input.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
-import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
+import type { SearchAttributeName } from '../core/runs/name.ts'
 
 export type WritePlan = ImportPlan | RecoveryPlan
 

@@ -1,4 +1,4 @@
-import type { RunWorkers } from '../core/runs/workers.ts'
+import type { RunWorkers } from '../core/runs/name.ts'
 import type { State } from '../core/state/open.ts'
 import { findWorkers, workerName } from '../core/state/postgres/membership.ts'
 

@@ -1,20 +1,26 @@
-import type { Logger, NativeConnection, NativeConnectionOptions, Worker } from '@temporalio/worker'
+import { type Logger, NativeConnection, type NativeConnectionOptions, Worker } from '@temporalio/worker'
 import type { Identity } from '../core/runs/identity.ts'
 import { acquireLock } from '../core/state/data-folder-lock.ts'
 import { LockLostError } from '../core/state/errors.ts'
 import { openState, type State } from '../core/state/open.ts'
 import { findServerProblems } from '../core/state/postgres/server-problems.ts'
-import { connectTemporal, connectWithRetries } from './connect-temporal.ts'
-import { createWorkers } from './create-workers.ts'
 import { keepBeating, prepareDataFolder, watchLock } from './data-folder.ts'
-import { joinState } from './files.ts'
-import { toWorkerIdentity } from './identity.ts'
-import { tellReadableSecrets } from './settings/checks.ts'
+import { type Files, joinState } from './files.ts'
+import { toWorkerIdentity, version } from './identity.ts'
+import { type Settings, tellReadableSecrets, toFingerprint } from './settings/settings.ts'
 import { followApiKey } from './settings/rotating.ts'
-import { toFingerprint, type Settings } from './settings/settings.ts'
 import { serveHealth } from './telemetry/health.ts'
 import { createLogger, installRuntime } from './telemetry/log.ts'
-import { createInstruments } from './telemetry/observe.ts'
+import { createInstruments, type Instruments } from './telemetry/metrics.ts'
+import { createActivities } from '../activities/index.ts'
+import type { Heartbeats } from '../core/notifications/opened.ts'
+import { toDataConverter } from './codec/payload-codec.ts'
+import { createDestinations } from './destinations.ts'
+import { createTokenWait } from './service.ts'
+import { findSearchAttributes, timesOf } from './temporal-queries.ts'
+import { loadWorkflowBundle } from './workflow-bundle.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import { isLoopback } from '../core/billing/connections.ts'
 
 export interface RunningWorker {
   readonly identity: Identity
@@ -172,4 +178,164 @@ async function runAll(workers: readonly Worker[]): Promise<void> {
     }),
   )
   for (const run of await Promise.allSettled(runs)) if (run.status === 'rejected') throw run.reason
+}
+
+/** Drain margin in ms beyond BILLING_TIMEOUT_SECONDS, the longest that a request in flight may take. */
+const drainMarginMs = 5_000
+
+interface Parts extends Omit<Files, 'membership'> {
+  settings: Settings
+  connection: NativeConnection
+  connectionOptions: NativeConnectionOptions
+  namespace: string
+  uiUrl?: string | undefined
+  state: State
+  identity: Identity
+  instruments: Instruments
+  logger: Logger
+  standing: boolean
+  mayWrite: (workflowId: string) => boolean
+}
+
+/**
+ * Ranges of a long list have a task queue of their own, from which each of several workers takes a few at a time:
+ * otherwise one worker could take most of them and leave the others idle. A worker alone takes as many as it may have
+ * requests in flight, because each range has one.
+ */
+const rangesOfEach = 4
+
+/** The worker of the task queue, and that of its ranges. */
+export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
+  const { settings, namespace, identity, connection } = options
+  const { concurrency } = settings.billing
+  const heartbeats = heartbeatsAt(options.connectionOptions.address)
+  const rangeQueue = `${settings.taskQueue}-ranges`
+  const activities = toActivities({ ...options, heartbeats, rangeQueue })
+  const common = {
+    connection,
+    namespace,
+    identity: toWorkerIdentity(identity, settings.payloadKeys),
+    dataConverter: toDataConverter(settings.payloadKeys),
+    // Heartbeats tell steps about a pause or stop; by default the SDK sends them only every 4 s.
+    maxHeartbeatThrottleInterval: heartbeats === 'remote' ? '10s' : '1s',
+    // Activities see a shutdown at once and end by themselves: a read at its next checkpoint, a sender when
+    // its requests in flight are answered. Anything still active after the request deadline would never end.
+    shutdownGraceTime: 0,
+    shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
+  } as const
+  const worker = await Worker.create({
+    ...common,
+    taskQueue: settings.taskQueue,
+    workflowBundle: await loadWorkflowBundle({ encodesFailures: settings.payloadKeys.length > 0 }),
+    activities,
+    // Each cached workflow uses memory; at most this many run at once.
+    maxCachedWorkflows: 50,
+    // With the default of 10 s, a run would wait that long for a worker that was killed.
+    stickyQueueScheduleToStartTimeout: '1s',
+  })
+  const ranges = await Worker.create({
+    ...common,
+    taskQueue: rangeQueue,
+    activities: { readRange: activities.readRange },
+    maxConcurrentActivityTaskExecutions: options.shared.isShared
+      ? Math.min(concurrency, rangesOfEach)
+      : concurrency,
+  })
+  return [worker, ranges]
+}
+
+function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: string }) {
+  const { settings, namespace, uiUrl, state, identity, instruments, connection } = options
+  return createActivities({
+    billing: instruments.billing,
+    observer: instruments.observer,
+    awaitToken:
+      // A command reports a rejected token at once.
+      options.standing
+        ? createTokenWait({ token: settings.billing.token, logger: options.logger })
+        : undefined,
+    scheduleTimes: timesOf,
+    state,
+    identity,
+    dataDir: settings.dataDir,
+    shared: options.shared,
+    outDirs: settings.outDirs,
+    concurrency: settings.billing.concurrency,
+    recordsPerRange: settings.recordsPerRange,
+    readLagMs: settings.readLagSeconds * 1000,
+    settleMs: settings.settleSeconds * 1000,
+    requestsPerSecond: settings.billing.requestsPerSecond,
+    mayWrite: options.mayWrite,
+    hashKey: settings.hashKey ?? '',
+    versions: { connector: version },
+    destinations: createDestinations(settings),
+    files: options.files,
+    channels: settings.channels,
+    searchAttributes: async () => (await findSearchAttributes({ connection, namespace })) ?? [],
+    heartbeats: options.heartbeats,
+    rangeQueue: options.rangeQueue,
+    encrypts: settings.payloadKeys.length > 0,
+    ui: { url: settings.uiUrl ?? uiUrl, namespace },
+  })
+}
+
+/** The SDK's native error if the system has no root certificates. */
+const withoutRoots = /NativeCertsNotFound/
+
+/** The system has no root certificates; nothing was started. */
+export class NoRootCertificatesError extends Error {
+  override readonly name = 'NoRootCertificatesError'
+  readonly exitCode = 2
+  readonly hint =
+    'Install them (`apt-get install ca-certificates`), or set SSL_CERT_FILE to a file with them. Node has its own; Temporal uses those of the system.'
+  constructor(options: ErrorOptions) {
+    super(
+      'This system has no root certificates, so the certificate of the Temporal server cannot be verified.',
+      options,
+    )
+  }
+}
+
+/** @throws {NoRootCertificatesError} or the SDK's error if Temporal does not answer */
+export async function connectTemporal(options: NativeConnectionOptions): Promise<NativeConnection> {
+  try {
+    return await NativeConnection.connect(options)
+  } catch (error) {
+    throw withoutRoots.test(String(error)) ? new NoRootCertificatesError({ cause: error }) : error
+  }
+}
+
+const firstWaitMs = 1_000
+const longestWaitMs = 30_000
+
+/**
+ * Retries until Temporal answers, for a worker that may start first. Logs each failure with the delay before
+ * the next attempt, which doubles from 1 s to 30 s.
+ *
+ * @throws {NoRootCertificatesError}
+ */
+async function connectWithRetries(
+  options: NativeConnectionOptions,
+  logger: Logger,
+): Promise<NativeConnection> {
+  for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
+    try {
+      return await connectTemporal(options)
+    } catch (error) {
+      if (error instanceof NoRootCertificatesError) throw error
+      const address = options.address ?? 'localhost:7233'
+      logger.warn(`Temporal does not answer at ${address}`, { error, retryInSeconds: waitMs / 1000 })
+      await wait(waitMs)
+    }
+  }
+}
+
+/**
+ * The heartbeat intervals for the Temporal server at `address`: short if it is on this machine or in a
+ * container beside it.
+ */
+export function heartbeatsAt(address = 'localhost:7233'): Heartbeats {
+  const url = `http://${address}`
+  if (!URL.canParse(url)) return 'remote'
+  return isLoopback(url) || !/[.:]/.test(new URL(url).hostname) ? 'local' : 'remote'
 }

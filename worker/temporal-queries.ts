@@ -1,6 +1,6 @@
 import type { Client, ScheduleDescription } from '@temporalio/client'
 import type { NativeConnection } from '@temporalio/worker'
-import type { SearchAttributeName } from '../core/runs/search-attributes.ts'
+import type { SearchAttributeName } from '../core/runs/name.ts'
 import { scheduleMemoOf, type EarlierSlots } from '../core/schedules/memo.ts'
 import { changedAt } from '../core/schedules/slots.ts'
 

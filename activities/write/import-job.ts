@@ -7,7 +7,7 @@ import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { stageRun } from '../../core/imports/staging.ts'
 import { fetchInput } from '../../core/imports/stored-input.ts'
 import { toReceiptTables } from '../../core/imports/totals.ts'
-import { toMs } from '../../core/runs/duration.ts'
+import { toMs } from '../../core/runs/inputs.ts'
 import type { Job } from './job.ts'
 
 export const importJob: Job<ImportPlan> = {

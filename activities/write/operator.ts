@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common'
 import { type Decision as Resolved, refuseRestored, resolveChange } from '../../core/changes/resolve.ts'
-import { outwardMessage } from '../../core/runs/outward-message.ts'
+import { outwardMessage } from '../../core/runs/errors.ts'
 import type { Decision } from '../../core/runs/run-notes.ts'
 import { isFinal, type StepContext } from '../step.ts'
 import type { WritePlan } from '../deps.ts'

@@ -12,7 +12,7 @@ import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import { closeRecovery } from '../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../core/recoveries/snapshot.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
-import { toMs } from '../../core/runs/duration.ts'
+import { toMs } from '../../core/runs/inputs.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
 import type { Job } from './job.ts'
 

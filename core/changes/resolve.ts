@@ -1,7 +1,7 @@
 import type { Billing } from '../billing/client.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { outwardMessage } from '../runs/outward-message.ts'
+import { outwardMessage } from '../runs/errors.ts'
 import { parseBody, targetOf } from './body.ts'
 import { textOf } from './compare-fields.ts'
 import { ChangeError, WrongIdError } from './errors.ts'

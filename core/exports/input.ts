@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { documentNames, listNames } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
-import { identityInput } from '../runs/identity-input.ts'
-import { rateInput } from '../runs/shared-inputs.ts'
+import { identityInput, rateInput } from '../runs/inputs.ts'
 
 /** The most ranges of one list that may be read at once. */
 export const mostParallel = 64

@@ -1,4 +1,4 @@
-import { inputCommand } from '../runs/input-fields.ts'
+import { inputCommand } from '../runs/inputs.ts'
 import { connector } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import { exportInput, fetchInput } from './input.ts'

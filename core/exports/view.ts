@@ -1,8 +1,7 @@
 import { dirname, relative, sep } from 'node:path'
 import { type DanglingReason, danglingReasons } from '../destinations/manifest.ts'
-import { sentence, strong } from '../runs/view/sentence.ts'
+import { type Fact, type Problem, sentence, strong, type Table, type View } from '../runs/view/view.ts'
 import { type Cell, formatCount } from '../runs/view/format.ts'
-import type { Fact, Problem, Table, View } from '../runs/view/view.ts'
 import { type ExportedItem, type ExportReport, isPublished, withAllFields } from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], Omit<NonNullable<View['verdict']>, 'headline'>>> = {

@@ -5,12 +5,12 @@ import {
   breakerWaitsInput,
   concurrencyInput,
   dryRunInput,
+  identityInput,
   maxFailureShareInput,
+  parseInput,
   rateInput,
   verifyAfterInput,
-} from '../runs/shared-inputs.ts'
-import { identityInput } from '../runs/identity-input.ts'
-import { parseInput } from '../runs/parse-input.ts'
+} from '../runs/inputs.ts'
 import { type ImportKind, type ImportKindName, importKindNames } from './kinds.ts'
 import { readingFields } from './mapping/mapping.ts'
 import { type ChangeRun, reportFiles } from '../runs/run-notes.ts'

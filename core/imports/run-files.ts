@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RetentionAudit } from '../changes/audit-retentions.ts'
-import type { TypedOption } from '../runs/input-fields.ts'
+import type { TypedOption } from '../runs/inputs.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
 import type { FileCheck } from './check.ts'
 import type { ControlTotals } from './totals.ts'

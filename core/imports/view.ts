@@ -1,12 +1,19 @@
 import { basename, join } from 'node:path'
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
-import { inputCommand } from '../runs/input-fields.ts'
+import { inputCommand } from '../runs/inputs.ts'
 import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import { formatCount } from '../runs/view/format.ts'
-import { sentence, strong } from '../runs/view/sentence.ts'
+import {
+  type Count,
+  type NextStep,
+  type Problem,
+  sentence,
+  strong,
+  type Table,
+  type View,
+} from '../runs/view/view.ts'
 import { connector } from '../runs/view/shell.ts'
-import { type Count, type NextStep, type Problem, type Table, type View } from '../runs/view/view.ts'
 import type { FileCheck } from './check.ts'
 import { type ImportInput, importInput, type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'

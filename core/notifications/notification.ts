@@ -1,4 +1,4 @@
-import { toPrintable } from '../runs/view/printable.ts'
+import { toPrintable } from '../runs/view/format.ts'
 import { connector } from '../runs/view/shell.ts'
 
 /** What a channel accepts; each level includes the previous ones. */

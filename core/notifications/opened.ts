@@ -1,5 +1,5 @@
 import { kindsFor, type NotificationKind, type NotificationChannel } from './notification.ts'
-import type { SearchAttributeName } from '../runs/search-attributes.ts'
+import type { SearchAttributeName } from '../runs/name.ts'
 
 /** What a run receives when it opens: its plan, and the capabilities of its worker. */
 export type Opened<Plan> = Plan & {

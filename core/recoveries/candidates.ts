@@ -5,7 +5,7 @@ import { subscriptions } from '../billing/resources/subscriptions.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { PageRequest } from '../reading/range-state.ts'
 import { readList } from '../reading/read-list.ts'
-import { outwardMessage } from '../runs/outward-message.ts'
+import { outwardMessage } from '../runs/errors.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import { addPrices, type ListValue, noPrices, type PlanPrices, toListValue } from './list-value.ts'
 

@@ -1,8 +1,5 @@
 import { isDate, toInstant } from '../billing/instants.ts'
 import { z } from 'zod'
-import { identityInput } from '../runs/identity-input.ts'
-import { nearestName } from '../tables/nearest-name.ts'
-import { parseInput } from '../runs/parse-input.ts'
 import {
   approvalWaitInput,
   attendedInput,
@@ -10,13 +7,16 @@ import {
   concurrencyInput,
   dryRunInput,
   durationInput,
+  identityInput,
   maxFailureShareInput,
+  parseInput,
   rateInput,
+  toMs,
   verifyAfterInput,
-} from '../runs/shared-inputs.ts'
+} from '../runs/inputs.ts'
+import { nearestName } from '../tables/nearest-name.ts'
 import { type Reason, reasonNames, triedReasons } from './reasons.ts'
 import { type ChangeRun, reportFiles } from '../runs/run-notes.ts'
-import { toMs } from '../runs/duration.ts'
 import type { Execution } from '../runs/name.ts'
 
 /** Half a day: a date that is today anywhere on Earth has not passed. */

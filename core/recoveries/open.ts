@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { toMs } from '../runs/duration.ts'
+import { toMs } from '../runs/inputs.ts'
 import type { Execution } from '../runs/name.ts'
 import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 import { toFileName } from '../storage/file-name.ts'

@@ -1,4 +1,4 @@
-import { toMs } from '../runs/duration.ts'
+import { toMs } from '../runs/inputs.ts'
 import type { ChangeToStage } from '../changes/staged-changes.ts'
 import { toInstant } from '../billing/instants.ts'
 import type { KeyHistory } from '../state/ledger/queries.ts'

@@ -17,7 +17,7 @@ import {
   writeCheckpoint,
 } from '../changes/staged-changes.ts'
 import { refuseOlderThanTold } from '../changes/old-ledger.ts'
-import { toMs } from '../runs/duration.ts'
+import { toMs } from '../runs/inputs.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import type { KeyHistory } from '../state/ledger/queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'

@@ -1,10 +1,17 @@
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
-import { inputCommand } from '../runs/input-fields.ts'
+import { inputCommand } from '../runs/inputs.ts'
 import { countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import { formatCount, type Tone } from '../runs/view/format.ts'
-import { sentence, strong } from '../runs/view/sentence.ts'
+import {
+  type Count,
+  type NextStep,
+  type Problem,
+  sentence,
+  strong,
+  type Table,
+  type View,
+} from '../runs/view/view.ts'
 import { connector } from '../runs/view/shell.ts'
-import type { Count, NextStep, Problem, Table, View } from '../runs/view/view.ts'
 import { recoveryFiles, recoveryInput } from './input.ts'
 import { aboutListValue, type ListValues, toValueTables } from './list-value.ts'
 import type { SnapshotNote } from './open.ts'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { exportInput, type ExportInput } from '../exports/input.ts'
 import { checkFilters } from '../billing/resources/filters.ts'
 import { listResources, listNames } from '../billing/resources/lists.ts'
-import { parseInput } from '../runs/parse-input.ts'
+import { parseInput } from '../runs/inputs.ts'
 import { type ParsedRecovery, recoveryInput } from '../recoveries/input.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 

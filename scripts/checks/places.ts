@@ -1,8 +1,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { toFailure } from '../terminal/failures.ts'
-import { findExposed, tellReadableSecrets } from '../../worker/settings/checks.ts'
-import { findChanged, type Settings } from '../../worker/settings/settings.ts'
+import {
+  findChanged,
+  findExposed,
+  type Settings,
+  tellReadableSecrets,
+} from '../../worker/settings/settings.ts'
 import type { StatePlace } from '../../core/state/open.ts'
 import { acquireLock, FolderLockedError, readHolder } from '../../core/state/data-folder-lock.ts'
 import { readStateFile } from '../../core/state/sqlite.ts'

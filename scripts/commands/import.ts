@@ -3,7 +3,7 @@ import { InvalidMapping } from '../../core/imports/errors.ts'
 import { type ImportInput, importInput } from '../../core/imports/input.ts'
 import { readingFields, readingOf, readMapping, toMapping } from '../../core/imports/mapping/mapping.ts'
 import { template } from '../../core/imports/mapping/columns.ts'
-import { typedOptions } from '../../core/runs/input-fields.ts'
+import { typedOptions } from '../../core/runs/inputs.ts'
 import type { ImportOrder } from '../runs/import.ts'
 import {
   addExamples,

@@ -3,8 +3,14 @@ import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import type { z } from 'zod'
-import { choicesOf, defaultOf, fieldsOf, type Form, type InputField } from '../../core/runs/input-fields.ts'
-import { parseDuration } from '../../core/runs/duration.ts'
+import {
+  choicesOf,
+  defaultOf,
+  fieldsOf,
+  type Form,
+  type InputField,
+  parseDuration,
+} from '../../core/runs/inputs.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { callersFolder } from '../terminal/terminal.ts'

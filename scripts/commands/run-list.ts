@@ -1,6 +1,6 @@
 import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { parseDuration } from '../../core/runs/duration.ts'
+import { parseDuration } from '../../core/runs/inputs.ts'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { createJudge } from '../runs/done-since.ts'
 import { isRunType, runTypeQuery, runTypes } from '../runs/find-run.ts'

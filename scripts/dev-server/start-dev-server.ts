@@ -8,8 +8,7 @@ import { FolderLockedError } from '../../core/state/data-folder-lock.ts'
 import { endProcess, identify, isAlive } from '../../core/state/process-identity.ts'
 import { childEnvironment } from '../../worker/child-environment.ts'
 import { isOurVersion } from './find-binary.ts'
-import { freePorts } from './free-ports.ts'
-import { becomesReady, isOpen, searchAttributes } from './readiness.ts'
+import { becomesReady, freePorts, isOpen, searchAttributes } from './readiness.ts'
 import {
   findServer,
   removeServerRecord,
@@ -227,7 +226,7 @@ const quick = [
 const endingWithOwner =
   'exec 3<&0 </dev/null; { read -r _ <&3 || kill -KILL $$; } >/dev/null 2>&1 & exec "$@" 3<&-'
 
-export interface ServerProcess {
+interface ServerProcess {
   record: ServerRecord
   /** Resolves when the process has ended. */
   ended: Promise<void>

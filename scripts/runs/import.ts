@@ -23,7 +23,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { checkFile, type FileCheck } from '../../core/imports/check.ts'
 import { toSentence } from '../../core/imports/problems.ts'
 import { sheetsNotRead } from '../../core/imports/view.ts'
-import { toPrintableLine } from '../../core/runs/view/printable.ts'
+import { toPrintableLine } from '../../core/runs/view/format.ts'
 import { columnNames, toReceiptTables } from '../../core/imports/totals.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -205,7 +205,7 @@ const mostShown = 20
  *
  * @throws if the file cannot be sent
  */
-export async function previewImport({
+async function previewImport({
   settings: { dataDir },
   order: { input },
   uploaded,

@@ -1,7 +1,7 @@
 import { connector } from '../../core/runs/view/shell.ts'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describeBreaker } from '../../core/runs/view/breaker.ts'
+import { describeBreaker } from '../../core/runs/view/trouble.ts'
 import { formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'

@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client'
 import { isOwn, madeBy, type ScheduleMemo, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { parseDuration } from '../../core/runs/duration.ts'
+import { parseDuration } from '../../core/runs/inputs.ts'
 import type { Definition } from './file.ts'
 import { hashInput } from '../runs/jobs.ts'
 

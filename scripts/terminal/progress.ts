@@ -1,9 +1,8 @@
 import type * as CliProgress from 'cli-progress'
 import { createRequire } from 'node:module'
-import { toPrintableLine } from '../../core/runs/view/printable.ts'
-import { formatCount, formatDuration } from '../../core/runs/view/format.ts'
+import { formatCount, formatDuration, toPrintableLine } from '../../core/runs/view/format.ts'
 
-export interface ProgressState {
+interface ProgressState {
   done: number
   total?: number | undefined
   /** Shown after the numbers. */
@@ -18,7 +17,7 @@ export interface Progress {
 }
 
 /** Displays progress. */
-export interface ProgressBoard {
+interface ProgressBoard {
   start(what: { name: string; unit: string }): Progress
   /** Writes a printable line that is not progress, apart from it. */
   write(line: string): void

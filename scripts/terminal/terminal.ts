@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
-import { toPrintable } from '../../core/runs/view/printable.ts'
+import { toPrintable } from '../../core/runs/view/format.ts'
 import { createBars, createLines, createSilence, type Progress } from './progress.ts'
 import { RefusedError, toFailure } from './failures.ts'
 

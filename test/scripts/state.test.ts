@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { openState } from '../../core/state/open.ts'
-import { repairState } from '../../scripts/runs/repair-state.ts'
+import { repairState } from '../../scripts/commands/state.ts'
 import { callCommand } from '../system/command-line/call-command.ts'
 
 test('`state show` says that a data folder which no worker has used has no watermarks', async () => {

@@ -1,7 +1,7 @@
 import { DefaultLogger, Runtime, type Logger, type TelemetryOptions } from '@temporalio/worker'
 import { createServer, type AddressInfo } from 'node:net'
-import { outwardMessage } from '../../core/runs/outward-message.ts'
-import { toPrintable, toPrintableLine } from '../../core/runs/view/printable.ts'
+import { outwardMessage } from '../../core/runs/errors.ts'
+import { toPrintable, toPrintableLine } from '../../core/runs/view/format.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -86,7 +86,7 @@ function toTextLine({ time, level, message, fields }: Line): string {
 }
 
 /** The SDK's own metrics, in the text format of Prometheus. */
-export type SdkMetrics = () => Promise<string>
+type SdkMetrics = () => Promise<string>
 
 let installed: Promise<SdkMetrics | undefined> | undefined
 

@@ -6,7 +6,7 @@ import {
 } from '@temporalio/common'
 import { upsertSearchAttributes, workflowInfo } from '@temporalio/workflow'
 import type { Unopened } from '../../core/notifications/opened.ts'
-import type { SearchAttributeName } from '../../core/runs/search-attributes.ts'
+import type { SearchAttributeName } from '../../core/runs/name.ts'
 
 const verdictKey = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
 const needsPersonKey = defineSearchAttributeKey('NeedsPerson', SearchAttributeType.BOOL)

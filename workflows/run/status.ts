@@ -1,6 +1,6 @@
 import { formatTime } from '../../core/runs/view/format.ts'
-import { code, piecesOf, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
-import type { RunWorkers } from '../../core/runs/workers.ts'
+import { code, piecesOf, type Sentence, sentence, strong } from '../../core/runs/view/view.ts'
+import type { RunWorkers } from '../../core/runs/name.ts'
 import type { Throughput } from './throughput.ts'
 
 // Sentences shared by the Current Details of all runs. Buttons are named as in the Temporal UI.

@@ -1,5 +1,5 @@
 import type { JobName } from '../../core/runs/run-notes.ts'
-import { sentence, strong } from '../../core/runs/view/sentence.ts'
+import { sentence, strong } from '../../core/runs/view/view.ts'
 import type { ControlText } from '../run/control.ts'
 import type { OperatorText } from './operator-state.ts'
 import type { ImportProgress, RecoveryProgress } from './progress.ts'

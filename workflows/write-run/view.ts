@@ -1,6 +1,5 @@
-import { describeBreaker } from '../../core/runs/view/breaker.ts'
-import { code, type Sentence, sentence, strong } from '../../core/runs/view/sentence.ts'
-import { toCounts, type View } from '../../core/runs/view/view.ts'
+import { describeBreaker } from '../../core/runs/view/trouble.ts'
+import { code, type Sentence, sentence, strong, toCounts, type View } from '../../core/runs/view/view.ts'
 import { controls, phaseStatus, throughputStatus, waitingStatus, workersStatus } from '../run/status.ts'
 import { troublesStatus } from '../run/troubles.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'

@@ -1,4 +1,4 @@
-import type { OpenBreaker } from '../../runs/view/breaker.ts'
+import type { OpenBreaker } from '../../runs/view/trouble.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { ChangeEvent } from '../../state/schema.ts'
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { encodings } from '../csv/encoding.ts'
 import { type Conventions, conventionsOf, dateOrders } from '../cells/notation.ts'
 import { InvalidMapping, quote, say } from '../errors.ts'
-import { toProblems } from '../../runs/parse-input.ts'
+import { toProblems } from '../../runs/inputs.ts'
 import { refuseLarge } from '../source-file.ts'
 
 /** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */

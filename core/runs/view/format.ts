@@ -1,5 +1,3 @@
-import { toPrintableLine } from './printable.ts'
-
 let counts: Intl.NumberFormat | undefined
 
 /** 12345 → `12,345`. */
@@ -53,7 +51,7 @@ export interface Time {
 }
 
 /** Text that a page shows as a link to a file beside it, or as a state in its colour. */
-export interface Mark {
+interface Mark {
   text: string
   /** The path of the file, relative to the page's folder. */
   href?: string
@@ -104,3 +102,21 @@ export function formatTable(table: { head: readonly string[]; rows: readonly (re
       .trimEnd()
   return cells.map(line).join('\n')
 }
+
+/**
+ * Characters that control a terminal instead of being shown: C0 except tab and line feed, DEL, C1, and
+ * characters that change text direction or start a line. A cell, a service's message or a run id may contain
+ * them.
+ */
+const unprintable = /[^\P{Cc}\t\n]|[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
+
+const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/**
+ * Makes text safe for a terminal or a log; an escape character becomes `\u001b`. JSON text remains the same
+ * document.
+ */
+export const toPrintable = (text: string): string => text.replaceAll(unprintable, escape)
+
+/** Same, for text that must stay on one line, such as a table cell. */
+export const toPrintableLine = (text: string): string => toPrintable(text).replaceAll('\n', escape)

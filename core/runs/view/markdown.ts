@@ -1,7 +1,5 @@
-import { type Cell, cellText, formatCount, formatTime, numericColumns } from './format.ts'
-import { toPrintableLine } from './printable.ts'
-import { piecesOf, type Sentence } from './sentence.ts'
-import type { Table, View } from './view.ts'
+import { type Cell, cellText, formatCount, formatTime, numericColumns, toPrintableLine } from './format.ts'
+import { piecesOf, type Sentence, type Table, type View } from './view.ts'
 
 /** Renders a view as the Current Details of a run in the Temporal UI. */
 export function toMarkdown(view: View): string {

@@ -1,6 +1,5 @@
 import { formatTable } from './format.ts'
-import { piecesOf, type Sentence } from './sentence.ts'
-import type { Table, View } from './view.ts'
+import { piecesOf, type Sentence, type Table, type View } from './view.ts'
 
 /**
  * Renders a view for the terminal. The page has the rest. With `local`, next commands start a server of their own,

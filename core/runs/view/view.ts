@@ -1,6 +1,6 @@
 import { countLabels, places, type ReportCounts } from './counts.ts'
 import type { Cell, Tone } from './format.ts'
-import type { Sentence } from './sentence.ts'
+import { connector } from './shell.ts'
 
 /** Something that needs a person's attention. */
 export interface Problem {
@@ -101,3 +101,30 @@ export const toCounts = (counts: ReportCounts | undefined): Count[] =>
     const value = counts?.[place] ?? 0
     return value === 0 ? [] : [{ name: countLabels[place], value, tone: tones[place] }]
   })
+
+/** Part of a sentence: plain text, emphasized text, or text to type exactly as it is. */
+type Piece = string | { strong: string } | { code: string }
+
+/** Text for people that each renderer formats in its own way. Plain data, so that steps can return it. */
+export type Sentence = string | readonly Piece[]
+
+export const strong = (text: string): Piece => ({ strong: text })
+export const code = (text: string): Piece => ({ code: text })
+
+/** sentence`The run is ${strong(phase)}.` */
+export const sentence = (
+  texts: TemplateStringsArray,
+  ...pieces: readonly (Piece | number)[]
+): readonly Piece[] =>
+  texts.flatMap((text, at) => {
+    const piece = pieces[at]
+    return piece === undefined ? [text] : [text, typeof piece === 'number' ? String(piece) : piece]
+  })
+
+export const piecesOf = (from: Sentence): readonly Piece[] => (typeof from === 'string' ? [from] : from)
+
+/** Of a run whose files several workers keep in their file store. */
+export const toFetch = (run: string): NextStep => ({
+  text: 'to have its files in the data folder of your machine, where the paths here begin',
+  command: connector`run report ${run}`,
+})

@@ -5,8 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
-import { isOpen } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts, isOpen } from '../../../scripts/dev-server/readiness.ts'
 import { versitygw } from './versitygw.ts'
 
 export const keys = { accessKeyId: 'tests', secretAccessKey: 'secret-of-the-tests' } as const

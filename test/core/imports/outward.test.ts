@@ -6,7 +6,7 @@ import { checkFile } from '../../../core/imports/check.ts'
 import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { readMapping, type Mapping } from '../../../core/imports/mapping/mapping.ts'
 import { openIdColumn } from '../../../core/imports/read-ids.ts'
-import { outwardMessage } from '../../../core/runs/outward-message.ts'
+import { outwardMessage } from '../../../core/runs/errors.ts'
 import { fileOf, problemsOf, stage } from './csv-file.ts'
 
 const email = 'juan.soto@ejemplo.cl'

@@ -18,8 +18,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { endProcess, identify, isAlive } from '../../../core/state/process-identity.ts'
-import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
-import { becomesReady, localChannel } from '../../../scripts/dev-server/readiness.ts'
+import { becomesReady, freePorts, localChannel } from '../../../scripts/dev-server/readiness.ts'
 import { findServer, serverPaths } from '../../../scripts/dev-server/server-record.ts'
 import {
   type DevServer,

@@ -1,8 +1,8 @@
-import { freePorts } from '../../../scripts/dev-server/free-ports.ts'
+import { freePorts } from '../../../scripts/dev-server/readiness.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { createWorld, startCommand } from '../export/world.ts'
 import { inject, onTestFinished, test, expect } from 'vitest'
-import { connectTemporal, NoRootCertificatesError } from '../../../worker/connect-temporal.ts'
+import { connectTemporal, NoRootCertificatesError } from '../../../worker/start-worker.ts'
 
 test('a system without root certificates gets a message that says what to install', async () => {
   const { SSL_CERT_FILE, SSL_CERT_DIR } = process.env

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { heartbeatsAt } from '../../../worker/connect-temporal.ts'
+import { heartbeatsAt } from '../../../worker/start-worker.ts'
 import { closedExport, exportPlan, readSteps, startSteps } from './steps.ts'
 
 test('steps heartbeat as the plan of their own run says', async () => {

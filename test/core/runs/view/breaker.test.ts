@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeBreaker } from '../../../../core/runs/view/breaker.ts'
+import { describeBreaker } from '../../../../core/runs/view/trouble.ts'
 
 const nextTrialAt = Date.parse('2026-11-21T01:13:20Z')
 const open = { key: 'gateway_issue', failed: 11, of: 20, trial: 1, trials: 3 }

@@ -2,9 +2,8 @@ import { expect, test } from 'vitest'
 import { outcomes } from '../../../../core/changes/outcomes.ts'
 import { countLabels, outcomeLabel } from '../../../../core/runs/view/counts.ts'
 import { formatTable } from '../../../../core/runs/view/format.ts'
-import { code, sentence } from '../../../../core/runs/view/sentence.ts'
+import { code, sentence, toCounts, type View } from '../../../../core/runs/view/view.ts'
 import { toText } from '../../../../core/runs/view/text.ts'
-import { toCounts, type View } from '../../../../core/runs/view/view.ts'
 
 const view: View = {
   title: 'Import of retentions',

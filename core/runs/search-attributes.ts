@@ -1,2 +1,0 @@
-/** The search attributes by which runs are found in the Temporal UI. */
-export type SearchAttributeName = 'Verdict' | 'NeedsPerson' | 'Resource'
