@@ -7,7 +7,7 @@ import { findServerProblems } from '../core/state/postgres/server-problems.ts'
 import { keepBeating, prepareDataFolder, watchLock } from './data-folder.ts'
 import { type Files, joinState } from './files.ts'
 import { toWorkerIdentity, version } from './identity.ts'
-import { type Settings, tellReadableSecrets, toFingerprint } from './settings/settings.ts'
+import { type Settings, tellReadableSecrets } from './settings/settings.ts'
 import { followApiKey } from './settings/rotating.ts'
 import { serveHealth } from './telemetry/health.ts'
 import { createLogger, installRuntime } from './telemetry/log.ts'
@@ -77,7 +77,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const logger = createLogger({ level, ...(!standing && { format: 'text' }) })
   const readable = tellReadableSecrets(settings)
   if (readable !== undefined) logger.warn(readable)
-  const lock = acquireLock({ folder: dataDir, role: 'worker', settings: toFingerprint(settings.fixed) })
+  const lock = acquireLock({ folder: dataDir, role: 'worker' })
   opened.defer(() => lock.release())
   const state = await openWorkerState({ settings, logger, isHeld: () => lock.isHeld() })
   opened.defer(() => state.close())

@@ -142,8 +142,6 @@ export const runFiles = {
   parked: 'parked.csv',
   /** The file as a command was given it; only on the machine of that command. */
   origin: 'origin.json',
-  /** When the run ended whose report a command has shown; only on the machine of that command. */
-  shown: 'shown',
 } as const
 
 /** Up to this many changes need no canary: they are quickly reviewed. */

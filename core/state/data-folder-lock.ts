@@ -13,8 +13,6 @@ export interface LockHolder {
   role: string
   /** ISO 8601, the holder's clock. */
   startedAt: string
-  /** Salted hashes of the settings that the holder was started with, by name. */
-  settings?: Readonly<Record<string, string>> | undefined
 }
 
 /** A running process already holds the data folder. */
@@ -57,7 +55,7 @@ export interface WorkerLock {
  * @throws {FolderLockedError} with the holder's pid and start, when another process has it
  * @throws {StateError} when there is no room for the note
  */
-export function acquireLock(options: Pick<LockHolder, 'role' | 'settings'> & { folder: string }): WorkerLock {
+export function acquireLock(options: Pick<LockHolder, 'role'> & { folder: string }): WorkerLock {
   const { folder } = options
   const file = join(folder, 'worker.lock')
   const database = takeExclusively({ folder, file })
@@ -120,7 +118,7 @@ function fileIdentity(file: string): string | undefined {
 const startOfProcess = () => new Date(Math.round(performance.timeOrigin)).toISOString()
 const noteOf = (folder: string) => join(folder, 'worker.lock.json')
 
-function writeNote({ folder, ...note }: Pick<LockHolder, 'role' | 'settings'> & { folder: string }) {
+function writeNote({ folder, ...note }: Pick<LockHolder, 'role'> & { folder: string }) {
   const { startTime } = identify(process.pid) ?? {}
   const holder: LockHolder = { pid: process.pid, startTime, ...note, startedAt: startOfProcess() }
   const fresh = `${noteOf(folder)}.${process.pid}`
@@ -131,14 +129,6 @@ function writeNote({ folder, ...note }: Pick<LockHolder, 'role' | 'settings'> & 
     rmSync(fresh, { force: true })
     throw isSystemError(cause, 'ENOSPC') ? diskFull({ place: noteOf(folder), cause }) : cause
   }
-}
-
-/** What the process that holds the folder was started with; undefined if none holds it. */
-export function readHolder(folder: string): LockHolder | undefined {
-  const note = readNote(folder)
-  return note?.startTime !== undefined && isAlive({ pid: note.pid, startTime: note.startTime })
-    ? note
-    : undefined
 }
 
 /** The last holder's note, if readable. It names the last process that took the folder; the lock may be free. */

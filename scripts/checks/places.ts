@@ -1,14 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { toFailure } from '../terminal/failures.ts'
-import {
-  findChanged,
-  findExposed,
-  type Settings,
-  tellReadableSecrets,
-} from '../../worker/settings/settings.ts'
+import { findExposed, type Settings, tellReadableSecrets } from '../../worker/settings/settings.ts'
 import type { StatePlace } from '../../core/state/open.ts'
-import { acquireLock, FolderLockedError, readHolder } from '../../core/state/data-folder-lock.ts'
+import { acquireLock, FolderLockedError } from '../../core/state/data-folder-lock.ts'
 import { readStateFile } from '../../core/state/sqlite.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/system-errors.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
@@ -64,10 +59,8 @@ export async function checkFolder(options: {
   taskQueue: string
   /** Whether a worker of this folder listens on the task queue. */
   served: boolean
-  /** The settings that take effect only at a start. */
-  fixed: Settings['fixed']
 }): Promise<Finding[]> {
-  const { place, taskQueue, served, fixed } = options
+  const { place, taskQueue, served } = options
   const dataDir = place.folder
   await prepareDataFolder(dataDir)
   if (findExposed([dataDir], 0o077).length > 0)
@@ -98,23 +91,7 @@ export async function checkFolder(options: {
           'other settings, uses another Temporal server, or is frozen. Try again in a few seconds. Otherwise end it, or give one of the two another CONNECTOR_DATA_DIR.',
       ),
     ]
-  return [
-    fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`),
-    ...checkStarted({ dataDir, fixed }),
-  ]
-}
-
-/** Compares the settings with those of the worker, which reads them once. */
-function checkStarted({ dataDir, fixed }: { dataDir: string; fixed: Settings['fixed'] }): Finding[] {
-  const { settings, pid } = readHolder(dataDir) ?? {}
-  const changed = settings === undefined ? [] : findChanged(settings, fixed)
-  if (changed.length === 0) return []
-  return [
-    wrong(
-      'worker',
-      `The worker with pid ${pid} was started with other settings: ${changed.join(', ')}. Restart it, so that they take effect.`,
-    ),
-  ]
+  return [fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`)]
 }
 
 /** The process that has locked the folder, found by trying to acquire the lock for an instant. */

@@ -58,8 +58,7 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createCommandService(settings), testMode: billing.testMode })
   const temporal = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
-    const { state: place, fixed } = settings
-    const folder = { place, taskQueue, served, fixed }
+    const folder = { place: settings.state, taskQueue, served }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]
   })
   const state = checkDatabase(settings)

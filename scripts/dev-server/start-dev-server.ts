@@ -1,8 +1,7 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { FolderLockedError } from '../../core/state/data-folder-lock.ts'
 import { endProcess, identify, isAlive } from '../../core/state/process-identity.ts'
@@ -177,7 +176,7 @@ async function startOnce(
   }
   // Checked first: another server on this port would answer instead of this one.
   if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
-  const server = await spawnServer(options)
+  const server = spawnServer(options)
   const { record } = server
   writeServerRecord(dataDir, record)
   onSpawned?.()
@@ -200,6 +199,7 @@ async function startOnce(
 
 /** Explains known log lines of the server, which are written for developers of Temporal. */
 function whyEnded({ log, database }: { log: string; database: string }): string | undefined {
+  if (/: exec: /.test(log)) return 'its program cannot be run'
   if (/not a database|malformed/i.test(log))
     return `its database ${database} is damaged. Move that file aside and start again; unfinished runs are then started again by their own commands, and what they sent is still recorded`
   if (/no space left|disk is full/i.test(log)) return `no space is left for its database ${database}`
@@ -235,17 +235,12 @@ interface ServerProcess {
 /**
  * Starts the server's process. It has a session of its own, so that Ctrl-C in the terminal reaches only the command,
  * which still needs the server to end its run. It ends with this process.
- *
- * @throws {DevServerError} the binary cannot be run
  */
-export async function spawnServer(
+export function spawnServer(
   options: Pick<StartDevServer, 'dataDir' | 'ui'> & { binary: string; ports: Ports },
-): Promise<ServerProcess> {
+): ServerProcess {
   const { dataDir, binary, ports, ui = true } = options
   const { database, logFile } = serverPaths(dataDir)
-  const flags = await optionalFlags(binary).catch((cause: unknown) => {
-    throw new DevServerError({ logFile, what: `did not start: ${binary} cannot be run`, cause })
-  })
   const log = openSync(logFile, 'w')
   const place = ['--ip', '127.0.0.1', '--port', String(ports.grpc), '--db-filename', basename(database)]
   const args = [
@@ -255,7 +250,8 @@ export async function spawnServer(
     ...(ui ? ['--ui-port', String(ports.ui)] : ['--headless']),
     ...Object.entries(searchAttributes).flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
     ...quick,
-    ...flags,
+    // Only newer versions know it.
+    ...(isOurVersion(binary) ? ['--ui-disable-news-fetch'] : []),
   ]
   const child = spawn('/bin/sh', ['-c', endingWithOwner, 'sh', resolve(binary), ...args], {
     // The server makes an address of its file's path, in which `#`, `?` and `%41` would mean another file.
@@ -284,15 +280,4 @@ export async function spawnServer(
     database,
   }
   return { record, ended }
-}
-
-const newerFlags = ['--ui-disable-news-fetch']
-
-/** Flags that only newer versions of the CLI support; of ours that is known, and asking takes a tenth of a second. */
-async function optionalFlags(binary: string): Promise<string[]> {
-  if (isOurVersion(binary)) return newerFlags
-  const { stdout } = await promisify(execFile)(binary, ['server', 'start-dev', '--help'], {
-    env: childEnvironment(),
-  })
-  return newerFlags.filter((flag) => stdout.includes(flag))
 }

@@ -1,11 +1,10 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type ImportInput, runFiles } from '../../core/imports/input.ts'
 import { fileOf, type ImportNotes, type Origin } from '../../core/imports/run-files.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
-import { orMissing } from '../../core/storage/system-errors.ts'
 import type { Session } from '../session/session.ts'
-import { exitCodes, RefusedError } from '../terminal/failures.ts'
+import { RefusedError } from '../terminal/failures.ts'
 import { runToEnd, startRun, type StartedRun } from './jobs.ts'
 import { reportImport } from './report.ts'
 import { importFolder, notesOf, sharedFolder } from './run-files.ts'
@@ -41,7 +40,11 @@ export async function runImport(importing: Importing): Promise<void> {
   const uploaded = await uploadImport(importing)
   await using _ = uploaded.prepared
   await previewImport({ ...importing, uploaded })
-  if (uploaded.before === 'finished') return await reportFinished({ ...importing, run: uploaded.run })
+  if (uploaded.before === 'finished') {
+    const { run } = uploaded
+    terminal.note(`The run ${run} of this file has ended, so nothing was sent now. This is its report:`)
+    return void (await reportImport({ run, terminal, settings, local }))
+  }
   await runToEnd({
     settings,
     terminal,
@@ -91,19 +94,6 @@ export async function startImport({
     )
     await awaitAnyEnd(handle)
   }
-}
-
-/**
- * Reports an import whose run has already ended: nothing is sent, and from the second time on the exit code says
- * so.
- */
-async function reportFinished(options: Importing & { run: string }): Promise<void> {
-  const { settings, terminal, run, order } = options
-  const path = join(importFolder({ dataDir: settings.dataDir, run }), runFiles.shown)
-  const shown = await orMissing(readFile(path, 'utf8'))
-  terminal.note(`The run ${run} of this file has ended, so nothing was sent now. This is its report:`)
-  const { ended } = await reportImport({ run, terminal, settings, local: order.local })
-  if (shown === ended?.at) process.exitCode = exitCodes.refused
 }
 
 /** An import as the command line requests it, parsed and checked. */

@@ -1,5 +1,4 @@
 import { connector } from '../../core/runs/view/shell.ts'
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ExportReport, reportFile, toDocument } from '../../core/exports/report.ts'
 import { toExportView } from '../../core/exports/view.ts'
@@ -7,7 +6,6 @@ import { pageName } from '../../core/runs/view/view.ts'
 import { toText } from '../../core/runs/view/text.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { runFiles } from '../../core/imports/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { fetchInput } from '../../core/imports/stored-input.ts'
@@ -87,8 +85,6 @@ export async function reportImport(of: RunToReport): Promise<FullImportReport> {
   const findings = (report.audit?.first ?? []).slice(0, firstErrors).map(({ message }) => ({ text: message }))
   const problems = [...(view.problems ?? []), ...findings]
   terminal.result({ document: report, text: toText({ ...view, problems }, { local }) })
-  const { ended } = report
-  if (ended?.how === 'finished') await writeFile(join(dataDir, plan.folder, runFiles.shown), ended.at)
   process.exitCode = exitCodeOf(report)
   return report
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { isSystemError } from '../../core/storage/system-errors.ts'
 
 /** What is wrong or missing in the settings, or in a file that a person wrote, one sentence each. */
@@ -29,9 +29,7 @@ export interface SetVariable {
 export interface EnvironmentSource {
   /** The real environment; overrides the file. */
   env: Readonly<Record<string, string | undefined>>
-  /** Default: `.env` in `cwd`. A file named here must exist. */
-  envFile?: string
-  /** The folder that the process runs in. */
+  /** The folder that the process runs in; its `.env` is read. */
   cwd: string
 }
 
@@ -42,10 +40,10 @@ export interface EnvironmentSource {
  * a command is called from.
  * @throws {SettingsError} the file cannot be read, or has a line that is not a setting
  */
-export function readEnvironment({ env, envFile, cwd }: EnvironmentSource): Map<string, SetVariable> {
-  const file = envFile ?? join(cwd, '.env')
+export function readEnvironment({ env, cwd }: EnvironmentSource): Map<string, SetVariable> {
+  const file = join(cwd, '.env')
   const sources = [
-    { values: readEnvFile(file, { required: envFile !== undefined }), from: file, folder: dirname(file) },
+    { values: readEnvFile(file), from: file, folder: cwd },
     { values: env, from: 'environment', folder: env['INIT_CWD'] || cwd },
   ]
   const all = sources.flatMap(({ values, from, folder }) =>
@@ -54,12 +52,12 @@ export function readEnvironment({ env, envFile, cwd }: EnvironmentSource): Map<s
   return new Map(all.filter(([, { text }]) => text !== ''))
 }
 
-function readEnvFile(file: string, { required }: { required: boolean }): Record<string, string> {
+function readEnvFile(file: string): Record<string, string> {
   try {
     return parseEnvFile(file, decodeText(readFileSync(file)))
   } catch (cause) {
     if (cause instanceof SettingsError) throw cause
-    if (isSystemError(cause, 'ENOENT') && !required) return {}
+    if (isSystemError(cause, 'ENOENT')) return {}
     const problem = `The settings file ${file} cannot be read: ${String(cause)}. Fix or remove it.`
     throw new SettingsError([problem], { cause })
   }

@@ -1,4 +1,3 @@
-import { createHmac, randomBytes } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
@@ -15,15 +14,7 @@ import {
   type SetVariable,
 } from './environment.ts'
 import { fixedToken, tokenFromFile } from './rotating.ts'
-import {
-  checkedVariables,
-  described,
-  foreignVariables,
-  inFiles,
-  shownText,
-  type VariableName,
-  variables,
-} from './variables.ts'
+import { checkedVariables, described, foreignVariables, inFiles, shownText, variables } from './variables.ts'
 import { shell } from '../../core/runs/view/shell.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 
@@ -190,8 +181,6 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     logLevel: values.CONNECTOR_LOG_LEVEL,
     /** The files that secrets were read from. */
     secretFiles: secretFilesOf(environment),
-    /** What takes effect only at a start. Contains secrets. */
-    fixed: toFixed(environment),
     /**
      * All set variables, `.env` included, for `loadClientConnectConfig({ overrideEnvVars })`. Contains
      * secrets.
@@ -227,50 +216,6 @@ function toToken(environment: Environment, token: string) {
   if (environment.has('BILLING_TOKEN_FILE')) return tokenFromFile({ file })
   return tokenFromFile({ file, find: (content) => parseEnvFile(file, content)['BILLING_TOKEN'] })
 }
-
-/** Variables that matter to one process, are read again when they change, or are compared by themselves. */
-const changing: readonly VariableName[] = [
-  'BILLING_BASE_URL',
-  'BILLING_TEST_MODE',
-  'BILLING_WORKSPACE',
-  'CONNECTOR_DATA_DIR',
-  'CONNECTOR_LOG_LEVEL',
-  'CONNECTOR_METRICS_ADDRESS',
-  'CONNECTOR_PAYLOAD_KEY',
-  'TEMPORAL_API_KEY',
-]
-
-function toFixed(environment: Environment): Readonly<Record<string, string>> {
-  const fixed = described.flatMap(([name]): [string, string][] => {
-    const set = environment.get(name)
-    const isRead = name === 'BILLING_TOKEN' && set?.from !== 'environment'
-    return set === undefined || isRead || changing.some((one) => one === name) ? [] : [[name, set.text]]
-  })
-  return Object.fromEntries(fixed)
-}
-
-/**
- * Hashes of settings by name, to compare them later without keeping them. Each has the salt before it, so that equal
- * settings of two starts do not look alike.
- */
-export function toFingerprint(settings: Readonly<Record<string, string>>): Record<string, string> {
-  const salt = randomBytes(16).toString('hex')
-  return Object.fromEntries(Object.entries(settings).map(([name, text]) => [name, hash(salt, text)]))
-}
-
-/** The settings that have another value now, or have one only now. */
-export function findChanged(
-  fingerprint: Readonly<Record<string, string>>,
-  settings: Readonly<Record<string, string>>,
-): string[] {
-  return Object.entries(settings).flatMap(([name, text]) => {
-    const then = fingerprint[name]
-    return then === hash(then?.split(' ')[0] ?? '', text) ? [] : [name]
-  })
-}
-
-const hash = (salt: string, text: string) =>
-  `${salt} ${createHmac('sha256', salt).update(text).digest('hex')}`
 
 /** The variables of other programs that exist in no other case and with no letter less, as HTTPS_PROXY does. */
 const foreignNames = Object.keys(foreignVariables)

@@ -233,20 +233,6 @@ describe('check finds at Temporal', () => {
 })
 
 describe('check finds at the data folder', () => {
-  test('a worker that was started with other settings, by their names', async () => {
-    const other = await createWorld({ counts: { plans: 5 } }, temporal)
-    const keys = { CONNECTOR_HASH_KEY: 'first', BILLING_TIMEOUT_SECONDS: '9' }
-    await startTestWorker(other, keys)
-    await workerListens(other)
-    expect(await check(other, keys)).toEqual({ code: 0, wrong: [] })
-    // What only the worker has may be its own.
-    expect(await check(other)).toEqual({ code: 0, wrong: [] })
-    const changed = { ...keys, CONNECTOR_HASH_KEY: 'second', NOTIFY_URL: 'https://hooks.example.test' }
-    expect(await check(other, changed)).toEqual(
-      finding('worker: The worker with pid', 'other settings: CONNECTOR_HASH_KEY, NOTIFY_URL. Restart it'),
-    )
-  })
-
   test('another process that holds it and does not answer here', async () => {
     const other = await createWorld({ counts: { plans: 5 } }, temporal)
     await startTestWorker(other, {}, { taskQueue: `other-${other.workspace}` })

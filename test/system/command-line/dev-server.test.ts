@@ -145,7 +145,7 @@ describe('the dev server', () => {
     syncBuiltinESMExports()
     mkdirSync(serverPaths(dataDir).folder)
     const [grpc = 0, ui = 0] = await freePorts(2)
-    const server = await spawnServer({ binary, dataDir, ports: { grpc, ui } })
+    const server = spawnServer({ binary, dataDir, ports: { grpc, ui } })
     await server.ended
     expect(isAlive(server.record)).toBe(false)
   })

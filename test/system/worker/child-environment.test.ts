@@ -66,12 +66,7 @@ describe('no secret reaches the program that', () => {
   test('is the dev server', async () => {
     mkdirSync(serverPaths(folder).folder)
     const place = { dataDir: folder, ports: { grpc: 1, ui: 2 } }
-    const start = () => spawnServer({ binary: noter('temporal'), ...place })
-    await expect(start()).rejects.toThrow('cannot be run')
-    expect(seen()).not.toContain('proxy.test')
-    writeFileSync(join(folder, 'temporal'), `#!/bin/sh\nenv > '${join(folder, 'seen')}'\n`)
-    const server = await spawnServer({ binary: join(folder, 'temporal'), ...place })
-    await server.ended
+    await spawnServer({ binary: noter('temporal'), ...place }).ended
     expect(seen()).not.toContain('proxy.test')
   })
 
