@@ -137,7 +137,7 @@ export function configureRecover(command: Command, terminal: Terminal): void {
       const input = inputOf(recoveryInput, options)
       // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
       const { runRecovery } = await import('../runs/jobs.ts')
-      await runRecovery({ settings, terminal, order: { input, yes, ...server } })
+      await runRecovery({ settings, terminal, input, yes, ...server })
     },
   )
   addExamples(command, 'run', {

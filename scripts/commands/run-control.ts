@@ -3,7 +3,8 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { importLimits } from '../../core/imports/input.ts'
 import { connector } from '../../core/runs/view/shell.ts'
-import { resolveInRun, updateRun } from '../runs/update-run.ts'
+import type { Configure } from '../command-line.ts'
+import { noActiveRun, resolveInRun, updateRun } from '../runs/update-run.ts'
 import { openClient } from '../session/session.ts'
 import {
   addDecision,
@@ -15,53 +16,41 @@ import {
   inputOf,
   processSettings,
 } from './options.ts'
-import { RefusedError, UsageError } from '../terminal/failures.ts'
+import { UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const addRun = (command: Command): Command => command.argument('<run>', 'workflow id of the run')
 
-/** Configures a command that sends one signal to a run; `answer` is printed after the run's name. */
-function configureSignal(of: {
-  command: Command
-  terminal: Terminal
-  signal: 'pause' | 'unpause' | 'stop'
-  answer: string
-}): void {
-  const { command, terminal, signal, answer } = of
-  addRun(command).action(async (run: string) => {
-    await using client = await openClient({ settings: processSettings(), terminal })
-    try {
-      await client.workflow.getHandle(run).signal(signal)
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error
-      throw new RefusedError(`There is no active run ${run}.`, {
-        hint: `\`${connector`run list`}\` lists the runs.`,
-      })
-    }
-    terminal.result({ document: { run, signal }, text: `${run} ${answer}` })
-  })
-}
+/** A command that sends one signal to a run; `answer` is printed after the run's name. */
+const signalCommand =
+  (signal: 'pause' | 'unpause' | 'stop', answer: string, meaning: string): Configure =>
+  (command, terminal) => {
+    addRun(command).action(async (run: string) => {
+      await using client = await openClient({ settings: processSettings(), terminal })
+      try {
+        await client.workflow.getHandle(run).signal(signal)
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error
+        throw noActiveRun(run)
+      }
+      terminal.result({ document: { run, signal }, text: `${run} ${answer}` })
+    })
+    addExamples(command, 'inspect', { [`run ${signal} export-all-1f0c2b7a90`]: meaning })
+  }
 
-export function configurePause(command: Command, terminal: Terminal): void {
-  configureSignal({ command, terminal, signal: 'pause', answer: 'pauses after the page or row in progress.' })
-  addExamples(command, 'inspect', {
-    'run pause export-all-1f0c2b7a90': `resume it with \`${connector`run unpause`}\``,
-  })
-}
+export const configurePause = signalCommand(
+  'pause',
+  'pauses after the page or row in progress.',
+  `resume it with \`${connector`run unpause`}\``,
+)
 
-export function configureUnpause(command: Command, terminal: Terminal): void {
-  configureSignal({ command, terminal, signal: 'unpause', answer: 'resumes.' })
-  addExamples(command, 'inspect', { 'run unpause export-all-1f0c2b7a90': 'resume a paused run' })
-}
+export const configureUnpause = signalCommand('unpause', 'resumes.', 'resume a paused run')
 
-export function configureStop(command: Command, terminal: Terminal): void {
-  const answer =
-    'stops cleanly: it sends nothing more, looks up what it has just sent, and writes its report. Nothing is lost.'
-  configureSignal({ command, terminal, signal: 'stop', answer })
-  addExamples(command, 'inspect', {
-    'run stop export-all-1f0c2b7a90': 'end a run; its report says what is missing',
-  })
-}
+export const configureStop = signalCommand(
+  'stop',
+  'stops cleanly: it sends nothing more, looks up what it has just sent, and writes its report. Nothing is lost.',
+  'end a run; its report says what is missing',
+)
 
 export function configureApprove(command: Command, terminal: Terminal): void {
   addDecision(addRun(command))

@@ -41,76 +41,48 @@ export function exportRequest({ settings, input }: Named<ExportInput>): RunReque
   const { resources, to = ['csv'] } = input
   const names = new Set(resources ?? listNames)
   const subject = names.size === listNames.length ? 'all' : [...names].toSorted().join('-')
-  return {
-    workflow: 'exportData',
-    workflowId: nameRun({ what: `export-${subject}`, settings, input: inOrder(input) }),
-    input,
-    summary: `${(resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`,
-  }
+  const workflowId = nameRun(`export-${subject}`, settings, inOrder(input))
+  const summary = `${(resources ?? ['all resources']).join(', ')} to ${to.join(', ')}`
+  return { workflow: 'exportData', workflowId, input, summary }
 }
 
 export function fetchRequest({ settings, input }: Named<FetchInput>): RunRequest {
   const { documents, to = ['csv'] } = input
-  return {
-    workflow: 'fetchDocuments',
-    workflowId: nameRun({ what: `fetch-${documents}`, settings, input: inOrder(input) }),
-    input,
-    summary: `${documents} to ${to.join(', ')}`,
-  }
+  const workflowId = nameRun(`fetch-${documents}`, settings, inOrder(input))
+  return { workflow: 'fetchDocuments', workflowId, input, summary: `${documents} to ${to.join(', ')}` }
 }
 
 export function recoveryRequest({ settings, input }: Named<RecoveryInput>): RunRequest {
-  return {
-    workflow: 'recoverSubscriptions',
-    workflowId: nameRun({ what: 'recover', settings, input }),
-    input,
-    summary: `resume ${input.reasons?.join(', ') ?? 'what a resume can fix'}`,
-  }
+  const summary = `resume ${input.reasons?.join(', ') ?? 'what a resume can fix'}`
+  return { workflow: 'recoverSubscriptions', workflowId: nameRun('recover', settings, input), input, summary }
 }
 
+const stopRead = 'nothing more is read or published'
+
 export const runExport = ({ input, ...call }: Call & { input: ExportInput }): Promise<void> =>
-  runToEnd({ ...call, ...reads, request: exportRequest({ ...call, input }) })
+  runJob({ ...call, request: exportRequest({ ...call, input }), stopNote: stopRead })
 
 export const runFetch = ({ input, ...call }: Call & { input: FetchInput }): Promise<void> =>
-  runToEnd({ ...call, ...reads, request: fetchRequest({ ...call, input }) })
+  runJob({ ...call, request: fetchRequest({ ...call, input }), stopNote: stopRead })
 
-const reads = { stopNote: 'nothing more is read or published' }
-
-/** Publishes an export again. */
+/** Publishes an export again. A publication is atomic, so a stop would keep nothing: Ctrl-C only detaches. */
 export async function runPublish({ input, ...call }: Call & { input: PublishAgainInput }): Promise<void> {
   const { run, to } = input
   const summary = `${run} again${to === undefined ? '' : ` to ${to.join(', ')}`}`
   const request = { workflow: 'publishRun', workflowId: namePublication(input), input, summary } as const
-  // A publication is atomic, so a stop would keep nothing: Ctrl-C only detaches.
-  await runToEnd({ ...call, needsService: false, request })
-}
-
-/** A recovery as the command line requests it, parsed and checked. */
-export interface RecoveryOrder {
-  input: RecoveryInput
-  yes: boolean
-  local: boolean
-  detach: boolean
+  await runJob({ ...call, request, needsService: false })
 }
 
 /** Without a terminal, the run asks for no approval, like scheduled runs; with one it asks, unless --yes was given. */
-export async function runRecovery(of: {
-  settings: Settings
-  terminal: Terminal
-  order: RecoveryOrder
-}): Promise<void> {
-  const { order, ...context } = of
-  const { input: typed, yes, ...server } = order
-  const isThere = of.terminal.isInteractive && !server.detach
+export async function runRecovery(of: Call & { input: RecoveryInput; yes: boolean }): Promise<void> {
+  const { input: typed, yes, ...call } = of
+  const isThere = call.terminal.isInteractive && !call.detach
   const { approval: isWanted = false } = typed
   const input = { ...typed, approval: isWanted || (isThere && !yes), attended: isWanted || isThere }
-  await runToEnd({
-    ...context,
-    ...server,
-    // Who is there, and whether they are asked, makes it no other run.
-    request: { ...recoveryRequest({ ...context, input: typed }), input },
-    stopNote: 'nothing more is resumed; the results of the last ones are awaited',
-  })
+  // Who is there, and whether they are asked, makes it no other run.
+  const request = { ...recoveryRequest({ ...call, input: typed }), input }
+  const stopNote = 'nothing more is resumed; the results of the last ones are awaited'
+  await runJob({ ...call, request, stopNote })
 }
 
 /** Sorts lists and destinations, whose order does not matter. */
@@ -128,8 +100,7 @@ function namePublication({ run, to, maxDeletes, schema }: PublishAgainInput): st
 }
 
 /** The workflow id of a command: what it does, and a hash of its input in this workspace and mode. */
-function nameRun(of: { what: string; settings: Pick<Settings, 'billing'>; input: object }): string {
-  const { what, settings, input } = of
+function nameRun(what: string, settings: Pick<Settings, 'billing'>, input: object): string {
   const { workspace, testMode } = settings.billing
   return `${what}-${hashInput({ workspace, testMode, input }).slice(0, 10)}`
 }
@@ -189,19 +160,17 @@ interface RunToEnd extends Call {
   needsService?: boolean
   /** Describes what Ctrl-C stops; absent if it only detaches. */
   stopNote?: string
-  start?: (session: Session) => Promise<StartedRun>
+  start: (session: Session) => Promise<StartedRun>
 }
+
+const runJob = (of: Omit<RunToEnd, 'start'> & { request: RunRequest }): Promise<void> =>
+  runToEnd({ ...of, start: (session) => startRun({ ...of, session }) })
 
 /**
  * Starts a run, or resumes the unfinished one of the same command, follows it to its end and prints its report.
  */
-export async function runToEnd(
-  options: Omit<RunToEnd, 'request'> &
-    ({ request: RunRequest } | (Pick<RunToEnd, 'request'> & Required<Pick<RunToEnd, 'start'>>)),
-): Promise<void> {
-  const { settings, terminal, detach, needsService = true, request } = options
-  const { start = (session: Session) => startRun({ settings, session, request: request as RunRequest }) } =
-    options
+export async function runToEnd(options: RunToEnd): Promise<void> {
+  const { settings, terminal, detach, needsService = true, request, start } = options
   const kind = runTypes[request.workflow]
   const mayWrite = (run: string) => run === request.workflowId && (kind === 'import' || kind === 'recovery')
   const sessionOptions = { settings, terminal, needsService, hasLocal: true, mayWrite }

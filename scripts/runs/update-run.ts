@@ -24,24 +24,23 @@ const listHint = `\`${connector`run list`}\` lists the runs.`
 
 const waitingForWorker = 'Waiting for the worker ...'
 
+/** An update of a run, for example the outcome of parked rows. */
+interface Updating {
+  settings: Settings
+  terminal: Terminal
+  run: string
+  input: object
+}
+
 /**
  * Sends an update to a write run and waits for its answer.
  *
  * @throws {RefusedError} the run refuses the update
  */
-export async function updateRun<T>({
-  settings,
-  terminal,
-  run,
-  name,
-  input,
-}: {
-  settings: Settings
-  terminal: Terminal
-  run: string
-  name: 'approve' | 'setLimits' | 'resolve'
-  input: object
-}): Promise<T> {
+export async function updateRun<T>(
+  options: Updating & { name: 'approve' | 'setLimits' | 'resolve' },
+): Promise<T> {
+  const { settings, terminal, run, name, input } = options
   await using client = await openClient({ settings, terminal })
   try {
     const work = client.withDeadline(Date.now() + answerWithinMs, () =>
@@ -53,18 +52,11 @@ export async function updateRun<T>({
   }
 }
 
-interface Resolving {
-  settings: Settings
-  terminal: Terminal
-  run: string
-  input: object
-}
-
 /**
  * Resolves rows of a run, through an active server and worker. An import that has ended is started again under its own
  * name: it sends a row again if that was decided, and ends again. What a stop has left unsent stays so.
  */
-export async function resolveInRun(options: Resolving): Promise<string> {
+export async function resolveInRun(options: Updating): Promise<string> {
   const { settings, terminal, run } = options
   const plan = await planOf(settings, run)
   if (plan === undefined)
@@ -82,7 +74,7 @@ export async function resolveInRun(options: Resolving): Promise<string> {
   })
 }
 
-async function resolveInRecovery(options: Resolving): Promise<string> {
+async function resolveInRecovery(options: Updating): Promise<string> {
   const { run } = options
   return await updateRun<string>({ ...options, name: 'resolve' }).catch((error: unknown) => {
     if (!(error instanceof NoSuchRunError)) throw error
@@ -93,7 +85,7 @@ async function resolveInRecovery(options: Resolving): Promise<string> {
 }
 
 async function resolveInImport(
-  { settings, run, input }: Resolving,
+  { settings, run, input }: Updating,
   { client, plan }: { client: Client; plan: ImportPlan },
 ): Promise<string> {
   const deadline = Date.now() + answerWithinMs
@@ -138,9 +130,11 @@ const inputOf = (plan: ImportPlan): ImportInput => ({
 
 class NoSuchRunError extends RefusedError {}
 
+export const noActiveRun = (run: string) =>
+  new NoSuchRunError(`There is no active run ${run}.`, { hint: listHint })
+
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
-  if (error instanceof WorkflowNotFoundError)
-    return new NoSuchRunError(`There is no active run ${run}.`, { hint: listHint })
+  if (error instanceof WorkflowNotFoundError) return noActiveRun(run)
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return new RefusedError(
       `No worker answered for ${run}; the update may still take effect when one starts.`,

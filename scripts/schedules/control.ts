@@ -7,6 +7,7 @@ import {
 import type { Command } from 'commander'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scheduleMemoOf } from '../../core/schedules/memo.ts'
+import type { Configure } from '../command-line.ts'
 import { openClient } from '../session/session.ts'
 import {
   addDecision,
@@ -125,37 +126,31 @@ function configureControl<Options>({ command, terminal, act }: Control<Options>)
   })
 }
 
-export function configurePause(command: Command, terminal: Terminal): void {
-  addDecision(command)
-  configureControl<DecisionOptions>({
-    command,
-    terminal,
-    act: async ({ handle }, { name, ...options }) => {
-      const { by, why } = decisionOf(options)
-      await handle.pause(`Paused by ${by}: ${why}`)
-      return { text: `${name} is paused.` }
-    },
-  })
-  addExamples(command, 'inspect', {
-    'schedule pause export-nightly --why "the service is migrated tonight"':
-      'start no runs until it is unpaused',
-  })
-}
+/** Pauses or unpauses a schedule, with the decision as its note. */
+const switchCommand =
+  (verb: 'pause' | 'unpause'): Configure =>
+  (command, terminal) => {
+    addDecision(command)
+    configureControl<DecisionOptions>({
+      command,
+      terminal,
+      act: async ({ handle }, { name, ...options }) => {
+        const { by, why } = decisionOf(options)
+        await handle[verb](`${verb === 'pause' ? 'Paused' : 'Unpaused'} by ${by}: ${why}`)
+        if (verb === 'pause') return { text: `${name} is paused.` }
+        const [next] = (await handle.describe()).info.nextActionTimes
+        const when = next === undefined ? '' : `; next run at ${formatLocalTime(next)}`
+        return { text: `${name} is active again${when}.` }
+      },
+    })
+    addExamples(command, 'inspect', {
+      [`schedule ${verb} export-nightly --why "the service is migrated tonight"`]:
+        verb === 'pause' ? 'start no runs until it is unpaused' : 'start runs at their times again',
+    })
+  }
 
-export function configureUnpause(command: Command, terminal: Terminal): void {
-  addDecision(command)
-  configureControl<DecisionOptions>({
-    command,
-    terminal,
-    act: async ({ handle }, { name, ...options }) => {
-      const { by, why } = decisionOf(options)
-      await handle.unpause(`Unpaused by ${by}: ${why}`)
-      const [next] = (await handle.describe()).info.nextActionTimes
-      const when = next === undefined ? '' : `; next run at ${formatLocalTime(next)}`
-      return { text: `${name} is active again${when}.` }
-    },
-  })
-}
+export const configurePause = switchCommand('pause')
+export const configureUnpause = switchCommand('unpause')
 
 const startedWithinMs = 10_000
 

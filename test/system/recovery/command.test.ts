@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { recoveryRequest, runRecovery } from '../../../scripts/runs/jobs.ts'
-import type { RecoveryOrder } from '../../../scripts/runs/jobs.ts'
 import type { Terminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { createWorld, until } from '../export/world.ts'
@@ -11,6 +10,8 @@ import { begin, breakSome, idsOf, resume, resumesAsked, resumesDone, well } from
 
 const soon = { BILLING_SETTLE_SECONDS: '0.3' }
 const open = async (options: Parameters<typeof begin>[0]) => (await begin(options)).world
+
+type Order = Omit<Parameters<typeof runRecovery>[0], 'settings' | 'terminal'>
 
 const quickWords = ['--input', 'coolDown=0', '--json']
 
@@ -161,7 +162,7 @@ describe('connector recover', () => {
 })
 
 describe('a person at a terminal', () => {
-  const order: RecoveryOrder = {
+  const order: Order = {
     input: { verifyAfter: '30ms', coolDown: 0 },
     yes: false,
     local: false,
@@ -169,11 +170,7 @@ describe('a person at a terminal', () => {
   }
 
   /** Answers each question as told, and keeps what was shown. */
-  async function recoverAt(
-    world: Parameters<typeof idsOf>[0],
-    answers: string[],
-    more: Partial<RecoveryOrder> = {},
-  ) {
+  async function recoverAt(world: Parameters<typeof idsOf>[0], answers: string[], more: Partial<Order> = {}) {
     const [questions, notes]: [string[], string[]] = [[], []]
     const progress = { update: () => undefined, end: () => undefined }
     const terminal: Terminal = {
@@ -192,7 +189,7 @@ describe('a person at a terminal', () => {
     }
     const settings = readSettings({ env: { ...world.env, ...soon }, cwd: world.dataDir })
     onTestFinished(() => void (process.exitCode = 0))
-    await runRecovery({ settings, terminal, order: { ...order, ...more } })
+    await runRecovery({ settings, terminal, ...order, ...more })
     return { questions, notes: notes.join('\n'), code: process.exitCode }
   }
 
