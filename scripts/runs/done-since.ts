@@ -2,12 +2,10 @@ import { join } from 'node:path'
 import type { Client } from '@temporalio/client'
 import { parseBody } from '../../core/changes/body.ts'
 import { isDone, type Outcome } from '../../core/changes/outcomes.ts'
-import { summarize } from '../../core/changes/report.ts'
-import { verdictOf } from '../../core/changes/verdict.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
 import { runFiles } from '../../core/imports/input.ts'
 import { shouldBeStaged } from '../../core/imports/report.ts'
-import type { AuditNote, ImportNotes } from '../../core/imports/run-files.ts'
+import type { ImportNotes } from '../../core/imports/run-files.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
 import { runOfUse } from '../../core/runs/name.ts'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
@@ -101,7 +99,7 @@ async function isDoneInAllUses(records: Records, ended: EndedRun): Promise<boole
 /** Undefined if the data folder has no such import. */
 async function isImported(records: Records, { run, verdict }: EndedRun): Promise<boolean | undefined> {
   const { state } = records
-  const { plan, staged, audit } = await createRunNotes(state).read<ImportNotes>(run)
+  const { plan, staged } = await createRunNotes(state).read<ImportNotes>(run)
   if (plan?.job !== 'import') return undefined
   const { identity, does } = plan
   if (identity.store !== state.storeId) return false
@@ -113,29 +111,13 @@ async function isImported(records: Records, { run, verdict }: EndedRun): Promise
   // An update does what an earlier one was to do only if it has the same fields; those of an invalid row are not known.
   const answers = (row: LedgerRow, later: LedgerRow) =>
     does !== 'update' || (row.outcome !== 'invalid' && fieldsOf(row).isSubsetOf(fieldsOf(later)))
-  if (await areDoneLater({ state, space, rows: rows.left, answers })) {
-    if (verdict === 'proven' || rows.done.size === 0) return true
-    if (await isProvenButForRows({ state, plan, staged, audit })) return true
-  }
+  // What made it unproven besides its rows is not known here.
+  const isSettled = verdict === 'proven' || rows.done.size === 0
+  if (isSettled && (await areDoneLater({ state, space, rows: rows.left, answers }))) return true
   return await isInCorrectedSheet({ ...records, run, space, rows })
 }
 
 const fieldsOf = (row: LedgerRow) => new Set(Object.keys(parseBody(row)))
-
-/** Whether nothing but its rows made an import unproven. */
-async function isProvenButForRows(
-  of: Pick<Records, 'state'> & Pick<ImportNotes, 'plan' | 'staged'> & { audit: AuditNote | undefined },
-): Promise<boolean> {
-  const { state, plan, staged, audit } = of
-  if (staged.existingReasons.length > 0 || staged.doubtfulEarlier > 0) return false
-  const { counts, doneWithoutId } = await summarize({ ledger: state.ledger, run: plan.run })
-  const { verdict } = verdictOf({
-    kind: importKinds[plan.kind].change.name,
-    summary: { counts: { ...counts, notTried: 0 }, outcomes: {}, doneWithoutId },
-    ...(audit && { audit }),
-  })
-  return verdict === 'proven'
-}
 
 /**
  * Whether a later import has proven the same sheet: it has every row that this run has done in the same place, and has done

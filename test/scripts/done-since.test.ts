@@ -134,6 +134,10 @@ describe('an import needs no person any more once other runs have done what it h
     'a person has dropped the parked row': {
       runs: [{ rows: [first, second], ends: [done, { state: 'dropped', outcome: 'dropped' }] }],
       is: true,
+    },
+    'something else than its rows made it unproven': {
+      runs: [{ rows: [first, second], ends: [done, { state: 'dropped', outcome: 'dropped' }] }],
+      is: false,
       verdict: 'unproven',
     },
     'the ledger lacks a row of it': { runs: [{ rows: [first], ends: [done], staged: 2 }], is: false },
