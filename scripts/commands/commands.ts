@@ -8,7 +8,6 @@ const command = <Name extends string>(
 ) => ({ summary, load: async (): Promise<Configure> => (await load())[name] })
 
 const reading = () => import('./export.ts')
-const writing = () => import('./import.ts')
 const control = () => import('./run-control.ts')
 const showing = () => import('./run-show.ts')
 const state = () => import('./state.ts')
@@ -25,8 +24,16 @@ export const commands = {
   check: command('check whether everything is in place', () => import('./check.ts'), 'configure'),
   export: command('export lists of the service', reading, 'configureExport'),
   fetch: command('export credit notes or cancellations by id', reading, 'configureFetch'),
-  import: command('import a CSV file or a workbook, each row exactly once', writing, 'configureImport'),
-  recover: command('resume subscriptions that need attention, within bounds', writing, 'configureRecover'),
+  import: command(
+    'import a CSV file or a workbook, each row exactly once',
+    () => import('./import.ts'),
+    'configureImport',
+  ),
+  recover: command(
+    'resume subscriptions that need attention, within bounds',
+    () => import('./recover.ts'),
+    'configureRecover',
+  ),
   run: {
     summary: 'list, follow and control runs',
     commands: {

@@ -19,7 +19,6 @@ import {
 } from './options.ts'
 import { RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type RecoveryInput, recoveryInput } from '../../core/recoveries/input.ts'
 
 type Options = ServerOptions &
   Omit<ImportInput, 'kind' | 'file'> & {
@@ -123,26 +122,4 @@ function unread(error: unknown): never {
 function withCallersPath(text: string): string {
   const at = text.indexOf('=')
   return at < 1 ? text : `${text.slice(0, at)}=${callersPath(text.slice(at + 1).trim())}`
-}
-
-export function configureRecover(command: Command, terminal: Terminal): void {
-  addOtherFields(addInputOptions(command, recoveryInput), recoveryInput).option(
-    '--yes',
-    'do not ask on a terminal',
-  )
-  addServerOptions(command).action(
-    async ({ yes = false, ...options }: ServerOptions & RecoveryInput & { yes?: boolean }) => {
-      const server = toServer(options)
-      const settings = processSettings()
-      const input = inputOf(recoveryInput, options)
-      // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-      const { runRecovery } = await import('../runs/jobs.ts')
-      await runRecovery({ settings, terminal, input, yes, ...server })
-    },
-  )
-  addExamples(command, 'run', {
-    'recover --dry-run': 'the preview only',
-    'recover --reason gateway_issue --max-changes 100 --rate 5': 'one reason, within bounds',
-    'recover --customers 501,502 --wait-for-approval': 'two customers, after an approval in the Temporal UI',
-  })
 }

@@ -1,0 +1,35 @@
+import type { Command } from 'commander'
+import { type RecoveryInput, recoveryInput } from '../../core/recoveries/input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import {
+  addExamples,
+  addInputOptions,
+  addOtherFields,
+  addServerOptions,
+  inputOf,
+  processSettings,
+  type ServerOptions,
+  toServer,
+} from './options.ts'
+
+export function configureRecover(command: Command, terminal: Terminal): void {
+  addOtherFields(addInputOptions(command, recoveryInput), recoveryInput).option(
+    '--yes',
+    'do not ask on a terminal',
+  )
+  addServerOptions(command).action(
+    async ({ yes = false, ...options }: ServerOptions & RecoveryInput & { yes?: boolean }) => {
+      const server = toServer(options)
+      const settings = processSettings()
+      const input = inputOf(recoveryInput, options)
+      // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
+      const { runRecovery } = await import('../runs/jobs.ts')
+      await runRecovery({ settings, terminal, input, yes, ...server })
+    },
+  )
+  addExamples(command, 'run', {
+    'recover --dry-run': 'the preview only',
+    'recover --reason gateway_issue --max-changes 100 --rate 5': 'one reason, within bounds',
+    'recover --customers 501,502 --wait-for-approval': 'two customers, after an approval in the Temporal UI',
+  })
+}
