@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
 import { isDate, parseTimestamp } from './data/times.ts'
-import { attentionReasons, statuses } from './data/subscriptions.ts'
+import { attentionReasons, statuses } from './data/generators.ts'
 import { numberText } from './data/values.ts'
 import type { FaultOf } from './faults.ts'
 import type { ListName } from './options.ts'

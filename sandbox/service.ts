@@ -1,11 +1,15 @@
 import { type Audit, createAudit } from './audit.ts'
-import { customerGenerator } from './data/customers.ts'
-import { bareGenerator, cancellationGenerator, creditNoteGenerator } from './data/documents.ts'
+import {
+  bareGenerator,
+  cancellationGenerator,
+  creditNoteGenerator,
+  customerGenerator,
+  planGenerator,
+  retentionGenerator,
+  subscriptionGenerator,
+} from './data/generators.ts'
 import { createHistory } from './data/history.ts'
-import { planGenerator } from './data/plans.ts'
 import { Chance, mix } from './data/random.ts'
-import { retentionGenerator } from './data/retentions.ts'
-import { subscriptionGenerator } from './data/subscriptions.ts'
 import { SECOND } from './data/times.ts'
 import { createDrifter } from './drift.ts'
 import { createFaultPlan, type Struck } from './faults.ts'

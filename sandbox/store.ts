@@ -1,4 +1,4 @@
-import { Chance, mix } from './data/random.ts'
+import { Chance } from './data/random.ts'
 import { toTimestamp } from './data/times.ts'
 import type { ResourceName } from './options.ts'
 
@@ -30,14 +30,9 @@ interface Origin extends Pick<StoredRecord, 'index' | 'id' | 'created' | 'update
 /** Generates the records of one resource from a seed and an index. */
 export interface RecordGenerator {
   idOf(index: number): RecordId
-  /** The fields unique to this record; `stamps` are its `created` and `updated`. */
-  own(origin: Origin, chance: Chance): Fields
-  /** The fields shared by all records of a variant. */
-  shared(chance: Chance): Fields
+  /** `stamps` are the record's `created` and `updated`. */
+  fields(origin: Origin, chance: Chance): Fields
 }
-
-/** A prime, so that variants never align with groups of equal `created`. */
-const variants = 499
 
 /** The source of a change and, if it was a request, which one. */
 export interface ChangeSource {
@@ -116,22 +111,12 @@ export function createCollection(options: {
   /** Filtered lists, until a record changes. */
   const found = new Map<string, readonly StoredRecord[]>()
   const byId = new Map(options.records.map((record) => [String(record.id), record]))
-  const sharedFields = new Map<number, Fields>()
   /** Deleted records, oldest first, each with the sequence number of its deletion. */
   const deleted: { record: StoredRecord; at: number }[] = []
   let nextIndex = options.records.length
 
-  function generate(record: StoredRecord): Fields {
-    const variant = mix(seed, record.index) % variants
-    let shared = sharedFields.get(variant)
-    if (shared === undefined)
-      sharedFields.set(variant, (shared = generator.shared(new Chance(seed, 1_000_000_007 + variant))))
-    return {
-      ...generator.own({ ...record, stamps: stampsOf(record) }, new Chance(seed, record.index)),
-      ...shared,
-    }
-  }
-
+  const generate = (record: StoredRecord): Fields =>
+    generator.fields({ ...record, stamps: stampsOf(record) }, new Chance(seed, record.index))
   const get = (id: RecordId): StoredRecord | undefined => byId.get(String(id))
   const fields = (record: StoredRecord): Readonly<Fields> => (record.fields ??= generate(record))
   const nextId = (): RecordId => generator.idOf(nextIndex)
