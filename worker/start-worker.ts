@@ -98,7 +98,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         dataDir,
         lock,
         shared: state.shared,
-        service: instruments.health,
         poller: { namespace, taskQueue, identity: toWorkerIdentity(identity, payloadKeys) },
         started: () => started,
       })

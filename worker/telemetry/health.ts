@@ -1,7 +1,6 @@
 import type { NativeConnection, Worker } from '@temporalio/worker'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Try } from '../../core/billing/calls.ts'
 import type { WorkerLock } from '../../core/state/data-folder-lock.ts'
 import type { SharedStore } from '../../core/state/open.ts'
 import { findWorkers } from '../../core/state/postgres/membership.ts'
@@ -27,7 +26,6 @@ export interface Watched {
   lock: WorkerLock
   /** The state on PostgreSQL; undefined for one in the data folder. */
   shared: SharedStore | undefined
-  service: ServiceHealth
   /** As Temporal lists it. */
   poller: { namespace: string; taskQueue: string; identity: string }
   /** Undefined while it starts. */
@@ -111,13 +109,12 @@ async function answer(method: string | undefined, page: (() => Promise<Answer>) 
 const toMessage = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 function checksOf(watched: Watched): Record<string, () => Promise<Check>> {
-  const { dataDir, lock, shared, service } = watched
+  const { dataDir, lock, shared } = watched
   return {
     polling: () => checkPolling(watched),
     lock: () => Promise.resolve(checkLock(lock, dataDir)),
     disk: () => checkDisk(dataDir),
     ...(shared && { state: () => checkState(shared) }),
-    service: () => service.check(),
   }
 }
 
@@ -180,51 +177,4 @@ async function checkDisk(dataDir: string): Promise<Check> {
   return free < leastFreeBytes
     ? { ok: false, message: `only ${message}: free some space` }
     : { ok: true, message }
-}
-
-/** How long, in ms, a success shows that the service is reachable. */
-const goodMs = 60_000
-/** How long, in ms, a failure counts; short, so that a recovery shows soon. */
-const badMs = 5_000
-
-export interface ServiceHealth {
-  /** Called after every attempt of every request. */
-  record: (tried: Pick<Try, 'status'>) => void
-  /** Whether the service was reachable recently; sends a request if there was none for a while. */
-  check: () => Promise<Check>
-}
-
-/** Remembers the service's last response; calls `ping` if it is too old. */
-export function createServiceHealth(options: {
-  ping: () => Promise<unknown>
-  now?: () => number
-}): ServiceHealth {
-  const { ping, now = () => performance.now() } = options
-  let last: (Check & { at: number }) | undefined
-  let asking: Promise<unknown> | undefined
-
-  const isFresh = () => last !== undefined && now() - last.at < (last.ok ? goodMs : badMs)
-  return {
-    record({ status }) {
-      last = { ...judge(status), at: now() }
-    },
-    async check() {
-      if (!isFresh()) {
-        // The response is recorded like any other.
-        asking ??= ping()
-          .catch(() => undefined)
-          .finally(() => (asking = undefined))
-        await asking
-      }
-      const { ok, message } = last ?? { ok: false, message: 'no request has been sent yet' }
-      return { ok, message }
-    },
-  }
-}
-
-/** 429 and 404 come from a working service; with a rejected token nothing works. */
-function judge(status: number | undefined): Check {
-  if (status === undefined) return { ok: false, message: 'no complete answer came' }
-  const ok = status < 500 && status !== 401 && status !== 403
-  return { ok, message: `it answered ${status}` }
 }

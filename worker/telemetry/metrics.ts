@@ -9,7 +9,7 @@ import {
 } from 'prom-client'
 import type { ActivityObserver, PublishedEvent } from '../../activities/deps.ts'
 import type { CallObserver, Try } from '../../core/billing/calls.ts'
-import { allResources, listResources } from '../../core/billing/resources/lists.ts'
+import { allResources } from '../../core/billing/resources/lists.ts'
 import { destinationNames } from '../../core/destinations/names.ts'
 import { isWhole } from '../../core/exports/proven.ts'
 import type { Identity } from '../../core/runs/identity.ts'
@@ -24,7 +24,6 @@ import { freeBytes } from '../../core/storage/system-errors.ts'
 import { version } from '../identity.ts'
 import { createService } from '../service.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createServiceHealth, type ServiceHealth } from './health.ts'
 
 interface MetricsOptions {
   /** Labels of `connector_info`. */
@@ -207,7 +206,6 @@ async function findLastProven(options: { state: PublishedState; identity: Identi
 export interface Instruments {
   billing: Billing
   metrics: Metrics
-  health: ServiceHealth
   observer: ActivityObserver
 }
 
@@ -227,25 +225,20 @@ export async function createInstruments(options: {
     freeBytes: () => freeBytes(settings.dataDir),
     proven: await findLastProven(options),
   })
-  const health = createServiceHealth({
-    ping: () => billing.list({ resource: listResources.plans, page: 1, pageSize: 1, tries: 1 }),
-  })
-  const onRequest = observeRequests({ metrics, health, logger })
+  const onRequest = observeRequests({ metrics, logger })
   const billing = createService(settings, { onRequest, shares: state.rateShares })
-  return { billing, metrics, health, observer: observeActivities({ metrics, logger }) }
+  return { billing, metrics, observer: observeActivities({ metrics, logger }) }
 }
 
 interface Targets {
   metrics: Metrics
-  health: ServiceHealth
   logger: Logger
 }
 
-/** Reports the client's requests to metrics, health and log, with their run. */
-function observeRequests({ metrics, health, logger }: Targets): CallObserver {
+/** Reports the client's requests to metrics and log, with their run. */
+function observeRequests({ metrics, logger }: Targets): CallObserver {
   return (tried) => {
     metrics.request(tried)
-    health.record(tried)
     const { operation, status, page, attempt, ms, waitedMs } = tried
     const [verb, list] = operation.split(' ')
     const fields = {
@@ -265,7 +258,7 @@ function observeRequests({ metrics, health, logger }: Targets): CallObserver {
 }
 
 /** Reports activity events to metrics and log. */
-function observeActivities({ metrics, logger }: Omit<Targets, 'health'>): ActivityObserver {
+function observeActivities({ metrics, logger }: Targets): ActivityObserver {
   return {
     onPage: (step) => metrics.page(step),
     onEvent(event) {
