@@ -47,8 +47,6 @@ export interface SandboxOptions {
   needsAttention?: number
   token?: string
   workspace?: string
-  workspaceHeader?: string
-  testModeHeader?: string
   /** Decimals as JSON numbers (default), or as strings, which is Django's own default. */
   decimals?: 'numbers' | 'strings'
   /** Whether records with equal sort keys change places between requests (default), as in a database. */
@@ -115,8 +113,6 @@ export function toSettings(options: SandboxOptions): Settings {
     needsAttention: 0.1,
     token: 'sandbox-token',
     workspace: 'acc_sandbox',
-    workspaceHeader: 'x-simple-workspace',
-    testModeHeader: 'x-service-test-mode',
     decimals: 'numbers',
     tieOrder: 'shuffled',
     honoursTestMode: true,

@@ -70,8 +70,8 @@ function answerOf(service: Service, asked: Asked, by: 'request' | 'late effect')
   const token = /^Token (.+)$/.exec(headers.authorization ?? '')?.[1]
   if (token === undefined) return detail(401, 'Authentication credentials were not provided.', authenticate)
   if (!service.tokens.has(token)) return detail(401, 'Invalid token.', authenticate)
-  const workspace = headers[settings.workspaceHeader]
-  if (workspace === undefined) return detail(400, `The header ${settings.workspaceHeader} is required.`)
+  const workspace = headers['x-simple-workspace']
+  if (workspace === undefined) return detail(400, 'The header x-simple-workspace is required.')
   if (workspace !== settings.workspace)
     return detail(403, 'You do not have permission to perform this action.')
   if (asked.route === undefined)
@@ -85,7 +85,7 @@ function answerOf(service: Service, asked: Asked, by: 'request' | 'late effect')
 
 function toCall(service: Service, asked: Asked, by: 'request' | 'late effect'): Call {
   const { settings } = service
-  const asksTest = asked.request.headers[settings.testModeHeader] === 'true'
+  const asksTest = asked.request.headers['x-service-test-mode'] === 'true'
   const mode: Mode = asksTest && settings.honoursTestMode ? 'test' : 'live'
   return {
     service,
