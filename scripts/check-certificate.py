@@ -21,6 +21,8 @@ for Excel it says that it cannot check them, exit 2."""
 import calendar, csv, hashlib, json, pathlib, re, sys
 
 EVER = float("inf")
+HEAD = "certificate resource workspace testMode mode filters key changedSince"  # What its first line has,
+END = "end reasons completeThrough records windows"  # and its last.
 CLOCKS_DIFFER = 5_000_000  # Microseconds by which the clocks of a service's servers may differ.
 csv.field_size_limit(2**31 - 1)
 
@@ -173,12 +175,16 @@ def check(folder):
         return f"{len(records)} documents by id, which says nothing about others"
     text = (folder / manifest["certificate"]["files"][0]["path"]).read_text("utf-8")
     head, *lines, end = map(json.loads, text.rstrip("\n").split("\n"))
-    named = {"key": "ordering", "end": "verdict", "certificate": "version", "changedSince": "changedSince"}
-    for name, value in {**head, **end}.items():
-        need(manifest.get(named.get(name, name)) == value, f"{name} is not that of the manifest")
+    named = {"key": "ordering", "end": "verdict", "certificate": "version"}
+    for line, names in ((head, HEAD), (end, END)):
+        need(names.split() == [name for name in names.split() if name in line], f"the certificate lacks one of {names}")
+        for name, value in line.items():
+            need(manifest.get(named.get(name, name)) == value, f"{name} is not that of the manifest")
+    what = [f"{len(records)} records of {head['resource']}", *(f"{name}={value}" for name, value in head["filters"].items())]
+    what = ", ".join(what + ([f"changed since {head['changedSince']}"] if head["changedSince"] else []))
     if end["end"] != "proven":
         need(end["completeThrough"] is None, "complete through a time, but not proven")
-        return f"{len(records)} records, not proven: {'; '.join(end['reasons'])}"
+        return f"{what}, not proven: {'; '.join(end['reasons'])}"
     need(not end["reasons"], "proven, although there are reasons why it is not")
     partial = {head["mode"] == "incremental", head["key"] == "updated", bool(head["changedSince"])}
     need(len(partial) == 1, "the whole list, but only what changed since a time")
@@ -202,7 +208,7 @@ def check(folder):
     looks = bool(chain.looks) == bool(chain.statuses) == looked and not chain.wanted
     need(looks, "the statuses were not sampled again after the read")
     need(instant(end["completeThrough"]) <= chain.through, "complete through a later time than the responses show")
-    return f"{len(records)} records, complete through {end['completeThrough']}"
+    return f"{what}, complete through {end['completeThrough']}"
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

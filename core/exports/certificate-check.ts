@@ -27,6 +27,10 @@ interface Row {
   at: number | undefined
 }
 
+/** What the first line of a certificate has, and the last one. */
+const ofHead = ['certificate', 'resource', 'workspace', 'testMode', 'mode', 'filters', 'key', 'changedSince']
+const ofEnd = ['end', 'reasons', 'completeThrough', 'records', 'windows']
+
 class DoesNotHold extends Error {}
 
 function need(holds: boolean, otherwise: string): asserts holds {
@@ -58,8 +62,15 @@ export async function checkCertificate(
     need(head?.['certificate'] === 1 && end !== undefined, 'it lacks its first or its last line')
     const { ordering: key, changedSince = null, verdict, ...same } = manifest
     const named = { ...same, certificate: 1, key, changedSince, end: verdict } as Record<string, unknown>
-    for (const [name, value] of Object.entries({ ...head, ...end }))
-      need(isDeepStrictEqual(named[name], value), `${name} is not that of the manifest`)
+    for (const [line, names] of [
+      [head, ofHead],
+      [end, ofEnd],
+    ] as const)
+      for (const name of new Set([...names, ...Object.keys(line)]))
+        need(
+          Object.hasOwn(line, name) && isDeepStrictEqual(named[name], line[name]),
+          `${name} is not that of the manifest`,
+        )
     if (verdict !== 'proven') return undefined
     need(manifest.reasons.length === 0, 'it is proven, although there are reasons why it is not')
     const partial = new Set([manifest.mode === 'incremental', key === 'updated', changedSince !== null])

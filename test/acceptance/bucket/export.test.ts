@@ -83,7 +83,8 @@ test('an export is published to the bucket, with its pointers and its report, an
   const copy = await temporaryFolder()
   for (const { path } of await store.list(store.pathOf(csv!.where)!))
     await writeFile(join(copy, basename(path)), (await store.open(path))!)
-  if (hasPython) expect(await judgeByPython(copy)).toMatch(/^ACCEPT 250 records, complete through /)
+  if (hasPython)
+    expect(await judgeByPython(copy)).toMatch(/^ACCEPT 250 records of customers, complete through /)
   expect(await read(`exports/reports/${report.run}.json`)).toMatchObject({
     verdict: 'proven',
     run: report.run,

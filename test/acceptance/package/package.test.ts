@@ -127,6 +127,7 @@ describe('the package, installed in an empty folder', () => {
     expect(pages.length).toBeGreaterThan(15)
     const links = await Promise.all(pages.map((page) => linksOf(packed, page)))
     expect(links.flat().filter(({ target }) => !names.includes(target))).toEqual([])
+    expect(names).toContain(join('scripts', 'check-certificate.py'))
     expect(names.filter((name) => /\.ts$|^test|(?:^|\/)\.env$/.test(name))).toEqual([])
   })
 })

@@ -35,6 +35,8 @@ export interface CertifiedExport {
   /** The forger makes this fit. */
   records?: number
   changedSince?: string
+  /** A field that its first or its last line lacks. */
+  lacks?: string
   facts: Pick<Taken['outcome'], 'clock' | 'hiddenFound' | 'statusCheck'>
 }
 
@@ -98,6 +100,7 @@ export async function writeCertified(
   const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode: 'full', filters: {} }
   const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
+  for (const line of [head, end]) Reflect.deleteProperty(line, exported.lacks ?? '')
   const table = `id,created\n${rows.map(({ id, created }) => `${id},${created}\n`).join('')}`
   const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap((row) =>
     row.contacts.map((position) => `${row.id},${position}\n`),
@@ -221,7 +224,14 @@ function isCoveredByNext({ lines }: CertifiedExport, place: number): boolean {
   return isTop || (frontier !== null && toInstant(next['newest'])! > toInstant(frontier)!)
 }
 
+const fieldsOfEnds =
+  'certificate resource workspace testMode mode filters key changedSince end reasons completeThrough records windows'
+
 export const mutants: Record<string, Mutant> = {
+  'a field of the first or the last line is missing': (exported, random) => {
+    exported.lacks = pick(fieldsOfEnds.split(' '), random)!
+    return true
+  },
   'a window is dropped': onWindow((exported, place) => {
     exported.lines.splice(place, 1)
     exported.windows--
