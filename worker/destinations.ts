@@ -36,7 +36,7 @@ export const warehouses: Readonly<
 
 /**
  * The destinations of this worker. Engines load on first use: DuckDB alone takes tens of megabytes, which a
- * worker that only writes CSV never needs.
+ * worker that writes CSV needs only to check references.
  */
 export function createDestinations(places: Places): ReadonlyMap<string, Destination> {
   const files = fileDestinationNames.map((name): Destination => {

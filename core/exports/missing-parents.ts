@@ -117,7 +117,7 @@ async function ask(
   const resource = listResources[query.resource]
   try {
     const ordering = '-created'
-    return await billing.list({ page: 1, ordering, tries: 1, fresh: true, ...query, resource, signal })
+    return await billing.list({ page: 1, ordering, tries: 3, fresh: true, ...query, resource, signal })
   } catch (error) {
     if (!(error instanceof BillingError) || error instanceof Unauthorized) throw error
     const isAnswer = (error instanceof Refused || error instanceof NotFound) && error.byService

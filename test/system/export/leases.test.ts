@@ -1,9 +1,17 @@
-import type { Client, WorkflowHandle } from '@temporalio/client'
+import type { Client } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import { hasEnded } from '../../../activities/step.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { exportData } from '../../../workflows/export-run.ts'
-import { asked, connectTemporal, createWorld, startRun, startTestWorker, until } from './world.ts'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  resetToPlan,
+  startRun,
+  startTestWorker,
+  until,
+} from './world.ts'
 
 test("a claim whose run Temporal does not know any more stands in nobody's way", async () => {
   const world = await createWorld({ counts: { plans: 5 } })
@@ -32,7 +40,7 @@ test(
     const client = await connectTemporal()
     const run = await startRun({ client, world, input: { resources: ['customers'] } })
     await until(() => asked(world) > 8)
-    await reset(client, run)
+    await resetToPlan(client, run)
     const before = asked(world)
     await until(() => asked(world) > before + 8)
     const other = await startRun({ client, world, input: { resources: ['customers'] } })
@@ -108,16 +116,3 @@ test('a run that went on as another has ended when that one has', { tags: ['long
   expect(await ended()).toBe(true)
   await client.workflow.getHandle(workflowId).terminate()
 })
-
-/** As the Temporal UI does it: back to where the plan was made. */
-async function reset(client: Client, run: WorkflowHandle): Promise<void> {
-  const { events } = await run.fetchHistory()
-  const planned = events?.findIndex((event) => event.activityTaskCompletedEventAttributes) ?? -1
-  const next = events?.slice(planned).find((event) => event.workflowTaskCompletedEventAttributes)
-  await client.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId: run.workflowId },
-    workflowTaskFinishEventId: next?.eventId ?? null,
-    requestId: run.workflowId,
-  })
-}

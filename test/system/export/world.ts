@@ -1,4 +1,4 @@
-import { Client, Connection } from '@temporalio/client'
+import { Client, Connection, type WorkflowHandle } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import { parse } from 'csv-parse/sync'
 import { randomUUID } from 'node:crypto'
@@ -188,4 +188,17 @@ export async function filesOf(folder: string): Promise<Record<string, string>> {
     .toSorted()
   const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
   return Object.fromEntries(names.map((name, at) => [name, texts[at] ?? '']))
+}
+
+/** As the Temporal UI does it: back to where the plan was made. */
+export async function resetToPlan(client: Client, run: WorkflowHandle): Promise<void> {
+  const { events } = await run.fetchHistory()
+  const planned = events?.findIndex((event) => event.activityTaskCompletedEventAttributes) ?? -1
+  const next = events?.slice(planned).find((event) => event.workflowTaskCompletedEventAttributes)
+  await client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId: run.workflowId },
+    workflowTaskFinishEventId: next?.eventId ?? null,
+    requestId: run.workflowId,
+  })
 }
