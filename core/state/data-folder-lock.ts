@@ -134,23 +134,9 @@ function writeNote({ folder, ...note }: Pick<LockHolder, 'role'> & { folder: str
 /** The last holder's note, if readable. It names the last process that took the folder; the lock may be free. */
 function readNote(folder: string): LockHolder | undefined {
   try {
-    const note: unknown = JSON.parse(readFileSync(noteOf(folder), 'utf8'))
-    return isHolder(note) ? note : undefined
+    const note = JSON.parse(readFileSync(noteOf(folder), 'utf8')) as LockHolder | null
+    return typeof note?.pid === 'number' ? note : undefined
   } catch {
     return undefined
   }
-}
-
-function isHolder(note: unknown): note is LockHolder {
-  return (
-    typeof note === 'object' &&
-    note !== null &&
-    'pid' in note &&
-    typeof note.pid === 'number' &&
-    'role' in note &&
-    typeof note.role === 'string' &&
-    'startedAt' in note &&
-    typeof note.startedAt === 'string' &&
-    (!('startTime' in note) || typeof note.startTime === 'string')
-  )
 }

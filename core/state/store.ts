@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Expression, Kysely, SqlBool } from 'kysely'
-import { KeyHeldError, StateConflictError, isStateAway } from './errors.ts'
+import { StateConflictError, isStateAway } from './errors.ts'
 import type { RateShares } from './rate-shares.ts'
 import type { ChangeTable, StateTables } from './schema.ts'
 
@@ -29,30 +29,24 @@ export type IsIn = (
 
 const mostTries = 3
 
+export const isConflict = (error: unknown): boolean => error instanceof StateConflictError
+
 /** Runs a write again if another transaction was in its way. */
-export async function retryConflicts<T>(
-  write: () => Promise<T>,
-  isConflict = (error: unknown): boolean => error instanceof StateConflictError,
-): Promise<T> {
+export async function retryConflicts<T>(write: () => Promise<T>, isInTheWay = isConflict): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await write()
     } catch (error) {
-      if (!isConflict(error) || tries === mostTries) throw error
+      if (!isInTheWay(error) || tries === mostTries) throw error
     }
   }
 }
 
-/** Runs a transaction, again if another one was in its way; a held key is an answer unless `retryHeldKeys`. */
+/** Runs a transaction, again if another one was in its way. */
 export const transact = <T>(
   db: Kysely<StateTables>,
   work: (db: Kysely<StateTables>) => Promise<T>,
-  { retryHeldKeys = false } = {},
-): Promise<T> =>
-  retryConflicts(
-    () => db.transaction().execute(work),
-    (error) => error instanceof StateConflictError || (retryHeldKeys && error instanceof KeyHeldError),
-  )
+): Promise<T> => retryConflicts(() => db.transaction().execute(work))
 
 /** Also how long an answer in hand waits: without it, its row would be unknown, or parked for a person. */
 const longestWaitMs = 300_000

@@ -1,10 +1,9 @@
-import type { Insertable, Selectable } from 'kysely'
-import { StateError, unstorableRow } from '../errors.ts'
+import type { Insertable } from 'kysely'
+import { KeyHeldError, StateError, unstorableRow } from '../errors.ts'
 import { type KeySpace, createQueries } from './queries.ts'
 import type { LedgerRow } from './row.ts'
-import type { Store } from '../store.ts'
+import { type Store, isConflict, retryConflicts } from '../store.ts'
 import type { ChangeTable } from '../schema.ts'
-import { transact } from '../store.ts'
 
 export interface NewChange {
   row: number
@@ -42,65 +41,72 @@ export interface StageResult {
   held: { row: number; key: string; by: LedgerRow }[]
 }
 
-/**
- * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat. Staging the same changes
- * again changes nothing, except that one that was never claimed is closed if it is to be by now.
- * @throws {StateError} the run already has a row with other contents, or a key or body contains the character NUL
- */
-export type Stage = (
-  options: KeySpace & { run: string; repeats: Repeats; changes: readonly NewChange[] },
-) => Promise<StageResult>
+interface StageOptions extends KeySpace {
+  run: string
+  repeats: Repeats
+  changes: readonly NewChange[]
+}
 
 /** Each row has 20 columns, and SQLite allows 32,766 parameters. */
 const rowsAStatement = 500
 
 /**
- * Another run may stage a key between the look at its holders and the insert: the unique index refuses it, and the next
- * try sees the holder.
+ * Stages changes of a run, all in one durable write; a few thousand at a time keep memory flat. Staging the same changes
+ * again changes nothing, except that one that was never claimed is closed if it is to be by now. Another run may stage a
+ * key between the look at its holders and the insert: the unique index refuses it, and the next try sees the holder.
+ *
+ * @throws {StateError} the run already has a row with other contents, or a key or body contains the character NUL
  */
-export function createStage(store: Store): Stage {
-  return (options) =>
-    transact(store.db, (db) => stage({ ...options, db, isIn: store.isIn }), { retryHeldKeys: true })
-}
+export const createStage =
+  ({ db, isIn }: Pick<Store, 'db' | 'isIn'>) =>
+  (options: StageOptions): Promise<StageResult> =>
+    retryConflicts(
+      () => db.transaction().execute((transaction) => stage(options, { db: transaction, isIn })),
+      (error) => isConflict(error) || error instanceof KeyHeldError,
+    )
 
-async function stage({
-  db,
-  isIn,
-  run,
-  repeats,
-  changes,
-  ...space
-}: Parameters<Stage>[0] & Pick<Store, 'db' | 'isIn'>): Promise<StageResult> {
-  for (const change of changes) refuseNul({ run, change })
-  const stagedRows = await rowsOfRun({ db, isIn, run, changes })
+async function stage(
+  { run, repeats, changes, ...space }: StageOptions,
+  { db, isIn }: Pick<Store, 'db' | 'isIn'>,
+): Promise<StageResult> {
+  const numbers = changes.map(({ row }) => row)
+  const rows = await db
+    .selectFrom('changes')
+    .selectAll()
+    .where('run', '=', run)
+    .where(isIn('row', numbers))
+    .execute()
+  const present = new Map(rows.map((row) => [row.row, row]))
   const fresh: NewChange[] = []
   for (const change of changes) {
-    const before = stagedRows.get(change.row)
-    if (before === undefined) {
-      fresh.push(change)
-      continue
-    }
-    if (before.kind !== space.kind || before.key !== change.key || before.body !== change.body)
+    // PostgreSQL cannot store the character NUL, and a changed key or body would be another change.
+    if (`${change.key}${change.body}`.includes('\0')) throw unstorableRow({ run, row: change.row })
+    const before = present.get(change.row)
+    if (before === undefined) fresh.push(change)
+    else if (before.kind === space.kind && before.key === change.key && before.body === change.body)
+      await restage({ db, before, change })
+    else
       throw new StateError(
         'RunTakenError',
         `The run ${run} already has a row ${change.row} with other contents. Start the new contents under another name.`,
       )
-    const isNew = change.closed !== undefined || (change.before ?? before.before) !== before.before
-    if (isNew && isUntouched(before)) await restage({ db, id: before.id, change })
   }
-  const keys = fresh.filter((change) => change.closed === undefined).map(({ key }) => key)
-  const holders = new Map<string, LedgerRow>()
-  for (const row of await createQueries({ db, isIn }).holders({ ...space, keys })) holders.set(row.key, row)
-
+  const keys = fresh.flatMap(({ closed, key }) => (closed === undefined ? [key] : []))
+  const holders = await createQueries({ db, isIn }).holders({ ...space, keys })
+  const byKey = new Map(holders.map((holder) => [holder.key, holder]))
   const result: StageResult = { staged: 0, already: changes.length - fresh.length, held: [] }
   const values: Insertable<ChangeTable>[] = []
   for (const change of fresh) {
-    const by = change.closed === undefined ? holders.get(change.key) : undefined
-    if (by !== undefined && !mayRepeat({ by, change, repeats })) {
-      result.held.push({ row: change.row, key: change.key, by })
-      continue
-    }
-    values.push(toInsert({ run, space, change, generation: by === undefined ? 0 : by.generation + 1 }))
+    const { row, key, closed } = change
+    const by = closed === undefined ? byKey.get(key) : undefined
+    if (by !== undefined && !mayRepeat({ by, change, repeats })) result.held.push({ row, key, by })
+    else
+      values.push({
+        run,
+        ...space,
+        ...toInsert(change),
+        generation: by === undefined ? 0 : by.generation + 1,
+      })
   }
   // In one order, so that two runs that stage the same keys never wait for each other.
   values.sort((one, other) => (one.key < other.key ? -1 : 1))
@@ -112,53 +118,29 @@ async function stage({
   return { ...result, staged: values.length }
 }
 
-type StagedRow = Pick<
-  Selectable<ChangeTable>,
-  'id' | 'row' | 'kind' | 'key' | 'body' | 'state' | 'claims' | 'before' | 'resolvedBy'
->
-
-/** Neither claimed nor decided by a person. */
-const isUntouched = ({ state, claims, resolvedBy: by }: StagedRow) =>
-  state === 'staged' && claims === 0 && by === null
-
 /**
- * An attempt to stage the run was lost, and the next one knows more. What the first one saw stays: it may have been given
- * up, and be the one that stages last.
+ * An attempt to stage the run was lost, and the next one may know more. What the first one saw stays: it may have been given
+ * up, and be the one that stages last. What was claimed, or decided by a person, stays as it is.
  */
-async function restage({ db, id, change }: { db: Store['db']; id: number; change: NewChange }) {
+async function restage({
+  db,
+  before: row,
+  change,
+}: {
+  db: Store['db']
+  before: LedgerRow
+  change: NewChange
+}) {
   const { before, ...others } = facts(change)
+  const isNew = change.closed !== undefined || (before ?? row.before) !== row.before
+  if (!isNew || row.state !== 'staged' || row.claims > 0 || row.resolvedBy !== null) return
   await db
     .updateTable('changes')
     .set({ ...others, ...(before !== null && { before }) })
-    .where('id', '=', id)
+    .where('id', '=', row.id)
     .where('state', '=', 'staged')
     .where('claims', '=', 0)
     .execute()
-}
-
-/** PostgreSQL cannot store the character NUL, and a changed key or body would be another change. */
-function refuseNul({ run, change: { row, key, body } }: { run: string; change: NewChange }) {
-  if (key.includes('\0') || body.includes('\0')) throw unstorableRow({ run, row })
-}
-
-async function rowsOfRun({
-  db,
-  isIn,
-  run,
-  changes,
-}: Pick<Store, 'db' | 'isIn'> & { run: string; changes: readonly NewChange[] }) {
-  const rows = await db
-    .selectFrom('changes')
-    .select(['id', 'row', 'kind', 'key', 'body', 'state', 'claims', 'before', 'resolvedBy'])
-    .where('run', '=', run)
-    .where(
-      isIn(
-        'row',
-        changes.map(({ row }) => row),
-      ),
-    )
-    .execute()
-  return new Map(rows.map((row) => [row.row, row]))
 }
 
 /** Whether a change may be staged although another one holds its key. */
@@ -176,40 +158,20 @@ export function mayRepeat({
   return repeats === 'otherBody' && by.body !== change.body
 }
 
-function toInsert({
-  run,
-  space,
-  change,
-  generation,
-}: {
-  run: string
-  space: KeySpace
-  change: NewChange
-  generation: number
-}): Insertable<ChangeTable> {
-  return {
-    run,
-    row: change.row,
-    ...space,
-    key: change.key,
-    generation,
-    ...facts(change),
-    breakerKey: change.breakerKey ?? '',
-    phase: 1,
-    body: change.body,
-    claims: 0,
-    sends: 0,
-    ...(change.closed === undefined && change.restored && restoredFacts(change.restored)),
-    attemptsBefore: change.attemptsBefore ?? 0,
-    notBefore: change.notBefore ?? 0,
-    lookups: 0,
-  }
-}
-
-const restoredFacts = (restored: NonNullable<NewChange['restored']>) => ({
-  state: 'unknown' as const,
-  outcome: 'restored',
-  ...restored,
+const toInsert = (change: NewChange) => ({
+  row: change.row,
+  key: change.key,
+  breakerKey: change.breakerKey ?? '',
+  phase: 1,
+  body: change.body,
+  claims: 0,
+  sends: 0,
+  ...facts(change),
+  ...(change.closed === undefined &&
+    change.restored && { state: 'unknown' as const, outcome: 'restored', ...change.restored }),
+  attemptsBefore: change.attemptsBefore ?? 0,
+  notBefore: change.notBefore ?? 0,
+  lookups: 0,
 })
 
 /** What is known of a change when it is staged. */
