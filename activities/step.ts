@@ -23,6 +23,9 @@ import { createTroubleSignals, troubleIn } from './tell-trouble.ts'
 /** The heartbeat interval of a step, which is also how soon it learns of a stop. */
 const heartbeatMs = 1_000
 
+/** PostgreSQL is back if it was not away for this long: longer than its driver waits for a connection. */
+const backAfterMs = 15_000
+
 /** One attempt of a step: everything it needs from Temporal. */
 export interface StepContext {
   /** The workflow execution that the step belongs to; the owner of its leases. */
@@ -152,10 +155,21 @@ async function withHeartbeat<T>(
   const owner = ownerOf(info)
   let details = (): unknown => info.heartbeatDetails
   const before = troubleIn(info.heartbeatDetails)
-  const watch = new TroubleWatch(before)
+  const watch = new TroubleWatch(before?.ofState ? undefined : before)
   let waiting: Trouble | undefined
+  let away = before?.ofState ? before : undefined
+  let awayAt = performance.now()
+  const onAway = () => {
+    const { since, failures } = away ?? { since: Date.now(), failures: 0 }
+    away = { what: 'does not answer', since, failures: failures + 1, ofState: true }
+    awayAt = performance.now()
+    beat()
+  }
   const signals = createTroubleSignals({ client, run: owner, step: info.activityId, resource, before })
-  const troubleNow = () => waiting ?? watch.trouble
+  const troubleNow = (): Trouble | undefined => {
+    if (performance.now() - awayAt > backAfterMs) away = undefined
+    return waiting ?? away ?? watch.trouble
+  }
   const beat = () => {
     const trouble = troubleNow()
     const { trouble: _, ...others } = { ...(details() as { trouble?: unknown } | undefined) }
@@ -197,7 +211,7 @@ async function withHeartbeat<T>(
     const forMs = remainingMs(info)
     const result = await (state.shared === undefined
       ? work(attempt)
-      : whenStoreIsBack(() => work(attempt), { signal, forMs }))
+      : whenStoreIsBack(() => work(attempt), { signal, forMs, onAway }))
     await signals.see(undefined)
     return result
   } catch (error) {

@@ -63,7 +63,16 @@ const outageMs = 30_000
  */
 export async function whenStoreIsBack<T>(
   work: () => Promise<T>,
-  { forMs = longestWaitMs, signal }: { forMs?: number; signal?: AbortSignal } = {},
+  {
+    forMs = longestWaitMs,
+    signal,
+    onAway,
+  }: {
+    forMs?: number
+    signal?: AbortSignal
+    /** Called each time that the store was away. */
+    onAway?: () => void
+  } = {},
 ): Promise<T> {
   const waitsMs = Math.min(forMs, longestWaitMs)
   let until = performance.now() + waitsMs
@@ -75,6 +84,7 @@ export async function whenStoreIsBack<T>(
       const now = performance.now()
       if (now - from > outageMs) until = now + waitsMs
       if (!isStateAway(error) || now > until || signal?.aborted) throw error
+      onAway?.()
       await wait(pauseMs, undefined, { ...(signal && { signal }) }).catch(() => undefined)
     }
   }

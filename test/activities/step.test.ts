@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createSteps, type StepContext } from '../../activities/step.ts'
 import { StateAwayError } from '../../core/state/errors.ts'
+import { type Trouble, describeTrouble } from '../../core/runs/view/trouble.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { cached } from '../../core/storage/cached.ts'
 
@@ -85,6 +86,7 @@ test('a step of a stopped run hears of it by its signal', async () => {
 /** Runs a step while the state is away for so many of its tries; gives what each try found of its attempt. */
 async function triesOf(failures: number, shared: object | undefined) {
   const tries: Pick<StepContext, 'lastReport' | 'beganAt'>[] = []
+  const heartbeats: unknown[] = []
   const work = async ({ lastReport, beganAt, report }: StepContext) => {
     tries.push({ lastReport, beganAt })
     report(() => ({ claims: tries.length }))
@@ -95,19 +97,31 @@ async function triesOf(failures: number, shared: object | undefined) {
   const folder = { dataDir: '/nowhere', outDirs: [], identity, searchAttributes }
   const { step } = createSteps({ ...folder, shared: cached('/nowhere'), state: { shared } as never })
   const info = { currentAttemptScheduledTimestampMs: Date.now(), startToCloseTimeoutMs: 60_000 }
-  await open(info)
-    .run(step(work))
-    .catch(() => undefined)
-  return tries
+  const environment = open(info)
+  environment.on('heartbeat', (details: unknown) => heartbeats.push(details))
+  await environment.run(step(work)).catch(() => undefined)
+  return { tries, heartbeats }
 }
 
 test('an attempt repeats its step while PostgreSQL is away, and leaves that to Temporal while state.db is locked', async () => {
-  expect(await triesOf(3, {})).toHaveLength(4)
-  expect(await triesOf(3, undefined)).toHaveLength(1)
+  expect((await triesOf(3, {})).tries).toHaveLength(4)
+  expect((await triesOf(3, undefined)).tries).toHaveLength(1)
 })
 
 test('a step that is repeated in its attempt knows what it has reported, and when the attempt began', async () => {
-  const [first, second] = await triesOf(1, {})
+  const [first, second] = (await triesOf(1, {})).tries
   expect([first?.lastReport, second?.lastReport]).toEqual([undefined, { claims: 1 }])
   expect(second?.beganAt).toBe(first?.beganAt)
+})
+
+test('a step that waits for PostgreSQL says so, and since when', async () => {
+  const began = Date.now()
+  const { heartbeats } = await triesOf(2, {})
+  const told = heartbeats.flatMap((details) => (details as { trouble?: Trouble } | undefined)?.trouble ?? [])
+  const since = told[0]?.since ?? 0
+  expect(since).toBeGreaterThanOrEqual(began)
+  expect(told).toContainEqual({ what: 'does not answer', since, failures: 2, ofState: true })
+  expect(describeTrouble(told[0]!, () => '14:02')).toBe(
+    'PostgreSQL does not answer since 14:02; nothing is sent, and the run resumes when it is back.',
+  )
 })

@@ -12,16 +12,20 @@ export interface Trouble {
   pause?: { asked: number; until: number }
   /** A new token is waited for until then. */
   tokenUntil?: number
+  /** It is PostgreSQL, not the service. */
+  ofState?: true
 }
 
 /** `The service answers 503 since 2026-11-21 14:02 UTC, attempt 4.` */
 export function describeTrouble(
-  { what, since, failures, pause, tokenUntil }: Trouble,
+  { what, since, failures, pause, tokenUntil, ofState }: Trouble,
   format: (at: number, to: 'minutes') => string = formatTime,
 ): string {
   const time = (at: number) => format(at, 'minutes')
   if (tokenUntil !== undefined)
     return `The service refuses the token; the run waits for a new one in its file until ${time(tokenUntil)}.`
+  if (ofState === true)
+    return `PostgreSQL does not answer since ${time(since)}; nothing is sent, and the run resumes when it is back.`
   if (pause === undefined) return `The service ${what} since ${time(since)}, attempt ${failures + 1}.`
   const sooner = pause.until < pause.asked ? `; the connector asks again at ${time(pause.until)}` : ''
   return `The service asks for a pause until ${time(pause.asked)}${sooner}.`
