@@ -76,7 +76,7 @@ test('customers and plans are read after the subscriptions that name them, and t
   const { control } = world.sandbox
   const names = namesIn(world)
   // Their lists do not answer until something has been deleted.
-  control.setFaults({ faults: [{ kind: 'error', status: 503, on: parents }] })
+  control.setFaults({ faults: [{ kind: 'latency', ms: 600_000, on: parents }] })
   await startTestWorker(world)
   const resources = ['plans', 'customers', 'subscriptions'] as const
   const client = await connectTemporal()
@@ -95,6 +95,7 @@ test('customers and plans are read after the subscriptions that name them, and t
   for (const { id } of goneBy) control.delete({ resource: 'subscriptions', id })
   control.delete({ resource: 'plans', id: plan })
   control.setFaults({ faults: [] })
+  control.landLateEffects()
 
   const report = await run.result()
   const after = urlsOf(world).slice(before)
