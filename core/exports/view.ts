@@ -2,7 +2,13 @@ import { dirname, relative, sep } from 'node:path'
 import { type DanglingReason, danglingReasons } from '../destinations/manifest.ts'
 import { type Fact, type Problem, sentence, strong, type Table, type View } from '../runs/view/view.ts'
 import { type Cell, formatCount } from '../runs/view/format.ts'
-import { type ExportedItem, type ExportReport, isPublished, withAllFields } from './report.ts'
+import {
+  type ExportedItem,
+  type ExportReport,
+  type PublishedExport,
+  isPublished,
+  withAllFields,
+} from './report.ts'
 
 const verdicts: Readonly<Record<ExportReport['verdict'], Omit<NonNullable<View['verdict']>, 'headline'>>> = {
   proven: {
@@ -35,6 +41,7 @@ export function toExportView(report: ExportReport): View {
     ...(identity && { identity }),
     verdict: { ...verdicts[report.verdict], headline: toHeadline(exports) },
     problems: [...toProblems(exports), ...toMissing(report), ...toDangling(report)],
+    notices: inEach(published.filter((item) => !isHeldBack(item)).flatMap(toWarnings)),
     next: report.next ?? [],
     controls:
       report.verdict === 'proven'
@@ -118,12 +125,12 @@ function toTable(exports: readonly ExportedItem[], of: Columns): Table {
 function toProblems(exports: readonly ExportedItem[]): Problem[] {
   const texts = exports.flatMap((item) => {
     const { resource, destination, verdict, reasons } = item
-    if (isPublished(item)) return [...reasons, ...item.warnings].map((one) => `${resource}: ${one}`)
+    if (isPublished(item))
+      return [...reasons.map((one) => `${resource}: ${one}`), ...(isHeldBack(item) ? toWarnings(item) : [])]
     const name = destination === null ? resource : `${resource} to ${destination}`
     return [`${name}: ${verdict === 'failed' ? reasons.join(' ') : 'stopped before it was published.'}`]
   })
-  // A read has the same reasons in each of its destinations.
-  return [...new Set(texts)].map((text) => ({ text }))
+  return inEach(texts)
 }
 
 /** How many ids of a field are named. */
@@ -162,6 +169,15 @@ function toJoins({ references = [], exports }: ExportReport): Fact[] {
     })
   })
 }
+
+/** Whether a person has to say that deletes are right; what else a warning says changes nothing in the data. */
+const isHeldBack = ({ heldBack }: PublishedExport): boolean => heldBack > 0
+
+const toWarnings = ({ resource, warnings }: PublishedExport): string[] =>
+  warnings.map((one) => `${resource}: ${one}`)
+
+/** A read has the same reasons and warnings in each of its destinations. */
+const inEach = (texts: readonly string[]): Problem[] => [...new Set(texts)].map((text) => ({ text }))
 
 function toMissing({ missing }: ExportReport): Problem[] {
   if (missing === undefined) return []

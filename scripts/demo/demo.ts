@@ -61,11 +61,13 @@ async function runDemo(terminal: Terminal): Promise<void> {
       return { sandbox, session, settings, terminal: { ...terminal, result } }
     }
     let page: string | undefined
+    // Ctrl-C stops the run of a part; those that follow do not begin.
+    let isInterrupted = false
     const parts: (() => Promise<boolean>)[] = [
       async () => {
-        const report = await runDemoExport(contextOf('export'))
-        page = report.page
-        return report.verdict === 'proven'
+        const report = await runDemoExport({ ...contextOf('export'), isInterrupted: () => isInterrupted })
+        page = report?.page
+        return report?.verdict === 'proven'
       },
       async () => {
         const demo = await prepareDemoImport(settings)
@@ -78,8 +80,6 @@ async function runDemo(terminal: Terminal): Promise<void> {
         return await runDemoRecovery({ ...contextOf('recovery'), request })
       },
     ]
-    // Ctrl-C stops the run of a part; those that follow do not begin.
-    let isInterrupted = false
     using _interrupt = onInterrupt({ first: () => void (isInterrupted = true), second: () => undefined })
     const succeeded: boolean[] = []
     for (const part of parts) if (!isInterrupted) succeeded.push(await part())
@@ -120,11 +120,18 @@ function demoSettings(baseUrl: string): Settings {
   })
 }
 
-/** Exports all four lists, beside a plain loop over the pages of one. */
-async function runDemoExport({ sandbox, session, settings, terminal }: DemoContext): Promise<ExportReport> {
+/** Exports all four lists, beside a plain loop over the pages of one; undefined if it was interrupted before. */
+async function runDemoExport({
+  sandbox,
+  session,
+  settings,
+  terminal,
+  isInterrupted,
+}: DemoContext & { isInterrupted: () => boolean }): Promise<ExportReport | undefined> {
   terminal.note(`\n1. An export of all lists, beside a plain loop over the pages of the customers:`)
   const before = new Set(customerIds(sandbox))
   const read = await readPlainly(sandbox.url)
+  if (isInterrupted()) return undefined
   const lostByLoop = countLost({ sandbox, before, read })
   const beforeExport = new Set(customerIds(sandbox))
   const { handle } = await startRun({
@@ -137,6 +144,11 @@ async function runDemoExport({ sandbox, session, settings, terminal }: DemoConte
   const report = await followExport({ session, handle, terminal, settings })
   const published = report.exports.filter(isPublished)
   const rows = published.map(({ resource, verdict, records }) => [resource, verdict, records])
+  // Ctrl-C may have stopped it before anything was published.
+  if (rows.length === 0) {
+    terminal.note(report.summary)
+    return report
+  }
   terminal.note(formatTable({ head: ['list', 'verdict', 'records'], rows }))
   const where = published.find(({ resource }) => resource === 'customers')?.where
   if (where === undefined) return report

@@ -85,6 +85,8 @@ const stateColors = {
   proven: 'green',
   unproven: 'yellow',
   parked: 'yellow',
+  'needs a person': 'yellow',
+  'need a person': 'yellow',
   failed: 'red',
   rejected: 'red',
   // In the table of `check`.

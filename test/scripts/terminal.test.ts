@@ -203,18 +203,19 @@ describe('colours', () => {
     const terminal = createTerminal({ json: false, debug: false, color, stdout: out, stderr: out })
     terminal.result({
       document: {},
-      text: 'import-1: 2 of 3 done\nproven, unproven\nsee rejected.csv and --failed, 1 rejected.',
+      text: 'import-1: 2 of 3 done\nproven, unproven\nsee rejected.csv and --failed, 1 rejected, 3 need a person.',
     })
     terminal.close()
     return text()
   }
-  const plain = 'import-1: 2 of 3 done\nproven, unproven\nsee rejected.csv and --failed, 1 rejected.\n'
+  const plain =
+    'import-1: 2 of 3 done\nproven, unproven\nsee rejected.csv and --failed, 1 rejected, 3 need a person.\n'
 
   it('show what is proven, in doubt or rejected on a terminal, and no file or option', () => {
     const [bold, green, amber, red] = ([1, 32, 33, 31] as const).map((code) => `\u001B[${code}m`)
     const end = '\u001B[39m'
     expect(shown('auto')).toBe(
-      `${bold}import-1: 2 of 3 done\u001B[22m\n${green}proven${end}, ${amber}unproven${end}\nsee rejected.csv and --failed, 1 ${red}rejected${end}.\n`,
+      `${bold}import-1: 2 of 3 done\u001B[22m\n${green}proven${end}, ${amber}unproven${end}\nsee rejected.csv and --failed, 1 ${red}rejected${end}, 3 ${amber}need a person${end}.\n`,
     )
   })
 

@@ -23,7 +23,7 @@ const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha25
 
 /** Renders a view as one static file that can be mailed, printed and read on a phone: the outcome first. */
 export function toReportPage(view: View): string {
-  const { title, run, verdict, problems = [], next = [], pageTables } = view
+  const { title, run, verdict, problems = [], notices = [], next = [], pageTables } = view
   const { tables = [], facts = [], evidence = [], files = [] } = view
   const page = html`<!doctype html>
     <html lang="en">
@@ -42,6 +42,7 @@ export function toReportPage(view: View): string {
         <main>
           ${toVerdict(view)} ${toCounts(view)} ${section('Needs attention', problems.map(toProblem), toProse)}
           ${section('Next', next.map(toStep), toProse)} ${(pageTables ?? tables).map(toTable)}
+          ${section('Notices', notices.map(toProblem), toProse)}
           ${section('Details', facts.map(toFact), toFacts)} ${section('Files', files.map(toFile), toList)}
           ${
             evidence.length === 0

@@ -3,7 +3,16 @@ import { piecesOf, type Sentence, type Table, type View } from './view.ts'
 
 /** Renders a view as the Current Details of a run in the Temporal UI. */
 export function toMarkdown(view: View): string {
-  const { verdict, summary, status = [], problems = [], next = [], counts = [], unit = '' } = view
+  const {
+    verdict,
+    summary,
+    status = [],
+    problems = [],
+    notices = [],
+    next = [],
+    counts = [],
+    unit = '',
+  } = view
   const { tables = [], folder, page, files = [], controls = [] } = view
   const counted = counts.map(({ name, value }) => [name, value] as const)
   return [
@@ -14,7 +23,7 @@ export function toMarkdown(view: View): string {
     ...(summary === undefined ? [] : [escapeMarkdown(summary)]),
     ...status.map(toInline),
     ...toList(
-      problems.flatMap(({ text, details = [] }) => [
+      [...problems, ...notices].flatMap(({ text, details = [] }) => [
         toInline(text),
         ...details.map((detail) => `  - ${escapeMarkdown(detail)}`),
       ]),

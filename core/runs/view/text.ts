@@ -6,7 +6,15 @@ import { piecesOf, type Sentence, type Table, type View } from './view.ts'
  * as the command that prints them did.
  */
 export function toText(view: View, { local = false } = {}): string {
-  const { run, summary = view.verdict?.headline, problems = [], next = [], counts = [], tables = [] } = view
+  const {
+    run,
+    summary = view.verdict?.headline,
+    problems = [],
+    notices = [],
+    next = [],
+    counts = [],
+    tables = [],
+  } = view
   const { folder, page, unit = '' } = view
   const counted = counts.map(({ name, value }) => [name, value])
   const steps = next.flatMap(({ text, command }) =>
@@ -16,7 +24,7 @@ export function toText(view: View, { local = false } = {}): string {
     summary === undefined ? '' : `${run}: ${summary}`,
     counted.length === 0 ? '' : formatTable({ head: ['', unit], rows: counted }),
     toTablesText(tables),
-    problems
+    [...problems, ...notices]
       .flatMap(({ text, details = [] }) => [toPlain(text), ...details.map((line) => `  ${line}`)])
       .join('\n'),
     steps.join('\n'),

@@ -62,6 +62,8 @@ export interface View {
   /** The progress of an active run. */
   status?: readonly Sentence[]
   problems?: readonly Problem[]
+  /** Worth knowing, but nothing for a person to do. */
+  notices?: readonly Problem[]
   next?: readonly NextStep[]
   counts?: readonly Count[]
   /** The plural noun for what is counted. */

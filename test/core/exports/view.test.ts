@@ -68,3 +68,15 @@ test('the page of a run says what each read covers and up to which moment, once 
   // A line of a terminal has no room for it.
   expect(tables?.[0]?.head).not.toContain('complete through')
 })
+
+test('a page asks for attention where deletes were held back, and only notices what changes nothing in the data', () => {
+  const drift = { ...toCsv, warnings: ['the service sends a new field, plan_tier'] }
+  const held = { ...toCsv, resource: 'plans' as const, heldBack: 2, warnings: ['2 plans are gone'] }
+  const exports = [drift, { ...drift, destination: 'parquet' as const }, held]
+  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'proven', exports }
+  const { problems, notices } = toExportView(report)
+  expect(problems).toEqual([{ text: 'plans: 2 plans are gone' }])
+  expect(notices).toEqual([{ text: 'customers: the service sends a new field, plan_tier' }])
+  const { problems: none } = toExportView({ ...report, exports: [drift] })
+  expect(none).toEqual([])
+})

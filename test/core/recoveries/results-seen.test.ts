@@ -1,0 +1,85 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
+import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
+import { noListValues } from '../../../core/recoveries/list-value.ts'
+import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
+import { closeRecovery } from '../../../core/recoveries/report.ts'
+import { createRunNotes } from '../../../core/runs/run-notes.ts'
+import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+import { openState } from '../../../core/state/open.ts'
+import { cached } from '../../../core/storage/cached.ts'
+import { stageChanges, workspace } from '../changes/engine.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
+
+const run = 'recovery-1'
+const preview = { notResumed: {}, needsPerson: {}, listValue: noListValues() }
+const seen = { sends: 3, sentAt: 1, answeredAt: 2 }
+
+/** The report of a recovery of two, of which one recovered and the other ended like this. */
+async function reportOf(other: Partial<LedgerRow>, listReasons: string[] = []) {
+  const state = await openState({ folder: await temporaryFolder() })
+  onTestFinished(() => state.close())
+  const { ledger } = state
+  const notes = createRunNotes(state)
+  const dataDir = await temporaryFolder()
+  const plan = toRecoveryPlan({
+    input: parseRecoveryInput({}),
+    run,
+    execution: { workflowId: run, runId: 'first' },
+    startedAt: new Date().toISOString(),
+    identity: { workspace, baseUrl: 'http://127.0.0.1:1', mode: 'live', store: state.storeId },
+    settleMs: 20,
+  })
+  await saveRecoveryPlan({ dataDir, notes, plan, input: {} })
+  const changes = ['sub_1', 'sub_2'].map((id, at) => ({
+    row: at + 1,
+    body: { id },
+    breakerKey: 'gateway_issue',
+  }))
+  await stageChanges({ ledger, run, kind: resumeSubscription, changes })
+  const proven = listReasons.length === 0
+  await notes.write(run, { snapshot: { staged: 2, proven, reasons: listReasons, preview } })
+  const done = { state: 'done', outcome: 'recovered', ...seen } as const
+  for (const [at, patch] of [done, other].entries()) {
+    const row = await ledger.row({ run, row: at + 1 })
+    await ledger.move({ id: row!.id, from: ['staged'], patch })
+  }
+  const ended = {
+    ledger,
+    notes,
+    plan,
+    dataDir,
+    shared: cached(dataDir),
+    giveUp: false,
+    how: 'finished' as const,
+  }
+  const { result, view } = await closeRecovery(ended)
+  return { ...result, word: view.verdict?.word }
+}
+
+test('a run whose every result was seen needs a person, although it is not proven', async () => {
+  expect(await reportOf({ state: 'parked', outcome: 'attemptsUsedUp', ...seen })).toMatchObject({
+    verdict: 'unproven',
+    resultsSeen: true,
+    word: 'needs a person',
+    summary: '1 of 2 recovered; 1 needs a person',
+  })
+})
+
+test.each<[string, Partial<LedgerRow>, string[]?]>([
+  ['a resume whose outcome nobody saw', { state: 'parked', outcome: 'notFound', ...seen }],
+  ['a resume without an answer', { state: 'parked', outcome: 'fellBack', sends: 1, answeredAt: null }],
+  ['a subscription that was not tried', { state: 'dropped', outcome: 'notTried' }],
+  [
+    'a list that is not proven',
+    { state: 'parked', outcome: 'attemptsUsedUp', ...seen },
+    ['the list takes more than 3 requests'],
+  ],
+])('a run with %s is unproven, and not merely for a person', async (_, other, listReasons) => {
+  expect(await reportOf(other, listReasons)).toMatchObject({
+    verdict: 'unproven',
+    resultsSeen: false,
+    word: 'unproven',
+    summary: expect.stringContaining('unproven: '),
+  })
+})
