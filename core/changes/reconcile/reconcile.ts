@@ -3,7 +3,7 @@ import type { LookupResult } from '../change-kind.ts'
 import { attemptsUsed, parseBody } from '../body.ts'
 import { controlFailure, explainRefusal, lookUp, type LookupDeps } from './lookup.ts'
 import { transition } from '../transitions.ts'
-import type { Outcome } from '../outcomes.ts'
+import { hasFailed, type Outcome } from '../outcomes.ts'
 
 /** What the lookups of a run need. */
 export interface Reconciling extends LookupDeps {
@@ -44,43 +44,24 @@ export function lookupAt(
  */
 export async function reconcileOne(reconciling: Reconciling, row: LedgerRow): Promise<void> {
   const action = reconciling.kind.whenUnknown(parseBody(row))
-  if (action === 'lookUp') return await reconcileByLookup(reconciling, row)
-  if (action === 'park') return await park(reconciling, row, 'cannotLookUp', row.error)
+  if (action === 'park') return await park(reconciling, row, 'cannotLookUp')
+  if (action === 'lookUp')
+    return row.outcome === 'refused' ? await closeRefused(reconciling, row) : await byLookup(reconciling, row)
   // There is an answer, but to a later send than the one in doubt.
-  if (row.outcome === 'refusedLater') return await park(reconciling, row, 'refusedLater', row.error)
-  if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften', row.error)
+  if (row.outcome === 'refusedLater') return await park(reconciling, row, 'refusedLater')
+  if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften')
   await close(reconciling, row, { to: 'staged', by: 'repeat', outcome: 'repeatable' })
 }
 
-async function reconcileByLookup(reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  if (row.outcome === 'refused') return await closeRefused(reconciling, row)
-  await closeAs(await lookUp(reconciling, row), reconciling, row)
-}
-
-async function closeAs(result: LookupResult, reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  if (result.result === 'done') {
-    const patch = {
-      answerId: result.id,
-      ...(result.otherIds && { otherIds: JSON.stringify(result.otherIds) }),
-      error: result.message ?? null,
-      closedAt: reconciling.ledger.now(),
-      ...factsOf(result),
-    }
-    return await close(reconciling, row, { to: 'done', outcome: result.outcome, patch })
-  }
-  if (result.result === 'unclear') return await park(reconciling, row, result.outcome, result.message)
-  if (result.result === 'fellBack') return await useUpAttempt(reconciling, row, result)
-  await closeAbsent(reconciling, row)
-}
-
 async function closeRefused(reconciling: Reconciling, row: LedgerRow): Promise<void> {
-  if (await explainRefusal({ ...reconciling, row })) return
-  const patch = { closedAt: reconciling.ledger.now() }
-  await close(reconciling, row, { to: 'rejected', outcome: 'refused', patch })
+  if (!(await explainRefusal({ ...reconciling, row })))
+    await close(reconciling, row, { to: 'rejected', outcome: 'refused' })
 }
 
-/** A first lookup that finds nothing proves nothing: the request may still take effect. */
-async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+/** Nothing found proves an absence only if it is not the first lookup, which a late request may still follow. */
+async function byLookup(reconciling: Reconciling, row: LedgerRow): Promise<void> {
+  const first = await lookUp(reconciling, row)
+  if (first.result !== 'absent') return await closeAs(first, reconciling, row)
   const { ledger } = reconciling
   if (row.lookups === 0) {
     const patch = { lookups: 1, checkedAt: ledger.now() }
@@ -93,67 +74,78 @@ async function closeAbsent(reconciling: Reconciling, row: LedgerRow): Promise<vo
   const again = await lookUp(reconciling, row)
   if (again.result !== 'absent') return await closeAs(again, reconciling, row)
   if (row.outcome === 'refusedLater')
-    return await close(reconciling, row, {
-      to: 'rejected',
-      outcome: 'refused',
-      patch: { closedAt: ledger.now() },
-    })
-  if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften', row.error)
+    return await close(reconciling, row, { to: 'rejected', outcome: 'refused' })
+  if (row.sends >= maxSends) return await park(reconciling, row, 'sentTooOften')
   await close(reconciling, row, { to: 'staged', outcome: 'absent' })
+}
+
+async function closeAs(
+  found: Exclude<LookupResult, { result: 'absent' }>,
+  reconciling: Reconciling,
+  row: LedgerRow,
+): Promise<void> {
+  const { outcome, message: error = null } = found
+  if (found.result === 'unclear') return await park(reconciling, row, outcome, error)
+  // The facts of a lookup replace the answer, which said only that the request was accepted.
+  const answer = found.facts === undefined ? {} : { answer: JSON.stringify(found.facts) }
+  if (found.result === 'fellBack') return await useUpAttempt(reconciling, row, found, answer)
+  const otherIds = found.otherIds && { otherIds: JSON.stringify(found.otherIds) }
+  const patch = { answerId: found.id, ...otherIds, error, ...answer }
+  await close(reconciling, row, { to: 'done', outcome, patch })
 }
 
 async function useUpAttempt(
   reconciling: Reconciling,
   row: LedgerRow,
-  result: Extract<LookupResult, { result: 'fellBack' }>,
+  found: Extract<LookupResult, { result: 'fellBack' }>,
+  answer: { answer?: string },
 ): Promise<void> {
-  // What a restored ledger calls unknown may never have been sent, so it has not failed.
-  const outcome = row.outcome === 'restored' ? 'stillOpen' : result.outcome
+  const { attempts: allowed, ledger, settleMs } = reconciling
   // The service's own words say more than what the lookup saw.
-  const message =
-    row.outcome === 'refusedLater'
-      ? `${result.message}; the service refused it: ${row.error}`
-      : result.message
-  const { attempts: allowed, ledger } = reconciling
+  const refusal = row.outcome === 'refusedLater' ? `; the service refused it: ${row.error}` : ''
+  const error = `${found.message}${refusal}`
   const attempts = attemptsUsed(row)
-  const patch = { error: message, closedAt: ledger.now(), ...factsOf(result) }
   if (attempts >= allowed.most) {
     // Nothing is in doubt about it: a later run may try again.
-    const usedUp = { ...patch, error: `${message} (attempt ${attempts} of ${allowed.most})`, holdsKey: 0 }
-    return await close(reconciling, row, { to: 'parked', outcome: 'attemptsUsedUp', patch: usedUp })
+    const usedUp = { error: `${error} (attempt ${attempts} of ${allowed.most})`, holdsKey: 0 }
+    return await close(reconciling, row, {
+      to: 'parked',
+      outcome: 'attemptsUsedUp',
+      patch: { ...answer, ...usedUp },
+    })
   }
+  // What a restored ledger calls unknown may never have been sent, so it has not failed.
+  const outcome = row.outcome === 'restored' ? 'stillOpen' : found.outcome
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
   // Without an answer its request may still be on its way, held back by a frozen process or by the network: not sooner
   // than a change that two lookups proved absent.
-  const heldUntil = row.answeredAt === null ? (row.unknownSince ?? 0) + 3 * reconciling.settleMs : 0
-  const notBefore = Math.max(ledger.now() + wait, heldUntil)
-  await close(reconciling, row, { to: 'staged', outcome, patch: { ...patch, notBefore } })
+  const heldUntil = row.answeredAt === null ? (row.unknownSince ?? 0) + 3 * settleMs : 0
+  const patch = { ...answer, error, notBefore: Math.max(ledger.now() + wait, heldUntil) }
+  await close(reconciling, row, { to: 'staged', outcome, patch })
 }
 
-/** The facts of a lookup replace the answer, which said only that the request was accepted. */
-const factsOf = ({ facts }: { facts?: unknown }) =>
-  facts === undefined ? {} : { answer: JSON.stringify(facts) }
+const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error = row.error) =>
+  close(reconciling, row, { to: 'parked', outcome, patch: { error } })
 
-const park = (reconciling: Reconciling, row: LedgerRow, outcome: Outcome, error: string | null) =>
-  close(reconciling, row, { to: 'parked', outcome, patch: { error, closedAt: reconciling.ledger.now() } })
-
-type Closing = Pick<Parameters<typeof transition>[0], 'to' | 'outcome' | 'patch'> & {
-  by?: 'lookup' | 'repeat'
-}
-
-async function close(reconciling: Reconciling, row: LedgerRow, to: Closing): Promise<void> {
-  const { ledger } = reconciling
-  // Only a change that holds its key may be sent.
-  const isToSend = to.to === 'staged'
+async function close(
+  { ledger }: Reconciling,
+  row: LedgerRow,
+  closing: Pick<Parameters<typeof transition>[0], 'to' | 'outcome' | 'patch'> & { by?: 'repeat' },
+): Promise<void> {
+  const { to, outcome } = closing
+  const now = ledger.now()
+  const isOver = to !== 'staged' || hasFailed({ state: to, outcome })
   const patch = {
-    checkedAt: ledger.now(),
+    checkedAt: now,
     lookups: row.lookups + 1,
-    ...(isToSend && { holdsKey: 1 }),
+    ...(isOver && { closedAt: now }),
+    // Only a change that holds its key may be sent.
+    ...(to === 'staged' && { holdsKey: 1 }),
     // That the service has done it says nothing about the gateway that answered instead.
-    ...(to.to === 'done' && hasFault(row) && { event: row.event, eventAt: row.eventAt }),
-    ...to.patch,
+    ...(to === 'done' && hasFault(row) && { event: row.event, eventAt: row.eventAt }),
+    ...closing.patch,
   }
-  await transition({ ledger, row, by: 'lookup', ...to, patch })
+  await transition({ ledger, row, by: 'lookup', ...closing, patch })
 }
 
 const hasFault = ({ event, eventAt, sentAt }: LedgerRow) =>

@@ -361,7 +361,7 @@ class Segment {
     if (sent.doubled !== undefined) onDoubled?.({ row: row.row, ids: sent.doubled })
     this.#error ??= sent.error
     if (sent.notLeft !== undefined) this.#pause(sent.notLeft)
-    else if (sent.claimed) this.#notLeft = 0
+    else this.#notLeft = 0
     return await this.#record(row, { isTrial })
   }
 

@@ -12,7 +12,7 @@ import type { Billing, Body, Returned } from '../../billing/client.ts'
 import { isStateAway } from '../../state/errors.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
-import type { LedgerRow } from '../../state/ledger/row.ts'
+import type { LedgerRow, RowPatch } from '../../state/ledger/row.ts'
 import type { FencingToken } from '../../state/ledger/claims.ts'
 import { attemptsUsed, parseBody } from '../body.ts'
 import type { ChangeKind } from '../change-kind.ts'
@@ -37,11 +37,11 @@ export interface SendOneOptions {
   onAnswer?: () => void
 }
 
-/** What the sender must know of one send beyond its row. `error` ends the sending of the run, `notLeft` slows it down. */
+/** What the sender must know of one send besides what its row says. */
 export interface SendResult {
-  claimed: boolean
+  /** Why the run must send nothing more. */
   error?: unknown
-  /** Why the request did not leave; another one may. */
+  /** Why the request did not leave; another one may, later. */
   notLeft?: Unreachable | SentTooLate
   /** The ids of a change that the service has done more than once. */
   doubled?: readonly string[] | undefined
@@ -57,80 +57,81 @@ const maxChecks = 3
 
 /** Sends one staged change: checks it, claims it on disk, sends it and records the outcome. Never throws. */
 export async function sendOne(options: SendOneOptions): Promise<SendResult> {
+  const { ledger, kind, stop } = options
   try {
-    const body = parseBody(options.row)
+    if (kind.checkBefore === undefined) return (await claimAndSend(options, {})) ?? {}
     for (let checks = 1; ; checks += 1) {
-      const before = await checkBefore({ ...options, body })
-      if (!before.proceed) return before.sent
-      const freshUntil = checks < maxChecks ? before.freshUntil : Infinity
-      const sent = await claimAndSend({ ...options, body, facts: before.facts, freshUntil })
-      if (sent !== 'lookIsOld') return sent
+      const before = await checkBefore(options)
+      // Nothing is sent, so the breaker learns nothing about sending.
+      if (before === undefined) return {}
+      const sendBy = checks < maxChecks ? ledger.now() + freshMs : Infinity
+      const sent = await claimAndSend(options, { before, sendBy })
+      if (sent !== undefined) return sent
     }
   } catch (error) {
-    return { claimed: false, ...(!options.stop.aborted && { error }) }
+    return stop.aborted ? {} : { error }
   }
 }
 
-async function checkBefore({ ledger, kind, billing, row, body, stop }: SendOneOptions & { body: Body }) {
-  if (kind.checkBefore === undefined)
-    return { proceed: true, facts: undefined, freshUntil: Infinity } as const
-  const result = await kind.checkBefore({
+/** The facts that the check saw, as JSON, if the change is to be sent; else it is closed. */
+async function checkBefore({
+  ledger,
+  kind,
+  billing,
+  row,
+  stop: signal,
+}: SendOneOptions): Promise<string | undefined> {
+  const attempts = attemptsUsed(row)
+  const found = await kind.checkBefore?.({
     billing,
-    body,
-    signal: stop,
+    body: parseBody(row),
+    signal,
     last: row.answer,
-    attempts: attemptsUsed(row),
+    attempts,
   })
-  if ('proceed' in result)
-    return {
-      proceed: true,
-      facts: JSON.stringify(result.proceed),
-      freshUntil: ledger.now() + freshMs,
-    } as const
-  const answer = result.facts === undefined ? {} : { answer: JSON.stringify(result.facts) }
+  if (found === undefined) return undefined
+  if ('proceed' in found) return JSON.stringify(found.proceed ?? null)
+  const answer = found.facts === undefined ? {} : { answer: JSON.stringify(found.facts) }
   const checked = { checkedAt: ledger.now(), ...answer }
-  if ('skip' in result) await closeStaged({ ledger, row, why: result.skip, patch: checked })
+  if ('skip' in found) await closeStaged({ ledger, row, why: found.skip, patch: checked })
   else {
-    const { instead: to, outcome, message } = result
+    const { instead: to, outcome, message } = found
     const patch = { ...checked, error: message, closedAt: ledger.now(), holdsKey: to === 'done' ? 1 : 0 }
     await transition({ ledger, row, to, by: 'check', outcome, patch })
   }
-  // Nothing was sent, so the breaker has learned nothing about sending.
-  return { proceed: false, sent: { claimed: false } satisfies SendResult } as const
+  return undefined
 }
 
-class NoLongerStagedError extends Error {
-  override readonly name = 'NoLongerStaged'
+/** Thrown into the request so that it does not leave. */
+class NotClaimedError extends Error {
+  override readonly name = 'NotClaimedError'
 }
 
-class StaleCheckError extends Error {
-  override readonly name = 'LookIsOld'
-}
-
+/** Undefined if the check has expired by the time that the request could leave: nothing was claimed. */
 async function claimAndSend(
-  options: SendOneOptions & { body: Body; facts: string | undefined; freshUntil: number },
-): Promise<SendResult | 'lookIsOld'> {
-  const { ledger, sender, kind, billing, row, body, facts, freshUntil, stop } = options
+  options: SendOneOptions,
+  { before, sendBy = Infinity }: { before?: string; sendBy?: number },
+): Promise<SendResult | undefined> {
+  const { ledger, sender, kind, billing, row, stop } = options
+  const body = parseBody(row)
   let claimed: LedgerRow | undefined
   let claimError: unknown
-  let mayLeave = false
+  let isExpired = false
   const queue = new AbortController()
   const leaveQueue = () => queue.abort(stop.reason)
   stop.addEventListener('abort', leaveQueue)
   const beforeSend = async () => {
     stop.throwIfAborted()
-    if (ledger.now() > freshUntil) throw new StaleCheckError()
+    isExpired = ledger.now() > sendBy
+    if (isExpired) throw new NotClaimedError()
     // From here on the request is not cancelled: its answer is worth more than a quick stop.
     stop.removeEventListener('abort', leaveQueue)
-    const { id, sends } = row
-    const at = ledger.now()
-    const claim = { sender, id, sends, at, ...(facts !== undefined && { before: facts }) }
+    const claim = { sender, id: row.id, sends: row.sends, at: ledger.now(), ...(before && { before }) }
     claimed = await ledger.claim(claim).catch((error: unknown) => {
       claimError = error
       throw error
     })
-    if (claimed === undefined) throw new NoLongerStagedError()
-    mayLeave = true
+    if (claimed === undefined) throw new NotClaimedError()
   }
   const freshConnection = kind.whenUnknown(body) === 'park'
   let stored: Returned | undefined
@@ -138,36 +139,30 @@ async function claimAndSend(
     const write = { signal: queue.signal, freshConnection, beforeSend }
     stored = await kind.send({ billing, body, options: write })
   } catch (error) {
-    const failed = claimed && { ...options, claimed, error }
-    if (failed !== undefined)
-      return await whenStoreIsBack(() => (mayLeave ? closeFailed(failed) : closeNotSent(failed)))
-    // The disk may refuse the mark of a claim that was committed.
+    const failed = claimed && { ...options, claimed }
+    if (failed !== undefined) return await whenStoreIsBack(() => closeFailed(failed, error))
+    // The disk may refuse the mark of a claim that was committed. Its request did not leave, and while the caller has the
+    // right to send, nobody else can have claimed the row.
     if (isStateAway(claimError) || isSystemError(claimError)) {
-      const lost = { ...options, error, claimed: { ...row, claims: row.claims + 1, sends: row.sends + 1 } }
-      return await whenStoreIsBack(() => closeLostClaim(lost))
+      const lost = { ...options, claimed: { ...row, claims: row.claims + 1, sends: row.sends + 1 } }
+      await whenStoreIsBack(() => putBack(lost, error, sender))
     }
-    if (error instanceof StaleCheckError) return 'lookIsOld'
-    if (error instanceof NoLongerStagedError) return { claimed: false }
-    if (error instanceof Unreachable) return { claimed: false, notLeft: error }
+    if (error instanceof NotClaimedError) return isExpired ? undefined : {}
+    if (error instanceof Unreachable) return { notLeft: error }
     throw error
   } finally {
     stop.removeEventListener('abort', leaveQueue)
   }
   if (claimed === undefined) throw new TypeError(`${kind.name} was sent without a claim`)
-  const answered = { ...options, claimed, stored }
-  return await whenStoreIsBack(() => closeAnswered(answered))
+  const answered = { ...options, claimed }
+  return await whenStoreIsBack(() => closeAnswered(answered, stored))
 }
 
-type Claimed = SendOneOptions & { body: Body; claimed: LedgerRow }
+type Claimed = SendOneOptions & { claimed: LedgerRow }
 
-async function closeAnswered({
-  ledger,
-  kind,
-  claimed,
-  body,
-  stored,
-  onAnswer,
-}: Claimed & { stored: Returned | undefined }): Promise<SendResult> {
+async function closeAnswered(options: Claimed, stored: Returned | undefined): Promise<SendResult> {
+  const { ledger, kind, claimed, onAnswer } = options
+  const body = parseBody(claimed)
   const answerId = idIn({ stored, body })
   const answer = stored === undefined ? null : JSON.stringify(stored).slice(0, maxAnswerLength)
   const at = ledger.now()
@@ -176,27 +171,34 @@ async function closeAnswered({
     const error = wrongMode(claimed, answerId)
     const found = { answerId, answer, error: error.message, at }
     const doubled = await recordAnswer({ ledger, row: claimed, outcome: 'wrongMode', ...found })
-    return { claimed: true, error, doubled }
+    return { error, doubled }
   }
   if (kind.answered === 'created' && answerId === null) {
     // The service answers a create with the record; a gateway may answer with anything.
-    const patch = { answer, unknownSince: at, error: 'the answer has no id' }
-    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'noId', patch })
-    return { claimed: true }
+    await leaveUnknown(options, 'noId', { answer, error: 'the answer has no id' })
+    return {}
   }
   if (kind.confirmedByLookup === true) {
     const failed = stored !== undefined && kind.failedImmediately?.(stored) === true
     const event = failed ? ({ event: 'failure', eventAt: at } as const) : {}
-    const patch = { answerId, answer, answeredAt: at, unknownSince: at, error: null, ...event }
-    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: kind.answered, patch })
-    return { claimed: true }
+    await leaveUnknown(options, kind.answered, { answerId, answer, answeredAt: at, error: null, ...event })
+    return {}
   }
   const changed = changedIn({ kind, stored, body })
   const outcome = changed === null ? kind.answered : 'storedDifferently'
   const found = { answerId, answer, error: changed, at }
   onAnswer?.()
-  const doubled = await recordAnswer({ ledger, row: claimed, outcome, ...found })
-  return { claimed: true, doubled }
+  return { doubled: await recordAnswer({ ledger, row: claimed, outcome, ...found }) }
+}
+
+/** A lookup will decide. */
+async function leaveUnknown(
+  { ledger, claimed: row }: Claimed,
+  outcome: Outcome,
+  patch: Omit<RowPatch, 'state' | 'outcome'>,
+): Promise<void> {
+  const since = { unknownSince: ledger.now(), ...patch }
+  await transition({ ledger, row, to: 'unknown', by: 'noAnswer', outcome, patch: since })
 }
 
 /** The service made a change in the wrong mode: nothing more may be sent. */
@@ -209,52 +211,33 @@ function wrongMode({ row, mode }: LedgerRow, answerId: string | null): ChangeErr
   )
 }
 
-async function closeFailed(options: Claimed & { error: unknown }): Promise<SendResult> {
-  const { ledger, claimed, error } = options
-  if (error instanceof BillingError && error.effect === 'none')
-    return await closeNotSent({ ...options, error })
-  if (error instanceof BillingError && error.effect === 'refused')
-    return await closeRefused({ ...options, error })
-  const at = ledger.now()
-  // A complete reply that is not the service's: the service or a gateway in front of it is failing.
-  const isFault = error instanceof BillingError && !(error instanceof LostReply)
-  const patch = {
-    error: messageOf(error),
-    unknownSince: at,
-    ...(isFault && ({ event: 'fault', eventAt: at } as const)),
+async function closeFailed(options: Claimed, error: unknown): Promise<SendResult> {
+  if (!(error instanceof BillingError)) {
+    await leaveUnknown(options, 'lostReply', { error: messageOf(error) })
+    return { error }
   }
-  await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'lostReply', patch })
-  if (!(error instanceof BillingError)) return { claimed: true, error }
+  if (error.effect === 'none') {
+    await putBack(options, error)
+    if (error instanceof Unreachable || error instanceof SentTooLate) return { notLeft: error }
+    return error.retryable ? {} : { error }
+  }
+  if (error.effect === 'refused') {
+    await closeRefused(options, error)
+    return {}
+  }
+  // A complete reply that is not the service's: the service or a gateway in front of it is failing.
+  const fault = error instanceof LostReply ? {} : ({ event: 'fault', eventAt: options.ledger.now() } as const)
+  await leaveUnknown(options, 'lostReply', { error: messageOf(error), ...fault })
   // If nothing gets through, stop, rather than put every row in doubt.
-  const isShutOut = error instanceof Unauthorized || error instanceof Forbidden
-  return { claimed: true, ...(isShutOut && { error }) }
+  return error instanceof Unauthorized || error instanceof Forbidden ? { error } : {}
 }
 
-/**
- * The store failed before it confirmed a claim, which may have been committed all the same; its request did not leave.
- * While the caller has the right to send, nobody else can have claimed the row.
- */
-async function closeLostClaim(options: Claimed & { error: unknown }): Promise<SendResult> {
-  await putBack({ ...options, onlyBy: options.sender })
-  return { claimed: false, ...(!options.stop.aborted && { error: options.error }) }
-}
-
-async function closeNotSent(options: Claimed & { error: unknown }): Promise<SendResult> {
-  const { error } = options
-  await putBack(options)
-  const sent = { claimed: true } as const
-  if (error instanceof Unreachable || error instanceof SentTooLate) return { ...sent, notLeft: error }
-  return error instanceof BillingError && error.retryable ? sent : { ...sent, error }
-}
-
-async function putBack({
-  ledger,
-  row,
-  claimed,
-  error,
-  onlyBy: sender,
-}: Claimed & { error: unknown; onlyBy?: FencingToken }): Promise<void> {
-  // Undo this send: `sends` and `outcome` again describe what earlier sends may have done.
+/** Undoes a send whose request did not leave: `sends` and `outcome` again describe what earlier sends may have done. */
+async function putBack(
+  { ledger, row, claimed }: Claimed,
+  error: unknown,
+  sender?: FencingToken,
+): Promise<void> {
   const sends = claimed.sends - 1
   const isFirst = sends === 0 || row.outcome === null
   const outcome = isFirst ? 'neverSent' : (row.outcome as Outcome)
@@ -262,36 +245,27 @@ async function putBack({
   await transition({ ledger, row: claimed, to: 'staged', by: 'notSent', outcome, patch, sender })
 }
 
-async function closeRefused(options: Claimed & { error: BillingError }): Promise<SendResult> {
-  const { ledger, kind, billing, claimed, body, error, stop } = options
+async function closeRefused(options: Claimed, error: BillingError): Promise<void> {
+  const { ledger, kind, billing, claimed, stop } = options
   const at = ledger.now()
-  const message = messageOf(error)
-  const sentBefore = claimed.sends > 1
-  if (sentBefore && kind.notFoundIsDone === true && error instanceof NotFound) {
-    const found = { answerId: textOf(body['id']), answer: null, at }
+  const refusal = { error: messageOf(error), answeredAt: at }
+  if (claimed.sends > 1 && kind.notFoundIsDone === true && error instanceof NotFound) {
+    const found = { answerId: textOf(parseBody(claimed)['id']), answer: null, at }
     await recordAnswer({ ledger, row: claimed, outcome: kind.answered, ...found })
-    return { claimed: true }
   }
-  if (sentBefore) {
-    // "It already exists" may refer to our own first request, committed late.
-    const patch = { error: message, unknownSince: at }
-    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refusedLater', patch })
-    return { claimed: true }
-  }
-  if (kind.confirmedByLookup === true) {
-    const event = { event: 'failure', eventAt: at } as const
-    const patch = { error: message, answeredAt: at, unknownSince: at, ...event }
-    await transition({ ledger, row: claimed, to: 'unknown', by: 'noAnswer', outcome: 'refused', patch })
-    const row = { ...claimed, error: message }
-    // If this lookup fails or shows nothing, those after the segment look again.
+  // "It already exists" may refer to our own first request, committed late.
+  else if (claimed.sends > 1) await leaveUnknown(options, 'refusedLater', { error: refusal.error })
+  else if (kind.confirmedByLookup === true) {
+    await leaveUnknown(options, 'refused', { ...refusal, event: 'failure', eventAt: at })
+    // If this lookup fails or shows nothing, a later one looks again.
+    const row = { ...claimed, error: refusal.error }
     await explainRefusal({ ledger, kind, billing, row, signal: stop }).catch((failure: unknown) => {
       if (!(failure instanceof BillingError) && !stop.aborted) throw failure
     })
-    return { claimed: true }
+  } else {
+    const patch = { ...refusal, closedAt: at }
+    await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })
   }
-  const patch = { error: message, answeredAt: at, closedAt: at }
-  await transition({ ledger, row: claimed, to: 'rejected', by: 'answer', outcome: 'refused', patch })
-  return { claimed: true }
 }
 
 /** The service's own messages, if there are any. */
