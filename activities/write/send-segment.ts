@@ -4,10 +4,10 @@ import {
   type SendInput,
   type SendStep,
   type SendWork,
-  createSendRight,
   defaultLimits,
   runSegment,
 } from '../../core/changes/send/segment.ts'
+import { createSendRight } from '../../core/changes/send/send-right.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'

@@ -1,5 +1,6 @@
 import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
-import { createSendRight, type SendInput, type SendStep } from '../../core/changes/send/segment.ts'
+import { type SendInput, type SendStep } from '../../core/changes/send/segment.ts'
+import { createSendRight } from '../../core/changes/send/send-right.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
@@ -153,7 +154,7 @@ export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
       const lease = await leaseOf(plan, context, { isAtEnd: true })
       await endSending({ deps, attempts, run, lease })
       const of = { ledger: deps.state.ledger, run, why }
-      if (keys === undefined) await closeUntried({ ...of, which: { unsent: true } })
+      if (keys === undefined) await closeUntried({ ...of, unsent: true })
       for (const breakerKey of keys ?? []) await closeRemaining({ ...of, breakerKey })
     },
 

@@ -16,19 +16,16 @@ interface Told {
  * Returns the `claims` that the ledger knows.
  * @throws {OldLedgerError} the ledger knows fewer of its rows or claims
  */
-export async function refuseOlderThanTold({
-  ledger,
-  run,
-  told: { rows, claims },
-}: {
+export async function refuseOlderThanTold(options: {
   ledger: Pick<Ledger, 'known'>
   run: string
   told: Told
 }): Promise<number> {
+  const { ledger, run, told } = options
   const known = await ledger.known({ run })
   const lacks = [
-    ...(known.rows < rows ? [`${rows - known.rows} of ${rows} rows`] : []),
-    ...(known.claims < claims ? [`claims`] : []),
+    ...(known.rows < told.rows ? [`${told.rows - known.rows} of ${told.rows} rows`] : []),
+    ...(known.claims < told.claims ? ['claims'] : []),
   ]
   if (lacks.length > 0) throw new OldLedgerError({ lacks: `${lacks.join(' and ')} of ${run}` })
   return known.claims
@@ -49,18 +46,14 @@ export interface WatchedLedger {
  *
  * @throws {OldLedgerError}
  */
-export async function watchLedger({
-  ledger,
-  mark,
-  run,
-  told,
-}: {
+export async function watchLedger(options: {
   ledger: Ledger
   /** Of a state on PostgreSQL; `state.db` was compared when it was opened. */
   mark: ClaimsMark | undefined
   run: string
   told: Told
 }): Promise<WatchedLedger> {
+  const { ledger, mark, run, told } = options
   await refuseOlderThanMark({ ledger, mark })
   const before = mark === undefined ? 0 : await ledger.claimed()
   const first = await refuseOlderThanTold({ ledger, run, told })
@@ -105,16 +98,13 @@ export interface RepairedRun {
  *
  * @throws {ChangeError}
  */
-export async function repairLedger({
-  ledger,
-  mark,
-  folders,
-}: {
+export async function repairLedger(options: {
   ledger: Ledger
   mark: ClaimsMark | undefined
   /** The folders of the runs that had staged all of their changes. */
   folders: readonly string[]
 }): Promise<RepairedRun[]> {
+  const { ledger, mark, folders } = options
   const forgotten = Math.max(0, ((await mark?.read()) ?? 0) - (await ledger.claimed()))
   // All of the claims that are missing may belong to one change, and the attempts of a resume are a hard bound.
   const kinds = changeKindNames.filter((kind) => changeKinds[kind].confirmedByLookup === true)

@@ -56,15 +56,8 @@ export async function summarize({
 const maxParkedRows = 20
 
 /** The first parked rows of which a person may say what became of them. */
-export async function rowsInDoubt({
-  ledger,
-  run,
-  kind,
-}: {
-  ledger: Ledger
-  run: string
-  kind: ChangeKind
-}): Promise<number[]> {
+export async function rowsInDoubt(of: { ledger: Ledger; run: string; kind: ChangeKind }): Promise<number[]> {
+  const { ledger, run, kind } = of
   const rows: number[] = []
   for await (const row of ledger.rows({ run, state: 'parked' })) {
     if (kind.isInDoubt?.(row) === false) continue

@@ -1,13 +1,14 @@
 import type { Billing } from '../billing/client.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
+import type { ChangeState } from '../state/schema.ts'
 import { outwardMessage } from '../runs/errors.ts'
 import { parseBody, targetOf } from './body.ts'
 import { textOf } from './compare-fields.ts'
 import { ChangeError, WrongIdError } from './errors.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { changeKinds } from './kinds.ts'
-import { type LookupDeps, lookUp } from './reconcile/lookup.ts'
+import { type LookupDeps, lookUp } from './reconcile.ts'
 import { transition } from './transitions.ts'
 
 export type Decision =
@@ -42,45 +43,30 @@ export interface Resolution {
  * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
 export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
-  const { ledger, billing, run, row, decision, by, why, signal } = resolution
-  const kinds: Resolution['kinds'] & object = resolution.kinds ?? changeKinds
+  const { ledger, kinds = changeKinds, run, row, decision, by, why } = resolution
   const change = await ledger.row({ run, row })
   const { found = change } = resolution
-  if (change === undefined) throw notParked({ run, row, state: undefined })
+  if (change === undefined) throw notParked(resolution, undefined)
   const isCorrection = change.state === 'done' && change.outcome === 'resolved'
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
-  const target = endOf(decision)
+  const { to, outcome, patch: decided } = endOf(decision)
   const isLater = change.claims !== found?.claims || change.closedAt !== found.closedAt
-  const isApplied = change.outcome === target.outcome && change.answerId === target.patch.answerId
+  const isApplied = change.outcome === outcome && change.answerId === decided.answerId
   if (isSame && (isLater || isApplied)) return undefined
-  if (isLater || (change.state !== 'parked' && !isCorrection))
-    throw notParked({ run, row, state: change.state })
-  const kind = kinds[change.kind]
+  if (isLater || (change.state !== 'parked' && !isCorrection)) throw notParked(resolution, change.state)
+  const kind = (kinds as Readonly<Record<string, ChangeKind>>)[change.kind]
   if (kind === undefined) throw new RangeError(`no kind of change is called ${change.kind}`)
   if (!isCorrection && kind.isInDoubt?.(change) === false) throw notInDoubt(change)
-  if ('absent' in decision) await refuseFound({ ledger, kind, billing, signal, row: change })
+  if ('absent' in decision) await refuseFound({ ...resolution, kind }, change)
   const confirmation =
-    'exists' in decision
-      ? await confirmId({ kind, row: change, id: decision.exists, billing, signal })
-      : undefined
-  const moved = await transition({
-    ledger,
-    row: change,
-    by: 'person',
-    to: target.to,
-    outcome: target.outcome,
-    patch: {
-      resolvedBy: by,
-      resolvedWhy: why,
-      ...target.patch,
-      closedAt: target.to === 'staged' ? null : ledger.now(),
-    },
-    // An answer that arrives meanwhile wins.
-    fromOutcome: change.outcome,
-  })
-  if (moved) return confirmation
-  const current = await ledger.row({ run, row })
-  throw notParked({ run, row, state: current?.state })
+    'exists' in decision ? await confirmId(resolution, { kind, row: change, id: decision.exists }) : undefined
+  const closedAt = to === 'staged' ? null : ledger.now()
+  const patch = { resolvedBy: by, resolvedWhy: why, ...decided, closedAt }
+  // An answer that arrives meanwhile wins.
+  const fromOutcome = change.outcome
+  if (await transition({ ledger, row: change, by: 'person', to, outcome, patch, fromOutcome }))
+    return confirmation
+  throw notParked(resolution, (await ledger.row({ run, row }))?.state)
 }
 
 /**
@@ -88,12 +74,10 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
  * sent them.
  * @throws {ChangeError}
  */
-export async function refuseRestored({
-  ledger,
-  run,
-  rows,
-  decision,
-}: Pick<Resolution, 'ledger' | 'run' | 'decision'> & { rows: readonly number[] }): Promise<void> {
+export async function refuseRestored(
+  { ledger, run, decision }: Pick<Resolution, 'ledger' | 'run' | 'decision'>,
+  rows: readonly number[],
+): Promise<void> {
   if (!('absent' in decision)) return
   const repairedAt = await ledger.repairedAt()
   const restored: LedgerRow[] = []
@@ -113,7 +97,7 @@ export async function refuseRestored({
 }
 
 /** @throws {ChangeError} the service has a change that is said to be absent */
-async function refuseFound({ row, ...deps }: LookupDeps & { row: LedgerRow }): Promise<void> {
+async function refuseFound(deps: LookupDeps, row: LedgerRow): Promise<void> {
   if (deps.kind.findUnderKey === undefined) return
   const found = await lookUp(deps, row)
   if (found.result !== 'done') return
@@ -128,15 +112,7 @@ function notInDoubt({ run, row, error }: LedgerRow): ChangeError {
   return new ChangeError('NotInDoubtError', text)
 }
 
-function notParked({
-  run,
-  row,
-  state,
-}: {
-  run: string
-  row: number
-  state: string | undefined
-}): ChangeError {
+function notParked({ run, row }: Resolution, state: ChangeState | undefined): ChangeError {
   const text =
     state === undefined
       ? `${run} has no row ${row}. Its report lists the rows that need a person.`
@@ -169,19 +145,10 @@ const idForm = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/
  * service can be asked, the service.
  * @throws {WrongIdError}
  */
-async function confirmId({
-  kind,
-  row,
-  id,
-  billing,
-  signal,
-}: {
-  kind: ChangeKind
-  row: LedgerRow
-  id: string
-  billing: Billing
-  signal: AbortSignal | undefined
-}): Promise<Confirmation> {
+async function confirmId(
+  { billing, signal }: Resolution,
+  { kind, row, id }: { kind: ChangeKind; row: LedgerRow; id: string },
+): Promise<Confirmation> {
   const wrong = (reason: string) => new WrongIdError({ row: row.row, id, reason })
   if (!idForm.test(id)) throw wrong('ids consist of letters, digits, _ and -')
   const body = parseBody(row)
@@ -198,9 +165,7 @@ async function confirmId({
     if (!honoured) return { confirmed: false, reason: 'the service ignored the filters of the lookup' }
     if (ids.length === 0 && (await kind.findListed?.({ billing, signal }))?.found !== true)
       return { confirmed: false, reason: 'the lookup does not find a record that the list shows, either' }
-    throw wrong(
-      `the service has ${ids.length === 0 ? 'no record' : ids.join(', ')} under the key of this row`,
-    )
+    throw wrong(`the service has ${ids.join(', ') || 'no record'} under the key of this row`)
   } catch (error) {
     if (error instanceof WrongIdError || signal?.aborted === true || !(error instanceof Error)) throw error
     return { confirmed: false, reason: outwardMessage(error) }

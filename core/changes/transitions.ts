@@ -71,17 +71,8 @@ interface TransitionOptions {
  * Makes one of the transitions above, durably. Returns false and writes nothing if the change is no longer in a state
  * that the transition starts from: another caller with newer information was faster.
  */
-export async function transition({
-  ledger,
-  row,
-  to,
-  by,
-  outcome,
-  patch,
-  fromOutcome,
-  sameClaim = true,
-  sender,
-}: TransitionOptions): Promise<boolean> {
+export async function transition(options: TransitionOptions): Promise<boolean> {
+  const { ledger, row, to, by, outcome, patch, fromOutcome, sameClaim = true, sender } = options
   const from = transitions
     .filter((allowed) => allowed.to === to && allowed.by === by)
     .map((allowed) => allowed.from)
@@ -113,15 +104,7 @@ function eventOf({
  * Records that the service has done a change, whatever state the ledger has for it. Returns all ids that it has there if
  * the service has done it more than once: the ledger has it under another id.
  */
-export async function recordAnswer({
-  ledger,
-  row,
-  outcome,
-  answerId,
-  answer,
-  error = null,
-  at,
-}: {
+export async function recordAnswer(options: {
   ledger: Ledger
   row: LedgerRow
   outcome: Outcome
@@ -130,6 +113,7 @@ export async function recordAnswer({
   error?: string | null
   at: number
 }): Promise<readonly string[] | undefined> {
+  const { ledger, row, outcome, answerId, answer, error = null, at } = options
   const patch = { answerId, answer, error, answeredAt: at, closedAt: at }
   for (;;) {
     try {

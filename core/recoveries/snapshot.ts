@@ -5,7 +5,8 @@ import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
 import { openCanary } from '../changes/send/canary.ts'
-import { createSendRight, defaultLimits, runSegment } from '../changes/send/segment.ts'
+import { defaultLimits, runSegment } from '../changes/send/segment.ts'
+import { createSendRight } from '../changes/send/send-right.ts'
 import {
   createChangesFile,
   fetchChanges,

@@ -13,19 +13,14 @@ const pageSize = 100
 const maxPages = 10
 
 /** All records of a list that match `filters`. */
-export async function findRecords({
-  billing,
-  resource,
-  filters,
-  carries,
-  signal,
-}: {
+export async function findRecords(options: {
   billing: Billing
   resource: ListResource
   filters: Readonly<Record<string, string>>
   carries: (record: Record<string, unknown>) => boolean
   signal: AbortSignal | undefined
 }): Promise<FoundRecords> {
+  const { billing, resource, filters, carries, signal } = options
   const records: Record<string, unknown>[] = []
   for (let page = 1; page <= maxPages; page++) {
     const query = { resource, page, pageSize, filters, fresh: true, ...(signal && { signal }) }

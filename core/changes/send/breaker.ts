@@ -48,7 +48,14 @@ export function afterTrial(state: BreakerState, trial: Trial): BreakerState {
   return { ...state, openedAt: at, trials: state.trials + 1 }
 }
 
-interface BreakerView {
+interface BreakersOptions {
+  ledger: Ledger
+  run: string
+  maxFailureShare: () => number
+  waitsMs?: readonly number[] | undefined
+}
+
+interface Breaker {
   state: BreakerState
   failed: number
   of: number
@@ -59,18 +66,19 @@ interface BreakerView {
 /** The breakers of a run by key. Each is a function of the last rows in the ledger, read again after each event. */
 export class Breakers {
   readonly #options: BreakersOptions
-  readonly #views = new Map<string, BreakerView>()
+  readonly #waitsMs: readonly number[]
+  readonly #breakers = new Map<string, Breaker>()
   #turn: Promise<void> = Promise.resolve()
 
   private constructor(options: BreakersOptions) {
     this.#options = options
+    this.#waitsMs = options.waitsMs ?? defaultWaitsMs
   }
 
-  static async load(options: BreakersOptions & { states: BreakerStates }): Promise<Breakers> {
+  static async load({ states, ...options }: BreakersOptions & { states: BreakerStates }): Promise<Breakers> {
     const breakers = new Breakers(options)
-    const keys = new Set((await options.ledger.counts({ run: options.run })).map((count) => count.breakerKey))
-    for (const key of keys)
-      await breakers.#read(key, options.states[key] ?? { clearedAt: 0, trials: 0 }, options.ledger.now())
+    const keys = new Set((await options.ledger.counts(options)).map((count) => count.breakerKey))
+    for (const key of keys) await breakers.#read(key, states[key] ?? { clearedAt: 0, trials: 0 })
     return breakers
   }
 
@@ -79,32 +87,24 @@ export class Breakers {
    * a trial begins after the last of these.
    */
   async recordEnd({ key, isEarlier }: { key: string; isEarlier: boolean }): Promise<void> {
-    await this.#inTurn(async () => {
-      const { state } = this.#view(key)
-      const at = this.#options.ledger.now()
-      await this.#read(
-        key,
-        isEarlier && state.openedAt !== undefined ? { ...state, openedAt: at } : state,
-        at,
-      )
+    // One at a time: a read that began before another one must not end after it.
+    const turn = this.#turn.then(async () => {
+      const { state } = this.#of(key)
+      const openedAt = this.#options.ledger.now()
+      await this.#read(key, isEarlier && state.openedAt !== undefined ? { ...state, openedAt } : state)
     })
-  }
-
-  /** One at a time: a read that began before another one must not end after it. */
-  async #inTurn(read: () => Promise<void>): Promise<void> {
-    const turn = this.#turn.then(read)
     this.#turn = turn.catch(() => undefined)
     await turn
   }
 
   isOpen(key: string): boolean {
-    return this.#view(key).state.openedAt !== undefined
+    return this.#of(key).state.openedAt !== undefined
   }
 
   /** Keys of breakers that admit nothing now. `busy`: those with changes in flight, which may be their trial. */
   closedKeys(busy: ReadonlySet<string>): string[] {
     const at = this.#options.ledger.now()
-    return [...this.#views.keys()].filter(
+    return [...this.#breakers.keys()].filter(
       (key) => this.isOpen(key) && (busy.has(key) || at < (this.#nextTrialAt(key) ?? Infinity)),
     )
   }
@@ -118,45 +118,44 @@ export class Breakers {
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  get states(): BreakerStates {
-    return Object.fromEntries([...this.#views].map(([key, { state }]) => [key, state]))
+  /** Their states, those that are open, and the keys of those whose trials all failed: only a person closes them. */
+  get report(): { breakers: BreakerStates; openBreakers: OpenBreaker[]; givenUp: string[] } {
+    const all = [...this.#breakers]
+    const open = all.filter(([key]) => this.isOpen(key))
+    const trials = this.#waitsMs.length
+    return {
+      breakers: Object.fromEntries(all.map(([key, { state }]) => [key, state])),
+      openBreakers: open.map(([key, { state, failed, of }]) => {
+        const nextTrialAt = this.#nextTrialAt(key)
+        return {
+          key,
+          failed,
+          of,
+          trial: state.trials + 1,
+          trials,
+          ...(nextTrialAt !== undefined && { nextTrialAt }),
+        }
+      }),
+      givenUp: open.flatMap(([key, { state }]) => (state.trials >= trials ? [key] : [])),
+    }
   }
 
-  /** Keys of breakers whose trials all failed: they stay open until a person closes them. */
-  get givenUp(): string[] {
-    return [...this.#views].flatMap(([key, { state }]) =>
-      state.openedAt !== undefined && state.trials >= this.#waitsMs.length ? [key] : [],
-    )
-  }
-
-  get open(): OpenBreaker[] {
-    return [...this.#views].flatMap(([key, { state, failed, of }]) => {
-      if (state.openedAt === undefined) return []
-      const nextTrialAt = this.#nextTrialAt(key)
-      const trials = { trial: state.trials + 1, trials: this.#waitsMs.length }
-      return [{ key, failed, of, ...trials, ...(nextTrialAt !== undefined && { nextTrialAt }) }]
-    })
-  }
-
-  get #waitsMs(): readonly number[] {
-    return this.#options.waitsMs ?? defaultWaitsMs
-  }
-
-  #view(key: string): BreakerView {
-    const view = this.#views.get(key)
-    if (view === undefined) throw new RangeError(`the run has no breaker ${key}`)
-    return view
+  #of(key: string): Breaker {
+    const breaker = this.#breakers.get(key)
+    if (breaker === undefined) throw new RangeError(`the run has no breaker ${key}`)
+    return breaker
   }
 
   /** Undefined if it has given up, or waits for the outcome of a trial. */
   #nextTrialAt(key: string): number | undefined {
-    const { state, isOnTrial } = this.#view(key)
+    const { state, isOnTrial } = this.#of(key)
     const wait = this.#waitsMs[state.trials]
     return state.openedAt === undefined || wait === undefined || isOnTrial ? undefined : state.openedAt + wait
   }
 
-  async #read(key: string, before: BreakerState, at: number): Promise<void> {
+  async #read(key: string, before: BreakerState): Promise<void> {
     const { ledger, run, maxFailureShare } = this.#options
+    const openedAt = ledger.now()
     const trial = await this.#lastTrial(key, before)
     const state = afterTrial(before, trial)
     const query = { run, breakerKey: key, since: state.clearedAt }
@@ -167,8 +166,8 @@ export class Breakers {
     const outcomes = await ledger.breakerEvents({ ...query, exceptFaults: true, limit: windowSize })
     const events = [...faults, ...outcomes]
     const opens = state.openedAt === undefined && isBad(events, maxFailureShare())
-    const now = opens ? { ...state, openedAt: at, trials: 0 } : state
-    this.#views.set(key, { state: now, ...outcomesOf(events), isOnTrial: trial === 'pending' })
+    const now = opens ? { ...state, openedAt, trials: 0 } : state
+    this.#breakers.set(key, { state: now, ...outcomesOf(events), isOnTrial: trial === 'pending' })
   }
 
   /** The last change sent since a breaker opened was its trial. */
@@ -181,11 +180,4 @@ export class Breakers {
     if (event !== null && (eventAt ?? 0) >= (sentAt ?? 0)) return { at: eventAt ?? 0, event }
     return state === 'sending' || state === 'unknown' ? 'pending' : undefined
   }
-}
-
-interface BreakersOptions {
-  ledger: Ledger
-  run: string
-  maxFailureShare: () => number
-  waitsMs?: readonly number[] | undefined
 }

@@ -1,17 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { sendWithinMs } from '../../billing/transport.ts'
 import type { Billing } from '../../billing/client.ts'
 import type { OpenBreaker } from '../../runs/view/trouble.ts'
 import type { ReportCounts } from '../../runs/view/counts.ts'
 import type { RunWorkers } from '../../runs/name.ts'
-import type { FencingToken, SendLease } from '../../state/ledger/claims.ts'
+import type { FencingToken } from '../../state/ledger/claims.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 import type { LedgerRow } from '../../state/ledger/row.ts'
-import { lookupAt, type Reconciling, reconcileOne } from '../reconcile/reconcile.ts'
+import { lookupAt, type Reconciling, reconcileOne } from '../reconcile.ts'
 import { rowsInDoubt, summarize } from '../report.ts'
 import { Breakers, type BreakerStates } from './breaker.ts'
 import { canaryResult, type CanarySize, markCanary } from './canary.ts'
 import { sendOne } from './send-one.ts'
+import type { SendRight } from './send-right.ts'
 import { Tally } from './tally.ts'
 
 /** Why a segment ended. */
@@ -120,42 +120,6 @@ const longestPauseMs = 30_000
 /** A timer of any length that Node takes. */
 const longestWaitMs = 3_600_000
 
-/** The right of one attempt to send a run's changes. It is taken once: lost to another attempt, it is lost for good. */
-export interface SendRight {
-  /**
-   * Takes the right at the first call; later calls make sure that the attempt still has it. What was being sent and has no
-   * outcome becomes unknown.
-   *
-   * @throws {SupersededError} if another attempt has taken it since
-   */
-  hold(): Promise<FencingToken>
-}
-
-/**
- * The previous holder may still be running on another machine, and may send what it has claimed within `sendWithinMs`:
- * lookups wait that much longer.
- */
-export function createSendRight({
-  ledger,
-  run,
-  lease,
-}: {
-  ledger: Ledger
-  run: string
-  lease: SendLease
-}): SendRight {
-  let held: FencingToken | undefined
-  return {
-    hold: async () => {
-      const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
-      const interrupted = (at: number) =>
-        ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
-      held = await ledger.becomeSender({ run, lease, now: ledger.now, interrupted, held })
-      return held
-    },
-  }
-}
-
 /**
  * Sends what a run has staged, in row order, several at a time, each claimed on disk before its request leaves, and looks
  * up what got no answer, until the time is up, it is stopped or nothing more is due soon. Changes that an earlier attempt
@@ -190,6 +154,8 @@ class Segment {
   /** The pass over the unknown rows; another one begins when a lookup is due. */
   #pass: AsyncGenerator<LedgerRow> | undefined
   #nextLookupAt = 0
+  /** Whether a change of the run is done that a lookup must find. */
+  #hasControl = false
   /** How many requests in a row could not leave, and when, by `performance.now()`, the next one may try. */
   #notLeft = 0
   #pausedUntil = 0
@@ -215,9 +181,7 @@ class Segment {
     const { counts } = await summarize({ ledger, run })
     return {
       ...end,
-      breakers: this.#breakers.states,
-      openBreakers: this.#breakers.open,
-      givenUp: this.#breakers.givenUp,
+      ...this.#breakers.report,
       endedAt: ledger.now(),
       counts,
       ...(counts.parked > 0 && { parkedRows: await rowsInDoubt({ ledger, run, kind }) }),
@@ -264,13 +228,34 @@ class Segment {
 
   /** Begins the next lookup that is due, or else the next send; returns why there is none. */
   async #beginNext(): Promise<Idle | undefined> {
-    const { limits, lookupsOnly } = this.#options
-    const { concurrency, maxChanges = Infinity, maxFailures = Infinity } = limits
+    const { concurrency } = this.#options.limits
     if (this.#unanswered.size >= concurrency || this.#inFlight.size >= 2 * concurrency) return 'busy'
+    if (await this.#needsControl()) {
+      const idle = await this.#beginSend()
+      if (idle === undefined || this.#sends.length > 0) return idle
+      return (await this.#beginLookUp()) ? undefined : idle
+    }
     // Breakers must soon learn of failures that only a lookup shows.
-    const unknown = await this.#nextUnknown()
-    if (unknown !== undefined)
-      return this.#begin(unknown, { isSend: false, work: () => this.#lookUp(unknown) })
+    return (await this.#beginLookUp()) ? undefined : await this.#beginSend()
+  }
+
+  /** Whether a lookup that finds nothing would prove nothing, while a change is to be sent that could be its control. */
+  async #needsControl(): Promise<boolean> {
+    const { ledger, run, kind, lookupsOnly } = this.#options
+    if (lookupsOnly === true || kind.confirmedByLookup === true) return false
+    this.#hasControl ||= (await ledger.lastDone({ run })) !== undefined
+    return !this.#hasControl
+  }
+
+  async #beginLookUp(): Promise<boolean> {
+    const row = await this.#nextUnknown()
+    if (row !== undefined) this.#begin(row, { isSend: false, work: () => this.#lookUp(row) })
+    return row !== undefined
+  }
+
+  async #beginSend(): Promise<Idle | undefined> {
+    const { limits, lookupsOnly } = this.#options
+    const { maxChanges = Infinity, maxFailures = Infinity } = limits
     if (lookupsOnly === true) return 'none'
     if (performance.now() < this.#pausedUntil) return 'paused'
     if (this.#tally.failed > maxFailures) return 'maxFailures'
@@ -281,7 +266,8 @@ class Segment {
       this.#feed = []
       return 'maxChanges'
     }
-    return this.#begin(row, { isSend: true, work: () => this.#send(row) })
+    this.#begin(row, { isSend: true, work: () => this.#send(row) })
+    return undefined
   }
 
   /** The next unknown row whose lookup is due. */
@@ -309,8 +295,7 @@ class Segment {
   /** The next row that is due and that its breaker admits. */
   async #nextStaged(): Promise<LedgerRow | undefined> {
     const { ledger } = this.#options
-    const sends = [...this.#inFlight.values()].filter(({ isSend }) => isSend)
-    const closed = this.#breakers.closedKeys(new Set(sends.map(({ breakerKey }) => breakerKey)))
+    const closed = this.#breakers.closedKeys(new Set(this.#sends.map(({ breakerKey }) => breakerKey)))
     this.#feed = this.#feed.filter((row) => !closed.includes(row.breakerKey))
     if (this.#feed.length === 0)
       this.#feed = await ledger.due({
@@ -323,13 +308,17 @@ class Segment {
     return this.#feed.shift()
   }
 
+  get #sends() {
+    return [...this.#inFlight.values()].filter(({ isSend }) => isSend)
+  }
+
   get #only() {
     const { run, rows, canary } = this.#options
     return { run, rows, canary }
   }
 
   /** Begins a send or a lookup, which gives when its row is to be looked up. */
-  #begin(row: LedgerRow, { isSend, work }: { isSend: boolean; work: () => Promise<number> }): undefined {
+  #begin(row: LedgerRow, { isSend, work }: { isSend: boolean; work: () => Promise<number> }): void {
     const ended = work()
       .catch((error: unknown) => {
         this.#error ??= error

@@ -228,7 +228,7 @@ test('refusals open a breaker, however many faulty replies come between them', a
   const { run } = engine
   const ledger = { ...engine.ledger, now: () => 100 }
   const breakers = await Breakers.load({ ledger, run, states: {}, maxFailureShare: () => 0.5 })
-  expect(breakers.open).toMatchObject([{ failed: 15, of: 15 }])
+  expect(breakers.report.openBreakers).toMatchObject([{ failed: 15, of: 15 }])
 })
 
 test('a change that was done twice is told although the ledger fails after its answer', async () => {

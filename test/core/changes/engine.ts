@@ -9,11 +9,11 @@ import { watchLedger } from '../../../core/changes/old-ledger.ts'
 import {
   type Limits,
   type SegmentOptions,
-  createSendRight,
   defaultLimits,
   runSegment,
 } from '../../../core/changes/send/segment.ts'
-import type { Attempts } from '../../../core/changes/reconcile/reconcile.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import type { Attempts } from '../../../core/changes/reconcile.ts'
 import { type ChangeToStage, toNewChange } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { type Sandbox, createSandbox } from '../../../sandbox/sandbox.ts'

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { sendSegment } from '../../../activities/write/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { type SendInput, createSendRight, defaultLimits } from '../../../core/changes/send/segment.ts'
+import { type SendInput, defaultLimits } from '../../../core/changes/send/segment.ts'
+import { createSendRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import {
@@ -121,9 +122,11 @@ test('a trial that becomes due while the end of a round is worked out is sent', 
 })
 
 test('a row whose reply is lost while another one is looked up is looked up, too, before the segment ends', async () => {
-  const lost = { kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [1, 2] } as const
+  const lost = { kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [2, 3] } as const
   const engine = await startEngine({ kind, sandbox: await startSandbox({ faults: [lost] }), settleMs })
-  await engine.stage(retentionRows(2))
+  await engine.stage(retentionRows(3))
+  // Lookups wait for a change that is done.
+  await engine.send({ rows: [3] })
   let at = Date.now()
   let recorded = 0
   const [first, passed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -156,7 +159,7 @@ test('a row whose reply is lost while another one is looked up is looked up, too
     first.resolve()
   }
   const step = await engine.segment({ ledger, kind: onlyThen, onProgress })
-  expect(step).toMatchObject({ ended: 'finished', counts: { done: 2, unknown: 0 } })
+  expect(step).toMatchObject({ ended: 'finished', counts: { done: 3, unknown: 0 } })
 })
 
 test('a breaker that has given up is the end, although another one is open that has nothing left to try', async () => {
@@ -200,6 +203,18 @@ test.each([
     expect(copies(sandbox, 'retentions', 'number').size).toBe(counts.done)
   },
 )
+
+test('a lookup that finds nothing waits for the first change of its run that is done, so that its control can be found', async () => {
+  const slow = { kind: 'latency', ms: 300, on: 'POST /retentions/' } as const
+  const engine = await startEngine({ kind, sandbox: await startSandbox({ faults: [slow] }), settleMs })
+  const { ledger, run } = engine
+  await engine.stage(retentionRows(3))
+  const [row] = await engine.rows()
+  const before = createSendRight({ ledger, run, lease: leaseOf(run) })
+  await ledger.claim({ sender: await before.hold(), id: row!.id, sends: 0, at: ledger.now() })
+  expect(await engine.finish()).toBe('finished')
+  expect(await engine.rows()).toMatchObject([1, 2, 3].map(() => ({ state: 'done', outcome: 'created' })))
+})
 
 const addon = changeKinds['create-addon']
 const count = 4
