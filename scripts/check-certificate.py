@@ -15,16 +15,18 @@ the tables. It cannot check its premises:
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.
   transcript  The certificate says what the service answered: the service signs nothing.
-Of the tables, it compares all keys and the times of the records with the certificate. Other values it takes from the files.
+Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
+to with the manifest. Other values it takes from the files.
 Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1. Of Parquet and of CSV
 for Excel it says that it cannot check them, exit 2."""
-import calendar, csv, hashlib, json, pathlib, re, sys
+import calendar, csv, decimal, hashlib, json, pathlib, re, sys
 
 EVER = float("inf")
 HEAD = "certificate resource workspace testMode mode filters key changedSince"  # What its first line has,
 END = "end reasons completeThrough records windows"  # and its last.
 CLOCKS_DIFFER = 5_000_000  # Microseconds by which the clocks of a service's servers may differ.
 csv.field_size_limit(2**31 - 1)
+decimal.setcontext(decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN))  # Exact sums.
 
 def need(holds, why):
     if not holds:
@@ -51,13 +53,15 @@ def check_file(folder, file):
     need(size == file["bytes"] and digest.hexdigest() == file["sha256"], f"{file['path']} is not as it was published")
 
 def read_tables(folder, manifest, key):
-    """The ids and times of the records, in order, and by id all keys. Rows, keys and parents are those of the manifest."""
-    keys, records, below = {}, [], []
+    """The ids and times of the records, in order, and by id all keys. Rows, keys, parents and totals are as the manifest says."""
+    keys, records, below, totals = {}, [], [], Totals()
     for table in manifest["tables"]:
         name, own, count, columns = table["name"], set(), 0, [column["name"] for column in table["columns"]]
+        plain = [None if f"{name}.{column}" in manifest["hashed"] else column for column in columns]
         places = [columns.index(column) for column in table["key"]]
         below += [{}] if "parent" in table else []
-        time = columns.index(key) if key in columns and f"{name}.{key}" not in manifest["hashed"] else None
+        time, created, currency = (plain.index(one) if one in plain else None for one in (key, "created", "currency"))
+        decimals = totals.begin(table)
         for file in table["files"]:
             with open(folder / file["path"], encoding="utf-8-sig", newline="") as text:
                 rows = csv.reader(text, delimiter=manifest["dialect"]["delimiter"])
@@ -69,12 +73,56 @@ def read_tables(folder, manifest, key):
                         below[-1].setdefault(row[places[0]], []).append(",".join(row[place] for place in places[1:]))
                     else:
                         records.append((row[places[0]], None if time is None else instant(row[time]) if row[time] else EVER))
+                        totals.currencies[row[places[0]]] = None if currency is None else row[currency]
+                        if created is not None and row[created]:
+                            totals.times.append(instant(row[created]))
+                    for place, column in decimals:
+                        totals.add(column, row[place], totals.currencies.get(row[places[0]]))
         need(count == table["rows"], f"{name} has {count} rows, not {table['rows']}")
         need(len(own) == count or manifest["verdict"] == "unproven", f"{name} has {len(own)} keys in {count} rows")
         if "parent" in table:
             need(all(row[:-1] in keys[table["parent"]] for row in own), f"{name} has a row without its parent")
         keys[name] = own
+    totals.check(manifest, len(totals.currencies) == len(records))
     return records, {id: "".join([id, *(";" + " ".join(of.get(id, [])) for of in below)]) for id, _ in records}
+
+class Totals:
+    """What each decimal column adds up to, by the currency of the records if they say it."""
+
+    def __init__(self):
+        self.columns, self.currencies, self.times = {}, {}, []
+
+    def begin(self, table):
+        """The places of its decimal columns, and their totals."""
+        decimals = [(place, column) for place, column in enumerate(table["columns"]) if column["kind"] == "decimal"]
+        for _, column in decimals:
+            self.columns[f"{table['name']}.{column['name']}"] = column | {"sums": {}, "empty": 0}
+        return [(place, self.columns[f"{table['name']}.{column['name']}"]) for place, column in decimals]
+
+    def add(self, column, cell, currency):
+        if cell == "":
+            column["empty"] += 1
+        else:
+            group = currency if currency is None or re.fullmatch("([A-Za-z]{3})?", currency) else "other"
+            column["sums"][group] = column["sums"].get(group, decimal.Decimal(0)) + decimal.Decimal(cell)
+
+    def check(self, manifest, once):
+        """once: no id comes twice. Otherwise, nothing tells whose currency a row of the tables below has."""
+        claims = manifest["totals"]["columns"]
+        need(claims.keys() == self.columns.keys(), "the totals are of other columns")
+        for name, column in self.columns.items():
+            claim, sums = claims[name], column["sums"]
+            unreadable = manifest["drift"].get(column["source"], {"count": 0})["count"]
+            total = f"{sum(sums.values(), decimal.Decimal(0)):f}"
+            need(claim["sum"] == total, f"{name} adds up to {total}, not {claim['sum']}")
+            counts = (column["empty"] - unreadable, unreadable)
+            need((claim["empty"], claim["unreadable"]) == counts, f"{name} has {counts[0]} empty and {unreadable} unreadable values")
+            by_currency = {group: f"{total:f}" for group, total in sums.items()}
+            claimed = claim.get("byCurrency", {None: total} if sums else {})
+            need(claimed == by_currency or not once, f"{name} adds up by currency to {by_currency}")
+        times = manifest["totals"].get("created")
+        claimed = [instant(times["oldest"]), instant(times["newest"])] if times else []
+        need(claimed == ([min(self.times), max(self.times)] if self.times else []), "the oldest or newest record is another")
 
 class Chain:
     """What is known after each line: where the frontier is, and whether all records of its time are known."""

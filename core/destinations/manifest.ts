@@ -9,6 +9,17 @@ const count = z.int().min(0)
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 sum')
 const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
 
+/** A decimal column, by table and column: `plans.amount`. */
+const totalSchema = z.object({
+  /** Exact, with the decimal places of the longest. */
+  sum: z.string(),
+  empty: count,
+  /** The values that are no number, kept in `_extra`. */
+  unreadable: count,
+  /** The sum of the records with each currency, '' for none, `other` for what is no currency. */
+  byCurrency: z.record(z.string(), z.string()).exactOptional(),
+})
+
 /** What a read reports about itself. */
 const readFactsSchema = z.object({
   verdict: z.enum(['proven', 'unproven']),
@@ -35,6 +46,11 @@ const readFactsSchema = z.object({
   ties: z.array(z.looseObject({})),
   /** Ids that several records have, which makes the read unproven; a warehouse keeps one of them. */
   repeatedIds: z.array(z.string()).exactOptional(),
+  /** Of the rows that were read, before a warehouse merges them. */
+  totals: z.object({
+    created: z.object({ oldest: z.string(), newest: z.string() }).exactOptional(),
+    columns: z.record(z.string(), totalSchema),
+  }),
   /** The values that did not fit their columns, by path in the record, and what the first looks like. */
   drift: z.record(z.string(), z.object({ count, example: z.string() })),
   /** The fields that the schema lacks, by path, and how many objects have them. */

@@ -1,6 +1,6 @@
 /**
  * Follows the certificate of an export as scripts/check-certificate.py does, which an auditor reads: the same argument
- * (core/reading/window.ts), written twice. What neither can check are its premises:
+ * (core/reading/window.ts) and the same sums, written twice. What neither can check are its premises:
  *
  * - `created`: the service never changes the time by which its list is ordered (`updated`: only to a later one).
  * - `slice`: one response is one slice of the list in the requested order, as it was at one moment.
@@ -18,6 +18,7 @@ import { clocksDifferMs } from '../billing/reply.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { type CertificateLine, sumOf, type Taken, type WindowLine } from '../reading/certificate.ts'
 import type { FileStore } from '../storage/file-store.ts'
+import { currencyColumn, decimalColumns, judgeTotals, TotalsCounter } from '../tables/totals.ts'
 
 /** A record as its row has it; `at` is undefined if the row does not show its time. */
 interface Row {
@@ -44,7 +45,7 @@ function instantOf(time: string | null, absent?: number): number {
 }
 
 /**
- * Checks the certificate of an export of a list, and against it the rows of its CSV, whose files are as the manifest says.
+ * Checks the totals and the certificate of an export against the rows of its CSV, whose files are as the manifest says.
  * Returns what does not hold, as a sentence; undefined if everything does.
  */
 export async function checkCertificate(
@@ -53,9 +54,12 @@ export async function checkCertificate(
   manifest: Manifest,
 ): Promise<string | undefined> {
   const [file] = manifest.certificate?.files ?? []
-  if (manifest.mode === 'byId') return undefined
-  if (file === undefined) return 'The export has no certificate.'
   try {
+    // Parquet, or what a spreadsheet shows, is not compared.
+    const isPlain = manifest.destination === 'csv' && manifest.dialect?.formulaGuard === false
+    if (isPlain) await checkTotals(store, path, manifest)
+    if (manifest.mode === 'byId') return undefined
+    need(file !== undefined, 'it has no certificate')
     const lines = (await text(await openFile(store, posix.join(path, file.path)))).trimEnd().split('\n')
     const [head, ...middle] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
     const end = middle.pop()
@@ -75,17 +79,12 @@ export async function checkCertificate(
     need(manifest.reasons.length === 0, 'it is proven, although there are reasons why it is not')
     const partial = new Set([manifest.mode === 'incremental', key === 'updated', changedSince !== null])
     need(partial.size === 1, 'it is of the whole list, but has only what changed since a time')
-    // Parquet, or what a spreadsheet shows, is not compared.
-    const isPlain = manifest.destination === 'csv' && manifest.dialect?.formulaGuard === false
-    follow(
-      middle as unknown as CertificateLine[],
-      manifest,
-      isPlain ? await readRows(store, path, manifest) : undefined,
-    )
+    const rows = isPlain ? await readRows(store, path, manifest) : undefined
+    follow(middle as unknown as CertificateLine[], manifest, rows)
     return undefined
   } catch (error) {
     if (error instanceof DoesNotHold || error instanceof SyntaxError || error instanceof TypeError)
-      return `The certificate does not show that the export is complete: ${error.message}.`
+      return `The export is not what it claims to be: ${error.message}.`
     throw error
   }
 }
@@ -116,6 +115,41 @@ async function readRows(store: FileStore, path: string, manifest: Manifest): Pro
   const isOfRecord = positions.every((of) => [...of.keys()].every((parent) => ids.has(parent)))
   need(isOfRecord, 'a row of a table below belongs to no record')
   return rows
+}
+
+/** Adds up the rows of all tables. */
+async function checkTotals(store: FileStore, path: string, manifest: Manifest): Promise<void> {
+  const { tables, hashed, totals: claimed, drift } = manifest
+  const [main] = tables as [PublishedTable, ...PublishedTable[]]
+  const placeOf = (column: string) =>
+    hashed.includes(`${main.name}.${column}`) ? -1 : main.columns.findIndex(({ name }) => name === column)
+  const [created, currency] = [placeOf('created'), placeOf(currencyColumn)]
+  const counter = new TotalsCounter(tables, { hasCurrency: currency >= 0 })
+  const currencies = new Map<string, string | undefined>()
+  for (const table of tables) {
+    const decimals = decimalColumns([table]).map(
+      ([name, column]) => [name, table.columns.indexOf(column)] as const,
+    )
+    for await (const row of cellsOf(store, path, table)) {
+      const id = row[0]!
+      if (table === main) currencies.set(id, row[currency])
+      const cells = decimals.map(([column, place]) => ({ column, cell: row[place]! }))
+      counter.add(cells, currencies.get(id), table === main ? row[created] : undefined)
+    }
+  }
+  const found = judgeTotals(tables, counter.take(), drift)
+  // Where an id comes twice, nothing tells whose currency a row below has.
+  const isOnce = currencies.size === main.rows
+  for (const name of Object.keys({ ...claimed.columns, ...found.columns })) {
+    const [claim, total] = [claimed.columns[name], found.columns[name]].map((one) =>
+      isOnce ? one : { ...one, byCurrency: {} },
+    )
+    need(isDeepStrictEqual(claim, total), `the totals of ${name} are not those of the rows`)
+  }
+  for (const end of ['oldest', 'newest'] as const) {
+    const isSame = toInstant(claimed.created?.[end]) === toInstant(found.created?.[end])
+    need(isSame, `its ${end} record is of another time`)
+  }
 }
 
 async function* cellsOf(store: FileStore, path: string, { files }: PublishedTable): AsyncGenerator<string[]> {

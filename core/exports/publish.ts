@@ -7,6 +7,7 @@ import { InvalidInput } from '../runs/errors.ts'
 import { createRunNotes } from '../runs/run-notes.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
+import { judgeTotals } from '../tables/totals.ts'
 import type { State } from '../state/open.ts'
 import type { Publication as PublicationRow } from '../state/publications.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
@@ -198,7 +199,7 @@ function toPublication(
     ...(isOfIds(outcome)
       ? { missing: { parts: named(missingPart), first: outcome.missing.first } }
       : { certificate: named(certificatePart) }),
-    facts: toFacts({ plan, resource, checkpoint }),
+    facts: toFacts({ plan, resource, checkpoint, layout }),
     versions: deps.versions,
     folder: plan.out ?? join(deps.dataDir, 'exports'),
     forExcel: plan.forExcel,
@@ -211,8 +212,8 @@ function toPublication(
 const isOfIds = (outcome: AnyOutcome): outcome is IdOutcome => 'asked' in outcome
 
 /** The facts about a read that its manifest records: its outcome, its times, and which values did not fit. */
-export function toFacts(options: Read & { checkpoint: Checkpoint }): ReadFacts {
-  const { plan, resource, checkpoint } = options
+export function toFacts(options: Read & { checkpoint: Checkpoint; layout: ReadPlan }): ReadFacts {
+  const { plan, resource, checkpoint, layout } = options
   const { read, savedAt, drift } = checkpoint
   const outcome = outcomeOf(checkpoint)
   const since = plan.since[resource]
@@ -223,6 +224,7 @@ export function toFacts(options: Read & { checkpoint: Checkpoint }): ReadFacts {
     startedAt: new Date(read.startedAt).toISOString(),
     finishedAt: savedAt,
     ...(since !== undefined && { changedSince: new Date(since).toISOString() }),
+    totals: judgeTotals(layout.tables, checkpoint.totals, drift.misfits),
     drift: drift.misfits,
     unknownFields: drift.unknownFields,
     absentFields: Object.entries(drift.absent).flatMap(([path, fields]) =>

@@ -6,6 +6,7 @@ import { isRecord, toScalarText } from '../billing/lossless-json.ts'
 import { toPrivateFields, toTables, type Privacy } from './privacy.ts'
 import { createHash, createRedact, redactSchema } from './redact.ts'
 import { isRecordId, pathOf, extraColumn, type Table, type TableSource } from './table.ts'
+import { currencyColumn, decimalColumns, type Totals, TotalsCounter } from './totals.ts'
 
 /** CSV text without a header (or lines of JSON), and how many rows it holds. */
 export interface Rows {
@@ -25,6 +26,7 @@ export interface EncodedRows {
    * positions such as `1,2 1,3`. Undefined if the record has no row.
    */
   below: (string | undefined)[]
+  totals: Totals
 }
 
 export interface RowEncoder {
@@ -56,6 +58,12 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
   const schema = redactSchema(resource.schema, rule)
   const tables = toTables(resource, privacy)
   const { kind } = tables[0]!.columns[0]!
+  const decimals = new Map(decimalColumns(tables).map(([name, { source }]) => [source, name]))
+  const hasCurrency =
+    tables[0]!.columns.some(({ name }) => name === currencyColumn) && !rule?.below.has(currencyColumn)
+  const counter = new TotalsCounter(tables, { hasCurrency })
+  /** Of the record that is being encoded. */
+  let decimalCells: { column: string; cell: string }[] = []
 
   const outputs = tables.map((table) => ({
     path: pathOf(table),
@@ -109,6 +117,8 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
         const cell = isEmpty ? '' : typeof value === 'symbol' ? undefined : toCell[meta.kind](value)
         if (cell === undefined) leftover = withMisfit(leftover, path, name, value)
         cells += `,${cell ?? ''}`
+        if (meta.kind === 'decimal')
+          decimalCells.push({ column: decimals.get(`${path}.${name}`)!, cell: cell ?? '' })
       }
     }
     if (object === undefined) return { cells, leftover }
@@ -153,6 +163,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
     const rowsBefore = outputs.map(({ rows }) => ({ ...rows }))
     const driftBefore = drift
     drift = noDrift()
+    decimalCells = []
     try {
       const left = redact(record) as Fields
       const key = toCell[kind](left['id'])
@@ -161,6 +172,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
       for (const { positions } of outputs) positions.length = 0
       appendRow(left, schema, resourceName, key)
       addDrift(driftBefore, drift)
+      counter.add(decimalCells, currencyOf(left), left['created'])
       return outputs
         .slice(1)
         .map(({ positions }) => `;${positions.join(' ')}`)
@@ -204,6 +216,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
         rejected: takeRows(rejected),
         drift: taken,
         below,
+        totals: counter.take(),
       }
     },
     toWrittenId: (id) => (rule?.below.get('id')?.action === 'hash' ? hash(id) : id),
@@ -226,4 +239,10 @@ function takeRows(rows: Rows): Rows {
   rows.text = ''
   rows.rows = 0
   return taken
+}
+
+/** The currency of a record, if its column can hold it. */
+function currencyOf({ [currencyColumn]: currency }: Fields): string | undefined {
+  const text = toScalarText(currency)
+  return text === undefined || toCell.text(text) === undefined ? undefined : text
 }

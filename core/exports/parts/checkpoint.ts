@@ -8,6 +8,7 @@ import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { RangeState } from '../../reading/range-state.ts'
 import { InvalidInput } from '../../runs/errors.ts'
 import type { Drift } from '../../tables/drift.ts'
+import type { Totals } from '../../tables/totals.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 
 /** The state from which a read resumes, and the outcome it ends with: of a list, or of documents by id. */
@@ -23,6 +24,7 @@ export interface Checkpoint {
   name: string
   parts: PartFile[]
   drift: Drift
+  totals: Totals
   read: AnyReadState
   /** ISO 8601, by the clock that the read goes by. */
   savedAt: string

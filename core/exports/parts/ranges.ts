@@ -2,6 +2,7 @@ import { joinRanges } from '../../reading/ranges.ts'
 import type { IdOutcome, IdState } from '../../reading/read-by-id.ts'
 import type { RangeState } from '../../reading/range-state.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
+import { addTotals, noTotals } from '../../tables/totals.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
 import {
   type AnyReadState,
@@ -66,7 +67,11 @@ export async function joinParts(
   if (joined.kind === 'open') return undefined
   const begun = last.filter((checkpoint) => checkpoint !== undefined)
   const drift = noDrift()
-  for (const one of begun) addDrift(drift, one.drift)
+  const totals = noTotals()
+  for (const one of begun) {
+    addDrift(drift, one.drift)
+    addTotals(totals, one.totals)
+  }
   const savedAt = begun.map((one) => one.savedAt).toSorted()
   const outcome = 'processed' in joined.state ? read.toIdOutcome(joined.state) : undefined
   const checkpoint = {
@@ -74,6 +79,7 @@ export async function joinParts(
     // Newest first, as one read leaves them.
     parts: begun.flatMap(({ parts }) => parts),
     drift,
+    totals,
     read: joined.state,
     savedAt: savedAt.at(-1) ?? new Date(joined.state.startedAt).toISOString(),
     ...(outcome && { outcome }),

@@ -6,6 +6,7 @@ import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadOptions, ReadStep } from '../../reading/range-state.ts'
 import { idOf } from '../../reading/record.ts'
 import { addDrift, noDrift } from '../../tables/drift.ts'
+import { addTotals, noTotals } from '../../tables/totals.ts'
 import { createRowEncoder } from '../../tables/row-encoder.ts'
 import type { ExportPlan } from '../plan.ts'
 import {
@@ -67,7 +68,9 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
   /** The checkpoint that is being kept. */
   let saving: Promise<void> = Promise.resolve()
   const drift = noDrift()
+  const totals = noTotals()
   if (from !== undefined) addDrift(drift, from.drift)
+  if (from !== undefined) addTotals(totals, from.totals)
   let written: WrittenSet | undefined
   let taken: AnyReadState | undefined = from?.read
   let counted = { pages: from?.read.counts.requests ?? 0, records: from?.read.counts.records ?? 0 }
@@ -124,6 +127,7 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
       await append(certificatePart, { text, rows: step.lines.length })
     }
     addDrift(drift, rows.drift)
+    addTotals(totals, rows.totals)
     taken = step.state
     setup.onProgress(toProgress(step.state))
     tell(step.state.counts)
@@ -150,6 +154,7 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
       name: nameOf({ attempt: name, saves, isLast: last !== undefined }),
       parts: [...parts],
       drift: structuredClone(drift),
+      totals: structuredClone(totals),
       read,
       savedAt: new Date(deps.state.now()).toISOString(),
       ...last,

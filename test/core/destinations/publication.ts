@@ -25,6 +25,7 @@ export const facts: ReadFacts = {
   records: 3,
   duplicatesDropped: 0,
   ties: [],
+  totals: { columns: {} },
   drift: {},
   unknownFields: {},
   absentFields: [],

@@ -24,6 +24,7 @@ async function startRead() {
       name: nameOf({ attempt, saves: 1, isLast: phase !== 'chain' }),
       parts: [{ table: 'customers', path, bytes: 1, rows: 1, longest: 1, sha256: '' }],
       drift: { misfits: {}, unknownFields: {}, absent: {}, ...drift },
+      totals: { columns: { 'customers.aggregations_sales': { sum: '0.10', empty: range } } },
       read: { ...state, phase, counts: { ...state.counts, records: 1 } },
       savedAt: `2026-11-20T00:00:0${range}Z`,
     }
@@ -37,7 +38,7 @@ async function startRead() {
   return { shared, folder, leave, join: () => joinParts({ shared, folder, planned, toIdOutcome }) }
 }
 
-test('the drift, the rows and the counts of all ranges are those of the read', async () => {
+test('the drift, the totals, the rows and the counts of all ranges are those of the read', async () => {
   const { shared, folder, leave, ...read } = await startRead()
   const newer = await leave(0, {
     misfits: { 'customers.name': { count: 2, example: 'a list' } },
@@ -58,6 +59,7 @@ test('the drift, the rows and the counts of all ranges are those of the read', a
       // What one range has is not absent.
       absent: { customers: ['website'] },
     },
+    totals: { columns: { 'customers.aggregations_sales': { sum: '0.20', empty: 1 } } },
     read: { phase: 'ended', counts: { records: 2 } },
     savedAt: '2026-11-20T00:00:01Z',
   })

@@ -24,6 +24,7 @@ import { cached } from '../../../core/storage/cached.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { type Machine, newMachine, newStore } from './machine.ts'
 import { planCustomers } from './plan-customers.ts'
+import { noTotals } from '../../../core/tables/totals.ts'
 
 /** One attempt: a checkpoint after each of these rows. */
 async function readRows({ shared, folder }: Machine, name: string, rows: string[], from?: Checkpoint) {
@@ -37,7 +38,14 @@ async function readRows({ shared, folder }: Machine, name: string, rows: string[
     for (const { path } of closed) await shared.keep(path)
     parts = [...parts, ...closed]
     const read = { startedAt: 1 } as RangeState
-    checkpoint = { name: `${name}.0000${index + 1}`, parts, drift: noDrift(), read, savedAt: '' }
+    checkpoint = {
+      name: `${name}.0000${index + 1}`,
+      parts,
+      drift: noDrift(),
+      totals: noTotals(),
+      read,
+      savedAt: '',
+    }
     await saveCheckpoint({ shared, folder, checkpoint, from })
   }
   return checkpoint
@@ -82,7 +90,13 @@ test('the end of a read stays its latest checkpoint, whatever a worker that was 
   const store = await newStore()
   const reader = await newMachine(store)
   const save = async (attempt: string, { isLast = false, saves = 1 } = {}) => {
-    const checkpoint = { name: nameOf({ attempt, saves, isLast }), parts: [], drift: noDrift(), savedAt: '' }
+    const checkpoint = {
+      name: nameOf({ attempt, saves, isLast }),
+      parts: [],
+      drift: noDrift(),
+      totals: noTotals(),
+      savedAt: '',
+    }
     await saveCheckpoint({ ...reader, checkpoint: { ...checkpoint, read: { startedAt: 1 } as RangeState } })
     return checkpoint.name
   }

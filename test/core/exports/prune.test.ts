@@ -18,13 +18,14 @@ import { temporaryFolder } from '../state/temporary-folder.ts'
 import { newStore } from './machine.ts'
 import { publicationOf } from './record-read.ts'
 import { writePart } from './write-part.ts'
+import { noTotals } from '../../../core/tables/totals.ts'
 
 const day = 24 * 3600_000
 
 /** The last checkpoint of a read, which has come to its end or not. */
 async function leaveCheckpoint(of: { shared: SharedFolder; folder: string; ended: boolean }): Promise<void> {
   const read = { startedAt: 1 } as RangeState
-  const checkpoint = { parts: [], drift: noDrift(), read, savedAt: '' }
+  const checkpoint = { parts: [], drift: noDrift(), totals: noTotals(), read, savedAt: '' }
   const outcome = { verdict: 'proven' } as ReadOutcome
   await saveCheckpoint({
     ...of,

@@ -8,6 +8,7 @@ import { createPlan } from '../../system/export/plan.ts'
 import { readThrough } from './read-through.ts'
 import { listOf } from './lists.ts'
 import { options, served, unproven } from './unproven-services.ts'
+import { noTotals } from '../../../core/tables/totals.ts'
 
 /** Reasons that need a list that moves in one particular way: the read continues after noting one. */
 const noted = [
@@ -33,12 +34,21 @@ function publish(outcome: ReadOutcome, facts = {}) {
     name: '',
     parts: [],
     drift: noDrift(),
+    totals: noTotals(),
     read,
     savedAt: new Date(served).toISOString(),
     outcome,
   }
   const plan = createPlan()
-  const published = { ...toFacts({ plan, resource: 'customers', checkpoint }), ...facts }
+  const published = {
+    ...toFacts({
+      plan,
+      resource: 'customers',
+      checkpoint,
+      layout: { fingerprint: '', begunAt: '', tables: [] },
+    }),
+    ...facts,
+  }
   const manifest = toManifest({
     publication: {
       run: 'run',

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { Big } from 'big.js'
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -38,6 +39,8 @@ export interface CertifiedExport {
   /** A field that its first or its last line lacks. */
   lacks?: string
   facts: Pick<Taken['outcome'], 'clock' | 'hiddenFound' | 'statusCheck'>
+  /** What the forger changes in the totals, which fit otherwise. */
+  forge?: (totals: Manifest['totals']) => void
 }
 
 const anyRead = fc.record({
@@ -101,11 +104,19 @@ export async function writeCertified(
   const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
   for (const line of [head, end]) Reflect.deleteProperty(line, exported.lacks ?? '')
-  const table = `id,created\n${rows.map(({ id, created }) => `${id},${created}\n`).join('')}`
-  const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap((row) =>
-    row.contacts.map((position) => `${row.id},${position}\n`),
+  const customers = rows.map(({ id, created }) => ({
+    id,
+    created,
+    currency: currencyOf(id),
+    amount: amountOf(id),
+  }))
+  const table = `id,created,currency,amount\n${customers.map((row) => `${Object.values(row).join()}\n`).join('')}`
+  const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap(({ id, contacts }) =>
+    contacts.map((position) => ({ id, position, amount: amountOf(`${id} ${position}`) })),
   )
-  const below = `customer_id,position\n${contacts.join('')}`
+  const below = `customer_id,position,amount\n${contacts.map((row) => `${Object.values(row).join()}\n`).join('')}`
+  const totals = toTotals(exported, { 'customers.amount': customers, 'customer_contacts.amount': contacts })
+  exported.forge?.(totals)
   const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
   const toFile = (path: string, content: string, count: number) => {
     const sha256 = createHash('sha256').update(content).digest('hex')
@@ -123,13 +134,20 @@ export async function writeCertified(
     completeThrough,
     records,
     windows,
+    totals,
+    drift: {},
     hashed: [],
     dialect: { delimiter: ',', formulaGuard: false },
     tables: [
       {
         name: 'customers',
         key: ['id'],
-        columns: [{ name: 'id' }, { name: 'created' }],
+        columns: [
+          { name: 'id', kind: 'text', source: 'customers.id' },
+          { name: 'created', kind: 'timestamp', source: 'customers.created' },
+          { name: 'currency', kind: 'text', source: 'customers.currency' },
+          { name: 'amount', kind: 'decimal', source: 'customers.amount' },
+        ],
         rows: rows.length,
         files: [toFile('customers.csv', table, rows.length)],
       },
@@ -137,7 +155,11 @@ export async function writeCertified(
         name: 'customer_contacts',
         parent: 'customers',
         key: ['customer_id', 'position'],
-        columns: [{ name: 'customer_id' }, { name: 'position' }],
+        columns: [
+          { name: 'customer_id', kind: 'text', source: 'customers.id' },
+          { name: 'position', kind: 'integer', source: 'customers.contacts' },
+          { name: 'amount', kind: 'decimal', source: 'customers.contacts.amount' },
+        ],
         rows: contacts.length,
         files: [toFile('customer_contacts.csv', below, contacts.length)],
       },
@@ -151,6 +173,40 @@ export async function writeCertified(
   await writeFile(join(folder, 'certificate.jsonl'), text)
   await writeFile(join(folder, 'manifest.json'), stringify(manifest))
   return manifest as unknown as Manifest
+}
+
+/** The money of a record, the same each time: with few and many digits, and without a value or a currency. */
+const noiseOf = (text: string) => createHash('sha256').update(text).digest()
+const amountOf = (text: string): string => {
+  const noise = noiseOf(text)
+  const all = ['', '-0.10', '1e3', '0', '12345678901234567890.25', `${noise[0]}.${noise[1]}`, `-${noise[2]}`]
+  return all[noise[3]! % all.length]!
+}
+const currencyOf = (id: string): string => ['CLP', 'USD', 'CLF', '', 'peso'][noiseOf(id)[4]! % 5]!
+
+/** Added up by other code than the product's. */
+function toTotals(
+  { rows }: CertifiedExport,
+  tables: Record<string, readonly { id: string; amount: string }[]>,
+): Manifest['totals'] {
+  const add = (texts: readonly string[]) => {
+    const places = texts.map((text) => (text.includes('e') ? 0 : (text.split('.')[1]?.length ?? 0)))
+    return texts.reduce((sum, text) => sum.plus(text), new Big(0)).toFixed(Math.max(0, ...places))
+  }
+  const columns = Object.entries(tables).map(([name, all]) => {
+    const values = all.filter(({ amount }) => amount !== '')
+    const groups = Map.groupBy(values, ({ id }) => (currencyOf(id) === 'peso' ? 'other' : currencyOf(id)))
+    const byCurrency = Array.from(groups, ([group, own]) => [group, add(own.map(({ amount }) => amount))])
+    const sum = add(values.map(({ amount }) => amount))
+    const counts = { empty: all.length - values.length, unreadable: 0 }
+    return [name, { sum, ...counts, byCurrency: Object.fromEntries(byCurrency) as Record<string, string> }]
+  })
+  const times = rows.map(({ created }) => created).toSorted((a, b) => toInstant(a)! - toInstant(b)!)
+  const [oldest, newest] = [times[0], times.at(-1)]
+  return {
+    columns: Object.fromEntries(columns) as Manifest['totals']['columns'],
+    ...(oldest !== undefined && newest !== undefined && { created: { oldest, newest } }),
+  }
 }
 
 /** JSON with its keys in the opposite order, and spaces. */
@@ -227,7 +283,43 @@ function isCoveredByNext({ lines }: CertifiedExport, place: number): boolean {
 const fieldsOfEnds =
   'certificate resource workspace testMode mode filters key changedSince end reasons completeThrough records windows'
 
+const onTotals =
+  (change: (totals: Manifest['totals']) => void): Mutant =>
+  (exported) => {
+    exported.forge = change
+    return exported.rows.length > 0
+  }
+const amounts = 'customers.amount'
+
 export const mutants: Record<string, Mutant> = {
+  'a sum is higher by 0.01': onTotals(({ columns }) => {
+    columns[amounts]!.sum = new Big(columns[amounts]!.sum).plus('0.01').toFixed(2)
+  }),
+  'a sum of the rows below is lower by 0.01': onTotals(({ columns }) => {
+    const lines = columns['customer_contacts.amount']!
+    lines.sum = new Big(lines.sum).minus('0.01').toFixed(2)
+  }),
+  'the number of empty values is another': onTotals(({ columns }) => {
+    columns[amounts]!.empty++
+  }),
+  'an empty value is said to be unreadable': onTotals(({ columns }) => {
+    columns[amounts]!.empty--
+    columns[amounts]!.unreadable++
+  }),
+  'two currencies share their sum otherwise': onTotals(({ columns }) => {
+    const { byCurrency } = columns[amounts]!
+    for (const [currency, by] of [
+      ['CLP', '1'],
+      ['USD', '-1'],
+    ] as const)
+      byCurrency![currency] = new Big(byCurrency![currency] ?? '0').plus(by).toFixed()
+  }),
+  'the totals lack a column': onTotals(({ columns }) => {
+    delete columns['customer_contacts.amount']
+  }),
+  'the oldest record is older': onTotals(({ created }) => {
+    created!.oldest = moved(created!.oldest, -1)
+  }),
   'a field of the first or the last line is missing': (exported, random) => {
     exported.lacks = pick(fieldsOfEnds.split(' '), random)!
     return true

@@ -1,0 +1,135 @@
+import { type Instant, toInstant } from '../billing/instants.ts'
+import { addDecimals, DecimalSum } from './decimal-sum.ts'
+import type { Column, Table } from './table.ts'
+
+/** What the cells of a decimal column add up to. */
+export interface ColumnTotal {
+  /** Exact, with the decimal places of the longest. */
+  sum: string
+  /** The number of rows without a number there. */
+  empty: number
+  /** The sum of the records with each currency, if their table has one. */
+  byCurrency?: Record<string, string>
+}
+
+/** The totals of the rows of a read, in all tables. */
+export interface Totals {
+  /** By table and column: `plans.amount`. */
+  columns: Record<string, ColumnTotal>
+  /** When the records were created, as the service wrote it, if the table says so. */
+  created?: { oldest: string; newest: string }
+}
+
+export const noTotals = (): Totals => ({ columns: {} })
+
+/** Totals that tell the values that are no number, which `_extra` has, from cells without a value. */
+export interface JudgedTotals extends Totals {
+  columns: Record<string, ColumnTotal & { unreadable: number }>
+}
+
+/** @param misfits how many values did not fit their columns, by path in the record */
+export function judgeTotals(
+  tables: readonly Table[],
+  totals: Totals,
+  misfits: Readonly<Record<string, { count: number }>>,
+): JudgedTotals {
+  const columns: JudgedTotals['columns'] = {}
+  for (const [name, { source }] of decimalColumns(tables)) {
+    const total = totals.columns[name] ?? { sum: '0', empty: 0 }
+    const unreadable = misfits[source]?.count ?? 0
+    columns[name] = { ...total, empty: total.empty - unreadable, unreadable }
+  }
+  return { ...totals, columns }
+}
+
+/** By table and column. */
+export const decimalColumns = (tables: readonly Pick<Table, 'name' | 'columns'>[]): [string, Column][] =>
+  tables.flatMap(({ name, columns }) =>
+    columns.flatMap((column): [string, Column][] =>
+      column.kind === 'decimal' ? [[`${name}.${column.name}`, column]] : [],
+    ),
+  )
+
+/** Adds the totals of further rows. */
+export function addTotals(totals: Totals, more: Totals): void {
+  for (const [name, { sum, empty, byCurrency }] of Object.entries(more.columns)) {
+    const known = totals.columns[name] ?? { sum: '0', empty: 0 }
+    const sums = { ...known.byCurrency }
+    for (const [group, part] of Object.entries(byCurrency ?? {}))
+      sums[group] = addDecimals(sums[group] ?? '0', part)
+    totals.columns[name] = {
+      sum: addDecimals(known.sum, sum),
+      empty: known.empty + empty,
+      ...(byCurrency && { byCurrency: sums }),
+    }
+  }
+  const { created = more.created } = totals
+  if (created === undefined || more.created === undefined) return
+  const [oldest, newest] = [created.oldest, created.newest].map((time) => toInstant(time)!)
+  totals.created = {
+    oldest: toInstant(more.created.oldest)! < oldest! ? more.created.oldest : created.oldest,
+    newest: toInstant(more.created.newest)! > newest! ? more.created.newest : created.newest,
+  }
+}
+
+/** The column of a main table with the currency of its records, and of what belongs to them. */
+export const currencyColumn = 'currency'
+
+/** The group of a currency: itself, if it can be one, '' for none. A service that sends anything makes few groups. */
+export const toGroup = (currency = ''): string => (/^([A-Za-z]{3})?$/.test(currency) ? currency : 'other')
+
+/** Adds up the decimal cells of records. */
+export class TotalsCounter {
+  readonly #columns: Map<string, { sums: Map<string, DecimalSum>; empty: number }>
+  readonly #hasCurrency: boolean
+  #oldest: { at: Instant; text: string } | undefined
+  #newest: { at: Instant; text: string } | undefined
+
+  /** @param hasCurrency whether the records say their currency */
+  constructor(tables: readonly Table[], { hasCurrency }: { hasCurrency: boolean }) {
+    this.#columns = new Map(decimalColumns(tables).map(([name]) => [name, { sums: new Map(), empty: 0 }]))
+    this.#hasCurrency = hasCurrency
+  }
+
+  /** Adds a record: its decimal cells, '' for an empty one, its currency, and when it was created. */
+  add(
+    cells: readonly { column: string; cell: string }[],
+    currency: string | undefined,
+    created: unknown,
+  ): void {
+    const group = this.#hasCurrency ? toGroup(currency) : ''
+    for (const { column: name, cell } of cells) {
+      const column = this.#columns.get(name)!
+      if (cell === '') {
+        column.empty++
+        continue
+      }
+      let sum = column.sums.get(group)
+      if (sum === undefined) column.sums.set(group, (sum = new DecimalSum()))
+      sum.add(cell)
+    }
+    const at = toInstant(created)
+    if (at === undefined) return
+    if (this.#oldest === undefined || at < this.#oldest.at) this.#oldest = { at, text: created as string }
+    if (this.#newest === undefined || at > this.#newest.at) this.#newest = { at, text: created as string }
+  }
+
+  /** The totals since the last call. */
+  take(): Totals {
+    const columns = Object.fromEntries(
+      Array.from(this.#columns, ([name, column]) => {
+        const sums = Array.from(column.sums, ([group, sum]) => [group, sum.toString()] as const)
+        const total = {
+          sum: sums.reduce((sum, [, part]) => addDecimals(sum, part), '0'),
+          empty: column.empty,
+          ...(this.#hasCurrency && { byCurrency: Object.fromEntries(sums) }),
+        }
+        Object.assign(column, { sums: new Map(), empty: 0 })
+        return [name, total]
+      }),
+    )
+    const [oldest, newest] = [this.#oldest?.text, this.#newest?.text]
+    this.#oldest = this.#newest = undefined
+    return { columns, ...(oldest !== undefined && newest !== undefined && { created: { oldest, newest } }) }
+  }
+}
