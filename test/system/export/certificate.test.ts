@@ -28,7 +28,7 @@ async function expectRejected(world: World, folder: string): Promise<void> {
   if (hasPython) expect(await judgeByPython(folder)).toMatch(/^REJECT /)
   const { code, stdout } = await callCommand(world, ['verify', folder])
   expect(code, stdout).toBe(1)
-  expect(stdout).toContain('The certificate does not show that the export is complete')
+  expect(stdout).toContain('The export is not what it claims to be')
 }
 
 /** Both checkers accept it. */
