@@ -27,9 +27,9 @@ describe('when a fault strikes', () => {
     const seen: number[] = []
     for (let count = 0; count < 4; count++) seen.push((await get('/plans/')).status)
     expect(seen).toEqual([200, 404, 404, 200])
-    sandbox.control.setFaults({ faults: [{ kind: 'notFound', forSeconds: 0.1 }] })
+    sandbox.control.setFaults({ faults: [{ kind: 'notFound', forSeconds: 2 }] })
     expect((await get('/plans/')).status).toBe(404)
-    await expect.poll(async () => (await get('/plans/')).status).toBe(200)
+    await expect.poll(async () => (await get('/plans/')).status, { timeout: 10_000 }).toBe(200)
   })
 
   it('can be a share, drawn alike for the same seed', async () => {
