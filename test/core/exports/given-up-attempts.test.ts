@@ -170,3 +170,20 @@ test('a read whose folder is removed while the store takes a chunk continues pag
   const text = Buffer.concat(await Array.fromAsync(readParts(end.parts))).toString('utf8')
   expect(new Set(text.match(/pla_\d+/g)).size).toBe(150)
 })
+
+test('the totals of a read that fails and resumes are those of all its rows, each counted once', async () => {
+  const machine = await newMachine(undefined, 'creditnotes')
+  const ids = Array.from({ length: 7 }, (_, at) => `${at}`)
+  const read = (from: Checkpoint | undefined, most: number) => {
+    const get = (id: string) =>
+      Number(id) < most
+        ? Promise.resolve({ record: { id, total: '1.10' } })
+        : Promise.reject(new Error('gone'))
+    return readOn(machine, { resource: 'creditnotes', from, open: () => documents({ ids, from, get }) })
+  }
+  for (const most of [3, 5]) await expect(read(await latestCheckpoint(machine), most)).rejects.toThrow('gone')
+  const from = await latestCheckpoint(machine)
+  expect(from?.totals.columns['creditnotes.total']).toEqual({ sum: '5.50', empty: 0 })
+  const { totals } = await read(from, 7)
+  expect(totals.columns['creditnotes.total']).toEqual({ sum: '7.70', empty: 0 })
+})
