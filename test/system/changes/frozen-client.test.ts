@@ -82,7 +82,7 @@ describe.skipIf(process.platform !== 'linux')('a process that is frozen around a
     await wait(sendWithinMs + 200)
     expect(arrived).toHaveLength(1)
     client.child.kill('SIGCONT')
-    expect((await client.ended).stdout).toMatch(/SentTooLate: .*was not sent: claiming it took 2\d{3} ms/)
+    expect((await client.ended).stdout).toMatch(/SentTooLate: .*was not sent: claiming it took \d{4,} ms/)
     expect(arrived).toHaveLength(1)
   })
 
