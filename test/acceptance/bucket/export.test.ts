@@ -84,7 +84,7 @@ test('an export is published to the bucket, with its pointers and its report, an
   for (const { path } of await store.list(store.pathOf(csv!.where)!))
     await writeFile(join(copy, basename(path)), (await store.open(path))!)
   if (hasPython)
-    expect(await judgeByPython(copy)).toMatch(/^ACCEPT 250 records of customers, complete through /)
+    expect(await judgeByPython(copy)).toMatch(/^ACCEPT 250 records of subscriptions, complete through /)
   expect(await read(`exports/reports/${report.run}.json`)).toMatchObject({
     verdict: 'proven',
     run: report.run,
