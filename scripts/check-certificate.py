@@ -129,7 +129,7 @@ class Chain:
 
     def __init__(self, records, keys):
         self.keys, self.records, self.place, self.windows = keys, records, 0, 0
-        self.through, self.down, self.ended = EVER, EVER, True
+        self.through, self.down, self.ended, self.nothing = EVER, EVER, True, False
         self.statuses, self.looks, self.wanted = [], 0, []
 
     def range(self, line):
@@ -148,7 +148,7 @@ class Chain:
         self.through = min(self.through, began - self.lag)
         self.began = None if "local" in line else began  # Dates of the service are compared with its own clock only.
         self.lower, self.frontier, self.closed = down, upper, upper == EVER
-        self.ended = self.empty = self.left = False
+        self.ended = self.empty = self.nothing = self.left = False
 
     def take(self, line, low, high):
         """The next records of the table are those that the line took, newest first, between these times."""
@@ -165,7 +165,8 @@ class Chain:
     def page(self, line):
         size, newest_first = line.get("records", line["size"]), "descending" in line
         top, bottom = (line["page"] == 1 and newest_first == end for end in (True, False))
-        need(not self.ended, "a window after the end of its range")
+        # A list whose ends were both empty may have been read on: the last that its range shows counts.
+        need(not self.ended or self.nothing, "a window after the end of its range")
         need(size == line["size"] or (size < line["size"] and "last" in line), "a page that another follows is not full")
         counted = size == line["size"] or line.get("count", 0) <= (line["page"] - 1) * line["size"] + size
         need(counted, "the last page holds fewer records than the service counted")
@@ -173,8 +174,10 @@ class Chain:
             need(instant(line["date"]) >= self.began - CLOCKS_DIFFER, "the response is older than the read")
             self.through = min(self.through, instant(line["date"]) - self.lag)
         if size == 0:
-            self.ended, self.empty = bottom and self.empty, top  # Where both ends of the list are empty, so is the list.
+            self.ended = self.nothing = bottom and self.empty
+            self.empty = top  # Where both ends of the list are empty, so is the list.
             return need(line["taken"] == 0, "records of an empty page")
+        self.empty = self.nothing = False
         self.windows += 1
         need(line["taken"] + line.get("left", 0) <= size, "it took more records than the response held")
         newest, oldest = instant(line["newest"]), instant(line["oldest"])

@@ -229,9 +229,10 @@ function createChain(rows: readonly Row[] | undefined) {
     lower: -Infinity,
     frontier: Infinity,
     closed: true,
-    /** The chain of the range has come to its end; the top of the list was empty. */
+    /** The chain of the range has come to its end; the top of the list was empty; both of its ends were. */
     ended: true,
     isTopEmpty: false,
+    isEmpty: false,
     /** A record was met that is not in the table, or elsewhere in it. */
     left: false,
     began: undefined as number | undefined,
@@ -262,7 +263,8 @@ function createChain(rows: readonly Row[] | undefined) {
   function addWindow(line: WindowLine): void {
     const { page, size, records = size, descending = false } = line
     const [isTop, isBottom] = [page === 1 && descending, page === 1 && !descending]
-    need(!state.ended, 'a window after the end of its range')
+    // A list whose ends were both empty may have been read on: the last that its range shows counts.
+    need(!state.ended || state.isEmpty, 'a window after the end of its range')
     need(
       records === size || (records < size && line.last === true),
       'a page that another follows is not full',
@@ -276,10 +278,11 @@ function createChain(rows: readonly Row[] | undefined) {
     }
     if (records === 0) {
       need(line.taken === 0, 'records of an empty page')
-      state.ended = isBottom && state.isTopEmpty
+      state.ended = state.isEmpty = isBottom && state.isTopEmpty
       state.isTopEmpty = isTop
       return
     }
+    state.isTopEmpty = state.isEmpty = false
     state.windows++
     need(line.taken + (line.left ?? 0) <= records, 'it took more records than the response held')
     const { frontier, closed, lower } = state
@@ -323,7 +326,7 @@ function createChain(rows: readonly Row[] | undefined) {
       state.began = line.local === true ? undefined : began
       state.through = Math.min(state.through, began - state.lag)
       Object.assign(state, { lower, frontier: upper, closed: upper === Infinity })
-      Object.assign(state, { ended: false, isTopEmpty: false, left: false })
+      Object.assign(state, { ended: false, isTopEmpty: false, isEmpty: false, left: false })
     } else if ('tied' in line) {
       const isOfFrontier = instantOf(line.tied) === state.frontier && !state.ended
       need(isOfFrontier, "a sweep of another time than the frontier's")

@@ -118,6 +118,29 @@ test('an export is accepted whose process died after the last look at the status
   await judge.finish()
 })
 
+test('an export is accepted whose list was empty now and then while it was read', async () => {
+  const judge = await createJudge()
+  const random = createRandom(seed)
+  const [all, proven] = [rows(3), { empty: 0, other: 0 }]
+  for (let read = 1; read <= 400; read++) {
+    let served = Date.parse('2026-11-21T12:00:00Z')
+    const taken = await readThrough(
+      {
+        fetchPage: async (request) => {
+          const now = all.filter(() => random() < 0.3)
+          return { ...(await hiding(now, []).fetchPage(request)), servedAt: (served += 1_000) }
+        },
+      },
+      { crash: 0.1, random },
+    )
+    if (taken.outcome.verdict !== 'proven') continue
+    proven[taken.certificate.includes('"records":0') ? 'empty' : 'other']++
+    await judge.add(toCertified(taken))
+  }
+  expect(proven.empty).toBeGreaterThan(100)
+  await judge.finish()
+})
+
 test('an unproven export is accepted that has an id twice', async () => {
   const all = rows(250)
   const taken = await readThrough(hiding(all.with(7, { ...all[7]!, id: 's99' }), []))
