@@ -136,7 +136,10 @@ export async function runSegment(options: SegmentOptions): Promise<Omit<SendStep
   return await new Segment(options, { token, breakers, tally: await Tally.load(options) }).run()
 }
 
-/** Why nothing can begin now; `busy`: as many as allowed are in flight, `paused`: no request can leave, `none`: none is due. */
+/**
+ * Why nothing can begin now; `busy`: not before something in flight has ended, `paused`: no request can leave, `none`: none is
+ * due.
+ */
 type Idle = 'busy' | 'paused' | 'none' | 'maxChanges' | 'maxFailures'
 
 class Segment {
@@ -199,7 +202,7 @@ class Segment {
       const isAlone = this.#inFlight.size === 0
       const idle = await this.#beginNext()
       if (idle === undefined) continue
-      const untilLookup = this.#nextLookupAt - ledger.now()
+      const untilLookup = idle === 'busy' ? Infinity : this.#nextLookupAt - ledger.now()
       if (idle === 'paused')
         await this.#waitFor(progress, Math.min(untilLookup, this.#pausedUntil - performance.now()))
       // What has ended meanwhile may have changed what is due.
@@ -232,7 +235,8 @@ class Segment {
     if (this.#unanswered.size >= concurrency || this.#inFlight.size >= 2 * concurrency) return 'busy'
     if (await this.#needsControl()) {
       const idle = await this.#beginSend()
-      if (idle === undefined || this.#sends.length > 0) return idle
+      if (idle === undefined) return undefined
+      if (this.#sends.length > 0) return 'busy'
       return (await this.#beginLookUp()) ? undefined : idle
     }
     // Breakers must soon learn of failures that only a lookup shows.

@@ -216,6 +216,24 @@ test('a lookup that finds nothing waits for the first change of its run that is 
   expect(await engine.rows()).toMatchObject([1, 2, 3].map(() => ({ state: 'done', outcome: 'created' })))
 })
 
+test.each([1, 4])(
+  'while %i changes at once wait for their answers, nothing asks the ledger over and over',
+  async (concurrency) => {
+    const slow = { kind: 'latency', ms: 500, on: 'POST /retentions/' } as const
+    const sandbox = await startSandbox({ faults: [slow] })
+    const engine = await startEngine({ kind, sandbox, settleMs, limits: { concurrency } })
+    await engine.stage(retentionRows(2))
+    let asked = 0
+    const now = () => {
+      asked += 1
+      return engine.ledger.now()
+    }
+    const step = await engine.segment({ ledger: { ...engine.ledger, now } })
+    expect(step).toMatchObject({ ended: 'finished', counts: { done: 2 } })
+    expect(asked).toBeLessThan(100)
+  },
+)
+
 const addon = changeKinds['create-addon']
 const count = 4
 
