@@ -47,7 +47,7 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const change = await ledger.row({ run, row })
   const { found = change } = resolution
   if (change === undefined) throw notParked(resolution, undefined)
-  const isCorrection = change.state === 'done' && change.outcome === 'resolved'
+  const isCorrection = isResolved(change)
   const isSame = change.resolvedBy === by && change.resolvedWhy === why
   const { to, outcome, patch: decided } = endOf(decision)
   const isLater = change.claims !== found?.claims || change.closedAt !== found.closedAt
@@ -69,9 +69,12 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   throw notParked(resolution, (await ledger.row({ run, row }))?.state)
 }
 
+/** A person has said that it exists. */
+const isResolved = ({ state, outcome }: LedgerRow): boolean => state === 'done' && outcome === 'resolved'
+
 /**
- * Refuses once that rows are absent which were parked when the ledger was restored: the decisions that it has lost may have
- * sent them.
+ * Refuses once that rows are absent which were parked, or resolved as existing, when the ledger was restored: the decisions
+ * that it has lost may have sent them.
  * @throws {ChangeError}
  */
 export async function refuseRestored(
@@ -83,16 +86,17 @@ export async function refuseRestored(
   const restored: LedgerRow[] = []
   for (const row of rows) {
     const change = await ledger.row({ run, row })
-    if (change?.state === 'parked' && (change.closedAt ?? 0) < repairedAt) restored.push(change)
+    if (change === undefined || (change.state !== 'parked' && !isResolved(change))) continue
+    if ((change.closedAt ?? 0) < repairedAt) restored.push(change)
   }
   if (restored.length === 0) return
   for (const { id, claims } of restored)
-    await ledger.move({ id, from: ['parked'], claims, patch: { closedAt: ledger.now() } })
+    await ledger.move({ id, from: ['parked', 'done'], claims, patch: { closedAt: ledger.now() } })
   const these = restored.map(({ row }) => row).join(', ')
   throw new ChangeError(
     'RestoredRowError',
-    `The ledger was restored from a backup since these rows of ${run} were parked: ${these}. They may have been resolved ` +
-      'and sent in between. Look each of them up in the service; if it is not there, decide again.',
+    `The ledger was restored from a backup since these rows of ${run} were parked or resolved: ${these}. They may ` +
+      'have been resolved again and sent in between. Look each of them up in the service; if it is not there, decide again.',
   )
 }
 

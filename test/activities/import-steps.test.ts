@@ -397,7 +397,7 @@ test('nothing of an import is sent once its end is written, though the attempt t
   )
 })
 
-test('a row that a restored ledger has parked is not sent a second time by the decision that sent it, and a person is told to look again', async () => {
+test('a row that a restored ledger has parked or as resolved is not sent a second time by the decision that sent it, and a person is told to look again', async () => {
   const steps = await openSteps()
   const { start, sandbox, dataDir } = steps
   sandbox.control.setFaults({
@@ -411,11 +411,15 @@ test('a row that a restored ledger has parked is not sent a second time by the d
   expect(await steps.worker.state.ledger.page({ run: plan.run, state: 'parked', limit: 9 })).toMatchObject(
     parked.map((row) => ({ row })),
   )
+  const decide = { ...refOf(plan), by: 'Ana', why: 'looked' }
+  // Corrected later, after the backup.
+  await start('resolveRow', { ...decide, why: 'saw it', id: 'u0', rows: [2], decision: { exists: '77' } })
+    .result
   const restored = join(await newFolder(), 'state.db')
   const database = new DatabaseSync(join(dataDir, 'state.db'))
   database.exec(`vacuum into '${restored}'`)
   database.close()
-  const decision = { ...refOf(plan), rows: parked, decision: { absent: true }, by: 'Ana', why: 'looked' }
+  const decision = { ...decide, rows: parked, decision: { absent: true } }
   await start('resolveRow', { ...decision, id: 'u1' }).result
   expect(await start('sendRun', sending).result).toMatchObject({ counts: { done: 3 } })
   await steps.worker.close()
@@ -426,12 +430,14 @@ test('a row that a restored ledger has parked is not sent a second time by the d
   const again = (id: string) => after.start('resolveRow', { ...decision, id }).result
   await expect(again('u1')).rejects.toMatchObject({
     type: 'RestoredRowError',
-    message: expect.stringContaining(`since these rows of ${plan.run} were parked: 2, 3. They may`),
+    message: expect.stringContaining(
+      `since these rows of ${plan.run} were parked or resolved: 2, 3. They may`,
+    ),
     nonRetryable: true,
   })
   // As a Reset of the run repeats it.
   await expect(again('u1')).rejects.toMatchObject({ type: 'NotParkedError', nonRetryable: true })
-  expect(await after.worker.state.ledger.page({ run: plan.run, state: 'parked', limit: 9 })).toHaveLength(2)
+  expect(await after.worker.state.ledger.page({ run: plan.run, state: 'staged', limit: 9 })).toEqual([])
   await again('u2')
   expect(await after.worker.state.ledger.page({ run: plan.run, state: 'staged', limit: 9 })).toHaveLength(2)
 })
