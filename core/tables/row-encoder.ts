@@ -166,7 +166,9 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
     decimalCells = []
     try {
       const left = redact(record) as Fields
-      const key = toCell[kind](left['id'])
+      // As where it was read (`idOf`), whatever a hash of it looks like.
+      const isId = typeof id !== 'boolean' && toScalarText(id) !== undefined
+      const key = isId ? toCell[kind](left['id']) : undefined
       if (key === undefined) return reject(record, `the record's id can't be kept as ${kind}`)
       idLength = key.length
       for (const { positions } of outputs) positions.length = 0

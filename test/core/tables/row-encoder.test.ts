@@ -237,10 +237,20 @@ describe('a record', () => {
     [{ id: null }, 'the record has no id'],
     [{ id: '' }, 'the record has no id'],
     [{ id: { a: 1 }, contacts: [{}] }, "the record's id can't be kept as text"],
+    [{ id: true }, "the record's id can't be kept as text"],
   ])('that is not an object or has no id is rejected, whole (%j)', (record, reason) => {
     const encoded = encoder.encode([record, { id: 'cus_2' }])
     expect(encoded.rejected).toEqual({ text: `${JSON.stringify({ reason, record })}\n`, rows: 1 })
     expect(encoded.tables.map(({ rows }) => rows)).toEqual([1, 0])
+  })
+
+  test('that has no usable id is rejected although a hash of it would be one', () => {
+    const encoder = createRowEncoder({
+      resource: customers,
+      privacy: { hash: ['customers.id'], hashKey: 'key' },
+    })
+    const { rejected, tables } = encoder.encode([{ id: { a: 1 } }, { id: false }, { id: 'cus_1' }])
+    expect([rejected.rows, tables[0]!.rows]).toEqual([2, 1])
   })
 
   test('with a number as its id gives it to its children', () => {
