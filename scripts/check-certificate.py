@@ -16,7 +16,7 @@ the tables. It cannot check its premises:
   date        The Date of a response is not later than what it shows: no cache rewrites it.
   transcript  The certificate says what the service answered: the service signs nothing.
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
-to with the manifest. Other values it takes from the files.
+to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.
 Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1. Of Parquet and of CSV
 for Excel it says that it cannot check them, exit 2."""
 import calendar, csv, decimal, hashlib, json, pathlib, re, sys
@@ -103,6 +103,7 @@ class Totals:
         if cell == "":
             column["empty"] += 1
         else:
+            need(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?", cell), f"{cell!r} is no number")
             group = currency if currency is None or re.fullmatch("([A-Za-z]{3})?", currency) else "other"
             column["sums"][group] = column["sums"].get(group, decimal.Decimal(0)) + decimal.Decimal(cell)
 
@@ -223,6 +224,7 @@ def check(folder):
     unkept = manifest["records"] - len(records)  # Read, but in rejected.jsonl, as those without an id are.
     need(0 <= unkept <= manifest["rejected"]["rows"], f"{len(records)} records, not {manifest['records']}")
     if manifest["mode"] == "byId":
+        need(manifest["resource"] in ("creditnotes", "cancellations"), "a list is not read by id")
         return f"{len(records)} documents by id, which says nothing about others"
     text = (folder / manifest["certificate"]["files"][0]["path"]).read_text("utf-8")
     head, *lines, end = map(json.loads, text.rstrip("\n").split("\n"))

@@ -15,6 +15,7 @@ import { text } from 'node:stream/consumers'
 import { isDeepStrictEqual } from 'node:util'
 import { toInstant } from '../billing/instants.ts'
 import { clocksDifferMs } from '../billing/reply.ts'
+import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { type CertificateLine, sumOf, type Taken, type WindowLine } from '../reading/certificate.ts'
 import type { FileStore } from '../storage/file-store.ts'
@@ -58,7 +59,10 @@ export async function checkCertificate(
     // Parquet, or what a spreadsheet shows, is not compared.
     const isPlain = manifest.destination === 'csv' && manifest.dialect?.formulaGuard === false
     if (isPlain) await checkTotals(store, path, manifest)
-    if (manifest.mode === 'byId') return undefined
+    if (manifest.mode === 'byId') {
+      need(isDocumentName(manifest.resource), 'a list is not read by id')
+      return undefined
+    }
     need(file !== undefined, 'it has no certificate')
     const lines = (await text(await openFile(store, posix.join(path, file.path)))).trimEnd().split('\n')
     const [head, ...middle] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)

@@ -36,6 +36,10 @@ export interface CertifiedExport {
   /** The forger makes this fit. */
   records?: number
   changedSince?: string
+  /** Otherwise it is a full one. */
+  mode?: 'byId'
+  /** What the forger writes into the rows in place of each empty amount. */
+  amount?: string
   /** A field that its first or its last line lacks. */
   lacks?: string
   facts: Pick<Taken['outcome'], 'clock' | 'hiddenFound' | 'statusCheck'>
@@ -99,8 +103,8 @@ export async function writeCertified(
   { stringify = JSON.stringify }: Spelling = {},
 ): Promise<Manifest> {
   const { rows, lines, verdict, completeThrough, reasons, windows } = exported
-  const { records = rows.length, changedSince, orphans = [] } = exported
-  const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode: 'full', filters: {} }
+  const { records = rows.length, changedSince, orphans = [], mode = 'full' } = exported
+  const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode, filters: {} }
   const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
   for (const line of [head, end]) Reflect.deleteProperty(line, exported.lacks ?? '')
@@ -110,7 +114,8 @@ export async function writeCertified(
     currency: currencyOf(id),
     amount: amountOf(id),
   }))
-  const table = `id,created,currency,amount\n${customers.map((row) => `${Object.values(row).join()}\n`).join('')}`
+  const written = customers.map((row) => ({ ...row, amount: row.amount || (exported.amount ?? '') }))
+  const table = `id,created,currency,amount\n${written.map((row) => `${Object.values(row).join()}\n`).join('')}`
   const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap(({ id, contacts }) =>
     contacts.map((position) => ({ id, position, amount: amountOf(`${id} ${position}`) })),
   )
@@ -314,6 +319,14 @@ export const mutants: Record<string, Mutant> = {
     ] as const)
       byCurrency![currency] = new Big(byCurrency![currency] ?? '0').plus(by).toFixed()
   }),
+  'a value is no number': (exported) => {
+    exported.amount = 'many'
+    return exported.rows.some(({ id }) => amountOf(id) === '')
+  },
+  'a list is said to be documents by id, of which some are missing': (exported) => {
+    exported.mode = 'byId'
+    return exported.rows.pop() !== undefined
+  },
   'the totals lack a column': onTotals(({ columns }) => {
     delete columns['customer_contacts.amount']
   }),
