@@ -7,7 +7,9 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { PartFile } from '../../destinations/destination.ts'
 import { readParts } from '../../destinations/parts.ts'
 import { toInstant } from '../../billing/instants.ts'
+import { parseLossless } from '../../billing/lossless-json.ts'
 import type { Identity, IdSet } from '../../reading/range-state.ts'
+import { idOf } from '../../reading/record.ts'
 import { scanFirstCells } from '../../tables/key-scanner.ts'
 import { createDiskSet } from '../../storage/disk-set.ts'
 
@@ -47,7 +49,12 @@ export async function openIdSet(options: {
     return set.add('ids', `${id} of ${created}`, created)
   }
   const addLine = (line: string) => set.add('rejected', createHash('sha256').update(line).digest('hex'))
-  for await (const line of linesOf(options.rejected)) addLine(line)
+  for await (const line of linesOf(options.rejected)) {
+    addLine(line)
+    // One with an id was read and counted, although it has no row.
+    const id = idOf((parseLossless(line) as { record: unknown }).record)
+    if (id !== undefined) add(id)
+  }
   return {
     addLines: (lines) => lines.map(addLine),
     add: (records) => records.map(({ id, created }) => add(options.toWritten(id), created)),

@@ -137,6 +137,18 @@ test('a rejected line that was written is known again, apart from any id', async
   expect(set.add([line, 'another'].map(toIdentity))).toEqual([true, true])
 })
 
+test.each([
+  ['as it is', {}],
+  ['hashed', { hash: ['customers.id'], hashKey: 'key' }],
+])('a record that has an id, %s, and no row is known again', async (_how, privacy) => {
+  const encoder = createRowEncoder({ resource: customers, privacy })
+  const metadata: unknown = JSON.parse('['.repeat(600) + ']'.repeat(600))
+  const { text } = encoder.encode([{ id: 'deep', metadata }]).rejected
+  const { folder, part } = await write(text)
+  const set = await openSet({ folder, rejected: [part], toWritten: encoder.toWrittenId })
+  expect(set.add(['deep', 'another'].map(toIdentity))).toEqual([false, true])
+})
+
 test('a worker that has nothing of a read yet builds its set all the same', async () => {
   const { folder, part } = await write('a\n')
   const set = await openSet({ folder: join(folder, 'nothing yet'), parts: [part] })
