@@ -291,8 +291,9 @@ const fieldsOfEnds =
 const onTotals =
   (change: (totals: Manifest['totals']) => void): Mutant =>
   (exported) => {
+    if (exported.rows.length === 0) return false
     exported.forge = change
-    return exported.rows.length > 0
+    return true
   }
 const amounts = 'customers.amount'
 
