@@ -192,7 +192,9 @@ class Chain:
         self.ended = bottom or oldest <= self.lower
 
     def tied(self, line):
-        need(instant(line["tied"]) == self.frontier and not self.ended, "a sweep of another time than the frontier's")
+        is_open = self.nothing or not self.ended
+        need(instant(line["tied"]) == self.frontier and is_open, "a sweep of another time than the frontier's")
+        self.ended = self.empty = self.nothing = False
         self.take(line, self.frontier, self.frontier)
 
     def swept(self, line):

@@ -332,8 +332,9 @@ function createChain(rows: readonly Row[] | undefined) {
       Object.assign(state, { lower, frontier: upper, closed: upper === Infinity })
       Object.assign(state, { ended: false, isTopEmpty: false, isEmpty: false, left: false })
     } else if ('tied' in line) {
-      const isOfFrontier = instantOf(line.tied) === state.frontier && !state.ended
+      const isOfFrontier = instantOf(line.tied) === state.frontier && (!state.ended || state.isEmpty)
       need(isOfFrontier, "a sweep of another time than the frontier's")
+      state.ended = state.isTopEmpty = state.isEmpty = false
       take(line, { low: state.frontier, high: state.frontier })
     } else {
       const { swept, places, shown, gone } = line
