@@ -113,8 +113,6 @@ export interface SegmentOptions
 const shortWaitMs = 10_000
 /** Rows per fetch: a fetch costs about as much as one claim. */
 const feedRows = 64
-/** The progress is counted again this often: people may have resolved rows meanwhile. */
-const countEveryMs = 5_000
 const maxNotLeft = 8
 const longestPauseMs = 30_000
 /** A timer of any length that Node takes. */
@@ -162,7 +160,6 @@ class Segment {
   /** How many requests in a row could not leave, and when, by `performance.now()`, the next one may try. */
   #notLeft = 0
   #pausedUntil = 0
-  #countAt = performance.now() + countEveryMs
   /** Why the segment must end. */
   #error: unknown
 
@@ -378,10 +375,6 @@ class Segment {
   /** Takes in what became of a row that was sent, or else looked up; gives when it is to be looked up. */
   async #record(row: LedgerRow, send?: { isTrial: boolean }): Promise<number> {
     const { ledger, onProgress } = this.#options
-    if (performance.now() > this.#countAt) {
-      this.#countAt = performance.now() + countEveryMs
-      await this.#tally.count(this.#options)
-    }
     const now = await ledger.byId(row)
     if (now !== undefined) this.#tally.end(row, now, { wasBegun: send !== undefined })
     await this.#breakers.recordEnd({ key: row.breakerKey, isEarlier: send?.isTrial === false })

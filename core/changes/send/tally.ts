@@ -13,17 +13,12 @@ export class Tally {
 
   static async load({ ledger, run }: { ledger: Ledger; run: string }): Promise<Tally> {
     const tally = new Tally()
-    await tally.count({ ledger, run })
+    tally.counts = (await summarize({ ledger, run })).counts
     for (const { state, outcome, tried, refused, failing } of await ledger.counts({ run })) {
       tally.tried += tried + refused
       tally.failed += hasFailed({ state, outcome }) ? tried : failing
     }
     return tally
-  }
-
-  /** Counts the rows again by place; what was tried is known better here while requests are in flight. */
-  async count(of: { ledger: Ledger; run: string }): Promise<void> {
-    this.counts = (await summarize(of)).counts
   }
 
   begin(row: LedgerRow): void {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { sendSegment } from '../../../activities/write/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
@@ -233,6 +233,26 @@ test.each([1, 4])(
     expect(asked).toBeLessThan(100)
   },
 )
+
+test('the progress of a segment has each row once, however long the segment takes', async () => {
+  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 20, on: 'POST /retentions/' }] })
+  const engine = await startEngine({ kind, sandbox, settleMs, limits: { concurrency: 1 } })
+  await engine.stage(retentionRows(12))
+  const real = performance.now.bind(performance)
+  let aheadMs = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + aheadMs)
+  onTestFinished(() => clock.mockRestore())
+  const seen: ReportCounts[] = []
+  const onProgress = (counts: ReportCounts) => {
+    seen.push(counts)
+    aheadMs += 1_500
+  }
+  await engine.segment({ ms: Infinity, onProgress })
+  // Each answer moves one row from those that are staged to those that are done.
+  expect(seen.map(({ staged, done, unknown }) => [staged, done, unknown])).toEqual(
+    Array.from({ length: 13 }, (_, done) => [12 - done, done, 0]),
+  )
+})
 
 const addon = changeKinds['create-addon']
 const count = 4
