@@ -1,7 +1,6 @@
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { playFleet } from '../../chaos/fleet/play-fleet.ts'
-import { measureKill, measureOutage, stopPostgres } from '../../chaos/fleet/strikes.ts'
-import { Random } from '../../chaos/random.ts'
+import { stopPostgres } from '../../chaos/fleet/strikes.ts'
 import { Tally } from '../../chaos/tally.ts'
 import { until } from '../../system/export/world.ts'
 import { timesOf } from '../../system/import/world.ts'
@@ -9,8 +8,6 @@ import { resumesDone } from '../../system/recovery/world.ts'
 import { startGateway } from './gateway.ts'
 
 // The long form is `npm run chaos -- --only fleet`.
-
-const temporal = () => ({ address: inject('temporalAddress'), binary: inject('temporalBinary') })
 
 test('while PostgreSQL is killed and a worker is frozen right after a claim, an import and a recovery by two workers do each change once', async () => {
   const tally = new Tally()
@@ -21,7 +18,7 @@ test('while PostgreSQL is killed and a worker is frozen right after a claim, an 
     seed: 20261122,
     tally,
     bucket: { endpoint: gateway.endpoint },
-    temporal: temporal(),
+    temporal: { address: inject('temporalAddress'), binary: inject('temporalBinary') },
     workers: 2,
     // No addons, so that the worker that is frozen sends what can be looked up, and sent again.
     changes,
@@ -47,33 +44,4 @@ test('while PostgreSQL is killed and a worker is frozen right after a claim, an 
   })
   console.log(tally.lines().join('\n'))
   expect(found).toEqual([])
-})
-
-test('another worker resumes the runs of a worker that is killed, and all resume without a new attempt once PostgreSQL is back', async () => {
-  const tally = new Tally()
-  const gateway = await startGateway()
-  onTestFinished(() => gateway.close())
-  const found = await playFleet({
-    seed: 1,
-    tally,
-    bucket: { endpoint: gateway.endpoint },
-    temporal: temporal(),
-    workers: 2,
-    changes: { retentions: 80, addons: 0, subscriptions: 40 },
-    requestsPerSecond: 16,
-    idleMs: 120_000,
-    // 8 s after a SIGKILL and 2 s after an outage are for `npm run chaos` to hold, on a machine with nothing else to do:
-    // there it is 5.7 and 1.3 s. Three times as long still fails a resume that waits for a timeout of 30 s, or of 10 s.
-    patience: 3,
-    strike: async (stage) => {
-      await measureOutage(stage, 2_000)
-      await measureKill(stage, new Random(1))
-    },
-  })
-  console.log(tally.lines().join('\n'))
-  expect(found).toEqual([])
-  const measured = [...tally.times.keys()].join('; ')
-  expect(measured).toContain("PostgreSQL's return to the next request of the import")
-  expect(measured).toContain("PostgreSQL's return to the next request of the recovery")
-  expect(measured).toContain('SIGKILL until another worker is at work')
 })

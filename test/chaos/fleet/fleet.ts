@@ -22,18 +22,6 @@ interface Member {
   isStruck: boolean
 }
 
-/** A request as it arrives at the service. */
-export interface Arrival {
-  /** By performance.now(). */
-  at: number
-  /** The list that it is about, which tells the run: each run has its own. */
-  resource: string
-  pid: number
-}
-
-/** The header by which a worker of the fleet gives its pid. */
-export const workerHeader = 'x-fleet-worker'
-
 const program = fileURLToPath(new URL('probes/fleet-worker.ts', import.meta.url))
 
 export async function startFleet(options: {
@@ -45,17 +33,7 @@ export async function startFleet(options: {
   idleMs: number
 }) {
   const { env, workers, temporalAddress, idleMs } = options
-  const arrivals: Arrival[] = []
-  const service = await startServiceProxy({
-    url: env['BILLING_BASE_URL'] ?? '',
-    idleMs,
-    onRequest: ({ url = '', headers }) =>
-      arrivals.push({
-        at: performance.now(),
-        resource: resourceOf(url),
-        pid: Number(headers[workerHeader]),
-      }),
-  })
+  const service = await startServiceProxy({ url: env['BILLING_BASE_URL'] ?? '', idleMs })
   let isClosed = false
   const lost: string[] = []
   /** Again as long as it ends before it works, as a supervisor does: PostgreSQL may be away. */
@@ -109,22 +87,19 @@ export async function startFleet(options: {
     for (const { child, isStruck } of members) if (!isStruck && isStopped(child.pid)) child.kill('SIGCONT')
   }, 250)
   return {
-    /** The requests that have arrived at the service, oldest first. */
-    arrivals: arrivals as readonly Arrival[],
     /** Workers that ended although nothing struck them, a sentence each. */
     lost: lost as readonly string[],
     /** The workers that nothing happens to. */
     pids: () => members.flatMap(({ child, isStruck }) => (isStruck ? [] : [child.pid ?? 0])),
     /** Kills a worker that nothing else happens to, and starts another one; `replaced` resolves when it works. */
-    async kill(pid: number): Promise<{ at: number; replaced: Promise<void> } | undefined> {
+    async kill(pid: number): Promise<{ replaced: Promise<void> } | undefined> {
       const index = members.findIndex(({ child, isStruck }) => child.pid === pid && !isStruck)
       const member = members[index]
       if (member === undefined) return undefined
       member.isStruck = true
-      const at = performance.now()
       await end(member)
       const replaced = start().then((next) => void (members[index] = next))
-      return { at, replaced }
+      return { replaced }
     },
     /** Freezes the next worker whose write gets to `point`, and returns how to wake it; undefined if none gets there. */
     async freeze({
@@ -175,8 +150,6 @@ function toWake(member: Member, isDeaf: boolean): () => Promise<void> {
     member.isStruck = false
   }
 }
-
-const resourceOf = (url: string) => url.split(/[/?]/)[1] ?? ''
 
 async function nextFrozen(
   members: readonly Member[],

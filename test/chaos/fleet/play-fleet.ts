@@ -31,8 +31,6 @@ export interface FleetOptions {
   mayDouble?: boolean
   /** Each worker's folder is lost with it, and the one in its place has an empty one. */
   bucket: Bucket
-  /** A slow machine may take so many times what a resume may take; without it, once. */
-  patience?: number
   strike: (stage: Stage) => Promise<void>
 }
 
@@ -49,8 +47,6 @@ export interface FleetRun {
   /** What its requests are about. */
   resource: string
   handle: WorkflowHandle
-  /** Whether it has changes to send for a while, so that it never waits for a lookup only. */
-  isBusy: () => boolean
 }
 
 /** What is struck. */
@@ -61,9 +57,6 @@ export interface Stage {
   bucket: Bucket
   runs: readonly FleetRun[]
   tally: Tally
-  patience: number
-  /** Notes what is wrong. */
-  find: (finding: string) => void
   isOver: () => boolean
 }
 
@@ -75,7 +68,7 @@ const longestMs = 20 * 60_000
  * disturbs, with everything real; gives what was found wrong.
  */
 export async function playFleet(options: FleetOptions): Promise<string[]> {
-  const { seed, tally, temporal, workers, changes, idleMs, patience = 1, strike } = options
+  const { seed, tally, temporal, workers, changes, idleMs, strike } = options
   await using left = new AsyncDisposableStack()
   const postgres = left.adopt(await startPostgres(), (server) => server.close())
   const world = left.adopt(await openFleetWorld(options), (opened) => opened.close())
@@ -104,12 +97,12 @@ export async function playFleet(options: FleetOptions): Promise<string[]> {
   const results = Promise.all(runs.map(resultOf))
   void results.finally(() => (ended.isTrue = true))
   const isOver = () => ended.isTrue
-  while (fleet.arrivals.every(({ resource }) => resource !== 'retentions') && !isOver()) await wait(20)
-  const find = (finding: string) => found.push(finding)
-  await strike({ world, fleet, postgres, bucket: options.bucket, runs, tally, patience, find, isOver })
+  while (!isOver() && timesOf(world, 'retentions', changes.retentions).every((times) => times === 0))
+    await wait(20)
+  await strike({ world, fleet, postgres, bucket: options.bucket, runs, tally, isOver })
   const late = setTimeout(() => void terminate(runs), longestMs)
   const all = await results.finally(() => clearTimeout(late))
-  for (const { failure } of all) if (failure !== undefined) find(failure)
+  for (const { failure } of all) if (failure !== undefined) found.push(failure)
   found.push(...fleet.lost)
   if (all.some(({ failure }) => failure !== undefined)) return found.map(named)
   const result = (resource: string) => all[runs.findIndex((run) => run.resource === resource)]?.result
@@ -194,18 +187,11 @@ async function startRuns(options: {
   files: FileStore | undefined
 }): Promise<FleetRun[]> {
   const { client, world, changes, files } = options
-  const changed = (resource: string) =>
-    world.sandbox.control
-      .effects()
-      .filter((effect) => effect.resource === resource && effect.by !== 'control').length
-  const toRun = (resource: keyof FleetOptions['changes'], job: FleetRun['job'], handle: WorkflowHandle) => {
-    return { job, resource, handle, isBusy: () => changed(resource) < 0.7 * changes[resource] }
-  }
   const importOf = async (kind: 'retentions' | 'addons', text: string) => {
     const file = await putFile(world, text, `${kind}.csv`)
     await files?.create(file, text)
     const input = { kind, file, verifyAfter: 0.5, canary: 0, maxFailureShare: 1, existing: 'refuse' } as const
-    return toRun(kind, 'import', await startImport({ client, world, input }))
+    return { job: 'import' as const, resource: kind, handle: await startImport({ client, world, input }) }
   }
   const input = {
     approval: false,
@@ -219,7 +205,7 @@ async function startRuns(options: {
   return [
     await importOf('retentions', retentionsCsv(changes.retentions)),
     ...(changes.addons > 0 ? [await importOf('addons', addonsCsv(changes.addons))] : []),
-    toRun('subscriptions', 'recovery', await startRecovery({ client, world, input })),
+    { job: 'recovery', resource: 'subscriptions', handle: await startRecovery({ client, world, input }) },
   ]
 }
 

@@ -1,22 +1,16 @@
 import { once } from 'node:events'
-import { Agent, createServer, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent, createServer, request as requestHttp } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 
 /**
  * In front of the service: closes a connection that has been idle for so long, as load balancers do, and
  * answers nobody while the service is away. A request whose client is gone is carried out all the same.
  */
-export async function startServiceProxy(options: {
-  url: string
-  idleMs: number
-  onRequest: (request: IncomingMessage) => void
-}) {
-  const { url, idleMs, onRequest } = options
+export async function startServiceProxy({ url, idleMs }: { url: string; idleMs: number }) {
   const agent = new Agent({ keepAlive: true })
   const proxy = { isAway: false }
   const server = createServer({ connectionsCheckingInterval: 100 }, (incoming, response) => {
     const { method, headers } = incoming
-    onRequest(incoming)
     const outgoing = requestHttp(new URL(incoming.url ?? '/', url), { method, headers, agent }, (reply) => {
       if (proxy.isAway) response.destroy()
       else reply.pipe(response.writeHead(reply.statusCode ?? 502, reply.headers))

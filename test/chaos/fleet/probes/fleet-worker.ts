@@ -7,7 +7,7 @@ import { Client } from 'pg'
 import { temporalPlace } from '../../../../scripts/session/temporal.ts'
 import { processSettings } from '../../../../scripts/commands/options.ts'
 import { startWorker } from '../../../../worker/start-worker.ts'
-import { type FreezePoint, workerHeader } from '../fleet.ts'
+import type { FreezePoint } from '../fleet.ts'
 
 let armed: FreezePoint | undefined
 process.on('message', (point: FreezePoint | 'none') => {
@@ -61,11 +61,9 @@ const setHeader = Object.getOwnPropertyDescriptor(OutgoingMessage.prototype, 'se
 ) => ClientRequest
 Object.defineProperty(ClientRequest.prototype, 'setHeader', {
   value: function freezing(this: ClientRequest, name: string, ...values: unknown[]) {
-    if (name.toLowerCase() === 'authorization') {
-      setHeader.call(this, workerHeader, `${process.pid}`)
-      // The request is created, and its connection is being established.
-      if (this.method !== 'GET') setImmediate(() => freezeAt('beforeClaim'))
-    }
+    // The request is created, and its connection is being established.
+    if (name.toLowerCase() === 'authorization' && this.method !== 'GET')
+      setImmediate(() => freezeAt('beforeClaim'))
     return setHeader.call(this, name, ...values)
   },
 })
