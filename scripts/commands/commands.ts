@@ -12,7 +12,6 @@ const control = () => import('./run-control.ts')
 const showing = () => import('./run-show.ts')
 const state = () => import('./state.ts')
 const schedules = () => import('../schedules/control.ts')
-const verifying = () => import('./verify.ts')
 
 export const commands = {
   demo: command('run all three jobs against a sandbox', () => import('../demo/demo.ts'), 'configure'),
@@ -95,11 +94,10 @@ export const commands = {
       ),
     },
   },
-  verify: command('check an export against its manifest, offline', verifying, 'configureVerify'),
-  compare: command(
-    'compare the tables of a warehouse with an export, row by row',
-    verifying,
-    'configureCompare',
+  verify: command(
+    'check an export against its manifest and certificate, offline, or a warehouse against the export',
+    () => import('./verify.ts'),
+    'configureVerify',
   ),
   prune: command(
     'remove old exports and uploads that nothing needs',

@@ -2,11 +2,15 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { checkCertificate } from '../../core/exports/certificate-check.ts'
 import { publishingFields } from '../../core/exports/input.ts'
-import { type Verified, verifyStoredExport } from '../../core/destinations/files/verify.ts'
-import type { Warehouse } from '../../core/destinations/destination.ts'
+import {
+  type Verified,
+  verifyExport,
+  verifyStoredExport,
+  verifyWarehouse,
+} from '../../core/destinations/files/verify.ts'
+import type { Comparison, Warehouse } from '../../core/destinations/destination.ts'
 import type { Manifest } from '../../core/destinations/manifest.ts'
 import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
-import { verifyWarehouse, type VerifiedWarehouse } from '../../core/destinations/files/verify.ts'
 import { followPointer } from '../../core/destinations/files/pointers.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
@@ -18,42 +22,40 @@ import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, addInputOptions, callersPath } from './options.ts'
 
-export function configureVerify(command: Command, terminal: Terminal): void {
-  command
-    .argument('<folder>', 'folder with the manifest, or its address in a bucket')
-    .action(async (folder: string) => {
-      if (folder.startsWith('s3:')) return verifyInBucket({ address: folder, terminal })
-      const path = callersPath(folder)
-      tell({ ...(await verify(createFolderStore(path), '')), terminal, path })
-    })
-  addExamples(command, 'run', {
-    'verify data/exports/customers/latest': 'the checksums and the certificate of the newest export',
-    'verify s3://bucket/exports/customers/latest-proven': 'the same, in a bucket',
-  })
-}
-
-const compareInput = z.object({
-  to: z.enum(warehouseNames).meta({ flag: '--to <warehouse>', help: 'the warehouse to compare' }),
+const verifyInput = z.object({
+  against: z.enum(warehouseNames).meta({
+    flag: '--against <warehouse>',
+    help: 'check its tables, row by row, instead of the certificate',
+  }),
   schema: publishingFields.schema,
 })
 
-export function configureCompare(command: Command, terminal: Terminal): void {
-  command.argument('<folder>', 'folder with the manifest')
-  addInputOptions(command, compareInput).action(
-    async (folder: string, { to: warehouse, schema }: Partial<z.output<typeof compareInput>>) => {
-      if (warehouse === undefined)
-        throw new UsageError(`Name the warehouse: --to ${warehouseNames.join(' or ')}.`)
-      if (folder.startsWith('s3:'))
-        throw new UsageError('compare needs the files in a folder; copy the export into one first.')
+export function configureVerify(command: Command, terminal: Terminal): void {
+  command.argument('<folder>', 'folder with the manifest, or its address in a bucket')
+  addInputOptions(command, verifyInput).action(
+    async (folder: string, { against, schema }: Partial<z.output<typeof verifyInput>>) => {
+      if (against === undefined && schema !== undefined)
+        throw new UsageError('--schema is for --against postgres.')
+      if (folder.startsWith('s3:')) {
+        if (against === undefined) return verifyInBucket({ address: folder, terminal })
+        throw new UsageError('--against needs the files in a folder; copy the export into one first.')
+      }
       const path = callersPath(folder)
-      const destination = await openWarehouse(warehouse, schema)
-      const verified = await verifyWarehouse({ destination, folder: path, schema })
-      const document = { warehouse, tables: verified.tables }
-      tell({ ...verified, terminal, path, document, where: toWords(verified) })
+      if (against === undefined)
+        return tell({ ...(await verify(createFolderStore(path), '')), terminal, path })
+      const destination = await openWarehouse(against, schema)
+      const verified = await verifyExport(path)
+      const { manifest, problems } = verified
+      if (manifest === undefined || problems.length > 0) return tell({ ...verified, terminal, path })
+      const compared = await verifyWarehouse({ destination, manifest, folder: path, schema })
+      const document = { warehouse: against, tables: compared.tables }
+      tell({ ...compared, manifest, terminal, path, document, where: toWords(compared) })
     },
   )
   addExamples(command, 'run', {
-    'compare data/exports/customers/latest --to duckdb': 'id by id and column by column',
+    'verify data/exports/customers/latest': 'the checksums and the certificate of the newest export',
+    'verify s3://bucket/exports/customers/latest-proven': 'the same, in a bucket',
+    'verify data/exports/customers/latest --against duckdb': 'the tables of a warehouse, row by row',
   })
 }
 
@@ -81,7 +83,7 @@ async function verify(store: FileStore, path: string): Promise<Verified> {
 
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
   if (name !== 'postgres' && schema !== undefined)
-    throw new UsageError(`--schema is for --to postgres; ${name} has one schema.`)
+    throw new UsageError(`--schema is for --against postgres; ${name} has one schema.`)
   // Each engine takes tens of megabytes, so only the requested one is loaded.
   const open = warehouses[name](readPlaces({ env: process.env, cwd: process.cwd() }))
   if (open === undefined)
@@ -91,7 +93,7 @@ async function openWarehouse(name: WarehouseName, schema: string | undefined): P
   return await open()
 }
 
-function toWords({ tables, where }: VerifiedWarehouse): string {
+function toWords({ tables, where }: Comparison): string {
   const counts = tables.map(({ name, compared, newer }) => {
     const others = newer === 0 ? '' : `, ${newer} by other runs`
     return `${name} ${compared} ${compared === 1 ? 'row' : 'rows'} compared${others}`

@@ -79,24 +79,21 @@ async function checkFile(
     : [`${path} is not as it was published: its SHA-256 sum is another.`]
 }
 
-export type VerifiedWarehouse = Comparison & { manifest: Manifest | undefined }
-
 /**
- * Checks the files of an export in CSV against their manifest, and then the tables of a warehouse against the files.
+ * Checks the tables of a warehouse against the verified files of an export in CSV.
  * @throws {WarehouseAwayError | WarehouseRefusedError}
  */
 export async function verifyWarehouse(options: {
   destination: Pick<Warehouse, 'compare'>
+  manifest: Manifest
   /** The export's folder. */
   folder: string
   schema?: string | undefined
-  signal?: AbortSignal | undefined
-}): Promise<VerifiedWarehouse> {
-  const { destination, folder, schema, signal } = options
-  const { manifest, problems } = await verifyExport(folder)
-  const refuse = (sentences: string[]) => ({ manifest, problems: sentences, tables: [], where: '' })
-  if (manifest === undefined || problems.length > 0) return refuse(problems)
-  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
-    return refuse([`${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`])
-  return { manifest, ...(await destination.compare({ manifest, folder, schema, signal })) }
+}): Promise<Comparison> {
+  const { destination, manifest, folder, schema } = options
+  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true) {
+    const problem = `${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`
+    return { problems: [problem], tables: [], where: '' }
+  }
+  return await destination.compare({ manifest, folder, schema })
 }

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { verifyWarehouse } from '../../../core/destinations/files/verify.ts'
+import { readManifest } from '../../../core/destinations/manifest.ts'
 import { writePart } from '../exports/write-part.ts'
 import type { SeenRow } from './contract.ts'
 import type { Workplace } from './publication.ts'
@@ -634,7 +635,10 @@ export function describeWarehouse(
         await once('exported', () => harness.destination.publish(publication))
         return (await createCsvDestination().publish(publication)).location
       }
-      const verify = (folder: string) => verifyWarehouse({ destination: harness.destination, folder })
+      const verify = async (folder: string) => {
+        const manifest = (await readManifest(folder))!
+        return verifyWarehouse({ destination: harness.destination, manifest, folder })
+      }
 
       test('holds the same, however numbers are written', async () => {
         expect(await verify(await exported())).toMatchObject({

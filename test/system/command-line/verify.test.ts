@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => postgres.close())
 
 /** In an environment without the service's address or token. */
-const compare = (...words: string[]) => callCommand({ env }, ['compare', ...words])
+const verify = (...words: string[]) => callCommand({ env }, ['verify', ...words])
 
 /** A warehouse that an export was published to, and a way to change what is in it. */
 const warehouses = {
@@ -47,12 +47,12 @@ const toPublication = (more: Partial<Publication> = {}) =>
   workplace.toPublication('customers', [records], more)
 const toCsv = async (publication: Publication) => (await createCsvDestination().publish(publication)).location
 
-describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
+describe.each(['duckdb', 'postgres'] as const)('verify --against %s', (name) => {
   test('ends with 0 and the rows compared where the warehouse holds the export', async () => {
     const publication = await toPublication()
     await warehouses[name]().destination.publish(publication)
     const folder = await toCsv(publication)
-    const { code, stdout } = await compare(folder, '--to', name)
+    const { code, stdout } = await verify(folder, '--against', name)
     expect([code, stdout]).toEqual([
       0,
       expect.stringMatching(
@@ -68,7 +68,7 @@ describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
     const folder = await toCsv(publication)
     await ask(`update customers set name = 'Ann' where id = 'a'`)
     await ask(`update customer_contacts set phone = '7'`)
-    const changed = await compare(folder, '--to', name, '--json')
+    const changed = await verify(folder, '--against', name, '--json')
     expect(changed.code).toBe(1)
     expect(JSON.parse(changed.stdout)).toMatchObject({
       warehouse: name,
@@ -87,7 +87,7 @@ describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
     })
     await ask(`delete from customers where id = 'b'`)
     await ask(`delete from customer_contacts`)
-    const missing = await compare(folder, '--to', name)
+    const missing = await verify(folder, '--against', name)
     expect([missing.code, missing.stdout.split('\n')]).toEqual([
       1,
       expect.arrayContaining([
@@ -96,7 +96,7 @@ describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
       ]),
     ])
     await ask(`update _warehouse set workspace = 'acc_other'`)
-    const foreign = await compare(folder, '--to', name)
+    const foreign = await verify(folder, '--against', name)
     expect([foreign.code, foreign.stdout]).toEqual([
       1,
       expect.stringMatching(/is of workspace acc_other \(live\), the export of acc_1 \(live\)\.\n$/),
@@ -107,13 +107,13 @@ describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
     const unproven = { ...facts, verdict: 'unproven' as const, reasons: ['The order was ignored.'] }
     const publication = await toPublication({ facts: unproven })
     await warehouses[name]().destination.publish(publication)
-    const { code, stdout } = await compare(await toCsv(publication), '--to', name)
+    const { code, stdout } = await verify(await toCsv(publication), '--against', name)
     expect([code, stdout]).toEqual([3, expect.stringContaining('has the same rows')])
   })
 
   test('takes a row of an older run for no proof of this one', async () => {
     await warehouses[name]().destination.publish(await toPublication({ run: 'older' }))
-    const { code, stdout } = await compare(await toCsv(await toPublication()), '--to', name)
+    const { code, stdout } = await verify(await toCsv(await toPublication()), '--against', name)
     expect([code, stdout]).toEqual([
       1,
       expect.stringMatching(/has no export of customers by the run export-/),
@@ -126,21 +126,21 @@ describe.each(['duckdb', 'postgres'] as const)('compare --to %s', (name) => {
     await destination.publish(publication)
     await ask('drop view live_customers')
     await ask('alter table customers drop column name')
-    const { code, stdout } = await compare(await toCsv(publication), '--to', name)
+    const { code, stdout } = await verify(await toCsv(publication), '--against', name)
     expect([code, stdout]).toEqual([1, 'customers has no column name.\n'])
   })
 })
 
-describe('verify', () => {
+describe('verify --against', () => {
   const failureOf = async (...words: string[]) => {
-    const { code, stdout, stderr } = await compare(...words)
+    const { code, stdout, stderr } = await verify(...words)
     expect([stdout, stderr]).toEqual(['', expect.stringMatching(/^error: [^\n]+\n$/)])
     return [code, stderr] as const
   }
 
   test('ends with 1 and does not ask the warehouse where the files themselves are not whole', async () => {
     env = { CONNECTOR_DATA_DIR: workplace.folder, WAREHOUSE_URL: 'postgres://nobody@127.0.0.1:1/none' }
-    const { code, stdout } = await compare(join(workplace.folder, 'none'), '--to', 'postgres')
+    const { code, stdout } = await verify(join(workplace.folder, 'none'), '--against', 'postgres')
     expect([code, stdout]).toEqual([
       1,
       expect.stringContaining('has no manifest.json: there is no published export'),
@@ -149,26 +149,26 @@ describe('verify', () => {
 
   test('refuses a warehouse that is not there, in a sentence, and makes none', async () => {
     const folder = await toCsv(await toPublication())
-    expect(await failureOf(folder, '--to', 'duckdb')).toEqual([
+    expect(await failureOf(folder, '--against', 'duckdb')).toEqual([
       2,
       expect.stringContaining(`There is no warehouse ${join(workplace.folder, 'warehouse.duckdb')}`),
     ])
     expect(await askDuckDb(join(workplace.folder, 'warehouse.duckdb'), 'select 1')).toBeUndefined()
     env = { ...env, WAREHOUSE_URL: postgres.toUrl('postgres', 'postgres', 'wrong') }
-    const [code, says] = await failureOf(folder, '--to', 'postgres')
+    const [code, says] = await failureOf(folder, '--against', 'postgres')
     expect([code, says]).toEqual([2, expect.stringContaining('Nothing was compared')])
     for (const secret of ['wrong', password]) expect(says.includes(secret)).toBe(false)
     env = { CONNECTOR_DATA_DIR: workplace.folder }
-    expect(await failureOf(folder, '--to', 'postgres')).toEqual([
+    expect(await failureOf(folder, '--against', 'postgres')).toEqual([
       2,
       expect.stringContaining('WAREHOUSE_URL is not set'),
     ])
   })
 
   test.each([
-    [['--to', 'mysql'], 'Choose from duckdb, postgres'],
-    [['--schema', 'billing'], '--to duckdb or postgres'],
-    [['--to', 'duckdb', '--schema', 'billing'], 'duckdb has one schema'],
+    [['--against', 'mysql'], 'Choose from duckdb, postgres'],
+    [['--schema', 'billing'], 'for --against postgres'],
+    [['--against', 'duckdb', '--schema', 'billing'], 'duckdb has one schema'],
   ])('refuses %j', async (words, says) => {
     expect(await failureOf(workplace.folder, ...words)).toEqual([2, expect.stringContaining(says)])
   })
@@ -177,8 +177,8 @@ describe('verify', () => {
     const publication = await toPublication({ schema: 'mine' })
     await warehouses.postgres().destination.publish(publication)
     const folder = await toCsv(publication)
-    expect(await compare(folder, '--to', 'postgres', '--schema', 'mine')).toMatchObject({ code: 0 })
-    expect(await compare(folder, '--to', 'postgres')).toMatchObject({
+    expect(await verify(folder, '--against', 'postgres', '--schema', 'mine')).toMatchObject({ code: 0 })
+    expect(await verify(folder, '--against', 'postgres')).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(/^schema billing of .* has no table _warehouse/),
     })
