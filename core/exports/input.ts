@@ -14,17 +14,18 @@ export const maxDeletesInput = z.union([z.int().min(0), z.literal('all')])
 const toInput = z.array(z.enum(destinationNames)).min(1).optional()
 
 const toMeta = { flag: '--to <destinations>', help: 'where to publish' }
-const schemaMeta = { flag: '--schema <name>', help: 'the schema in PostgreSQL' }
-const maxDeletesMeta = {
-  flag: '--max-deletes <n>',
-  help: 'the most records to mark as deleted in a warehouse, or all',
-}
+const schemaMeta = { help: 'the schema in PostgreSQL' }
+const maxDeletesMeta = { help: 'the most records to mark as deleted in a warehouse, or all' }
 
 /** The fields that may be overridden when kept parts are published again. Default: the export's own values. */
 export const publishAgainFields = {
   to: toInput.meta({ ...toMeta, otherwise: 'as in the export' }),
-  maxDeletes: maxDeletesInput.optional().meta({ ...maxDeletesMeta, otherwise: 'as in the export' }),
-  schema: schemaInput.optional().meta({ ...schemaMeta, otherwise: 'as in the export' }),
+  maxDeletes: maxDeletesInput
+    .optional()
+    .meta({ flag: '--max-deletes <n>', ...maxDeletesMeta, otherwise: 'as in the export' }),
+  schema: schemaInput
+    .optional()
+    .meta({ flag: '--schema <name>', ...schemaMeta, otherwise: 'as in the export' }),
 }
 export type PublishAgain = z.output<z.ZodObject<typeof publishAgainFields>>
 
@@ -97,7 +98,7 @@ export const fetchInput = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .meta({ flag: '--id-column <name>', help: 'the column of the file that holds the ids', otherwise: 'id' }),
+    .meta({ help: 'the column of the file that holds the ids', otherwise: 'id' }),
   ...publishingFields,
 })
 export type FetchInput = z.input<typeof fetchInput>

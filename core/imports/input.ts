@@ -55,7 +55,6 @@ export const importSettings = z.object({
     help: 'if the service already has a retention with the same supplier, document and number',
   }),
   sendAgain: z.array(z.int().min(2)).default([]).meta({
-    flag: '--send-again <rows>',
     help: 'rows to send again, even if they are done; no other row is sent',
   }),
   onlyResolved: z.boolean().default(false).meta({

@@ -11,7 +11,7 @@ const rules = {
   email: 'is not a valid email address',
   null: 'would set the field to null, which it does not allow',
   /** It has two readings, or contradicts an earlier cell. */
-  ambiguous: 'can be read in more than one way. Set --locale, --tax-ids, or decimal or dates with --input',
+  ambiguous: 'can be read in more than one way. Set --locale, or taxIds, decimal or dates with --input',
   lookup: 'is not in the lookup file',
   required: 'is required, but empty',
   duplicate: 'is the same change as another row',

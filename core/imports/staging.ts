@@ -321,7 +321,7 @@ export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): voi
 function refuseMissing({ sendAgain, kind }: ImportPlan, { valid }: Matches, check: FileCheck): void {
   if (sendAgain.length === 0 || valid === sendAgain.length) return
   throw new InvalidFile(
-    `--send-again ${sendAgain.join(',')}: only ${valid} of these ${sendAgain.length} rows begin a valid ${importKinds[kind].one} in ${check.file}. Name the first row of each.`,
+    `sendAgain=${sendAgain.join(',')}: only ${valid} of these ${sendAgain.length} rows begin a valid ${importKinds[kind].one} in ${check.file}. Name the first row of each.`,
   )
 }
 

@@ -78,7 +78,6 @@ export const recoverySettings = z.object({
   attended: attendedInput,
   approvalWait: approvalWaitInput,
   nextBilling: nextBilling.optional().meta({
-    flag: '--next-billing <date>',
     help: 'sent with each resume, as in 2026-12-01',
     otherwise: 'not sent',
   }),
@@ -117,11 +116,7 @@ export const narrowing = z.object({
     .min(1)
     .optional()
     .meta({ flag: '--customers <ids>', help: 'only subscriptions of these customers' }),
-  skip: z
-    .array(z.string().min(1))
-    .min(1)
-    .optional()
-    .meta({ flag: '--skip <ids>', help: 'customers or subscriptions to skip' }),
+  skip: z.array(z.string().min(1)).min(1).optional().meta({ help: 'customers or subscriptions to skip' }),
 })
 export type Narrowing = z.output<typeof narrowing>
 

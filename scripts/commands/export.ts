@@ -145,7 +145,8 @@ export function configureFetch(command: Command, terminal: Terminal): void {
   })
   addExamples(command, 'run', {
     'fetch creditnotes 501 502': 'two documents to CSV',
-    'fetch cancellations ids.csv --id-column cancellation_id --to duckdb': 'the ids of a file, to DuckDB',
+    'fetch cancellations ids.csv --input idColumn=cancellation_id --to duckdb':
+      'the ids of a file, to DuckDB',
   })
 }
 

@@ -95,7 +95,7 @@ export function refusalOf(
     }
   const meant = asWritten ? undefined : rereadAsUtf8(text)
   if (meant === undefined) return hiddenFault(text, meta, trimmed)
-  const misread = 'looks like UTF-8 read in another encoding (--encoding utf-8 takes it as it is)'
+  const misread = 'looks like UTF-8 read in another encoding (--input encoding=utf-8 takes it as it is)'
   return { rule: 'encoding', message: misread, fix: meant }
 }
 

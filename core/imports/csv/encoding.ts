@@ -2,7 +2,7 @@ import { InvalidFile, quote, say } from '../errors.ts'
 
 /**
  * The encodings that spreadsheets and databases in Latin America write. Nothing in a file that is not UTF-8 names its
- * encoding: its words show it, or `--encoding` says it.
+ * encoding: its words show it, or the field `encoding` says it.
  */
 export const encodings = ['utf-8', 'windows-1252', 'macintosh', 'cp850'] as const
 export type Encoding = (typeof encodings)[number]
@@ -133,7 +133,7 @@ export function createEncodingCheck(
           word ? [readingsOf(word, ['utf-8', 'windows-1252'])] : [],
         )
         throw new InvalidFile(
-          say`${name} ${utf8 === undefined ? 'is not UTF-8' : `has text in UTF-8, but row ${other.row} is not`}${quote(`: ${shown.join('; ')}`, '')}. Correct the file and save it as "CSV UTF-8", or set --encoding windows-1252 to read all rows in that encoding.`,
+          say`${name} ${utf8 === undefined ? 'is not UTF-8' : `has text in UTF-8, but row ${other.row} is not`}${quote(`: ${shown.join('; ')}`, '')}. Correct the file and save it as "CSV UTF-8", or add --input encoding=windows-1252 to read all rows in that encoding.`,
         )
       }
       const all = [...words.values()]
@@ -147,7 +147,7 @@ export function createEncodingCheck(
       if (word === undefined) return
       const shown = quote(readingsOf(word, ['windows-1252', 'macintosh', 'cp850']), `row ${word.row}`)
       throw new InvalidFile(
-        say`The encoding of ${name} is not clear: ${shown}. Set --encoding to the right one, or save the file as "CSV UTF-8".`,
+        say`The encoding of ${name} is not clear: ${shown}. Name the right one with --input encoding=, or save the file as "CSV UTF-8".`,
       )
     },
   }

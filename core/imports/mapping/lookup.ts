@@ -87,7 +87,7 @@ function createLookup(name: string, entries: ReadonlyMap<string, Entry>, form: M
       if (form !== undefined && others[form] !== undefined) return others[form]
       const [other] = Object.values(others)
       if (form === undefined && other !== undefined) {
-        const message = `is in ${name} only as ${other.theirs}. Say whether ids without a hyphen end with their check digit: --tax-ids with-digit or --tax-ids without-digit`
+        const message = `is in ${name} only as ${other.theirs}. Say whether ids without a hyphen end with their check digit: --input taxIds=with-digit or taxIds=without-digit`
         return { fault: { rule: 'ambiguous', message, stops: true } }
       }
       const near = other === undefined ? nearest(key) : undefined

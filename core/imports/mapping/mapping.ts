@@ -19,11 +19,9 @@ export const readingFields = {
   decimal: z.enum([',', '.']).optional().meta({ help: 'the decimal mark', otherwise: 'of the locale' }),
   dates: z.enum(dateOrders).optional().meta({ help: 'the order of dates', otherwise: 'of the locale' }),
   encoding: z.enum(encodings).optional().meta({
-    flag: '--encoding <name>',
     help: 'the encoding of a file that is not UTF-8; `utf-8` takes a UTF-8 file as it is',
   }),
   taxIds: z.enum(['with-digit', 'without-digit']).optional().meta({
-    flag: '--tax-ids <form>',
     help: 'whether RUT and NIT without a hyphen end with their check digit',
   }),
   sheet: z.string().optional().meta({

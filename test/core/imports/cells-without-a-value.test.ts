@@ -217,7 +217,7 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
   ])('is refused with the word that was meant: %s', async (text, meant) => {
     const path = await fileOf(`name;unit_label\n${text};mes\n`)
     expect(await problemsOf({ kind: 'products', path })).toEqual([
-      `row 2, name: ${text} looks like UTF-8 read in another encoding (--encoding utf-8 takes it as it is); did you mean ${meant}?`,
+      `row 2, name: ${text} looks like UTF-8 read in another encoding (--input encoding=utf-8 takes it as it is); did you mean ${meant}?`,
     ])
     const sheet = xlsxOf([
       {

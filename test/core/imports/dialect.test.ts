@@ -58,7 +58,7 @@ describe('an encoding that is in doubt', () => {
     const file = { kind: 'retentions', path: join(folder, 'mac-roman-cr.csv') } as const
     await expect(problemsOf(file)).rejects.toThrow(
       'The encoding of mac-roman-cr.csv is not clear: row 2 reads "Asesor’a" in windows-1252, "Asesoría" in macintosh, "AsesorÆa" in cp850. ' +
-        'Set --encoding to the right one, or save the file as "CSV UTF-8".',
+        'Name the right one with --input encoding=, or save the file as "CSV UTF-8".',
     )
     const bodies = await bodiesOf({ ...file, mapping: { encoding: 'macintosh' } })
     expect(bodies[0]).toContain('"name":"Asesoría jurídica Muñoz y Peña Ltda."')
@@ -100,7 +100,7 @@ describe('an encoding that is in doubt', () => {
     )
   })
 
-  test('is settled by --encoding utf-8 only where the file is UTF-8', async () => {
+  test('is settled by encoding=utf-8 only where the file is UTF-8', async () => {
     const path = await fileOf(Buffer.from(table('Mu\xf1oz'), 'latin1'))
     await expect(problemsOf({ kind: 'products', path, mapping: { encoding: 'utf-8' } })).rejects.toThrow(
       'file.csv is not UTF-8: row 3 reads "Mu�oz" in utf-8, "Muñoz" in windows-1252.',

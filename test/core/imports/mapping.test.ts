@@ -186,7 +186,7 @@ describe('a lookup', () => {
       const path = join(folder, 'rut-without-digit.csv')
       const check = await checkFile({ kind: 'retentions', path, mapping: toMapping(reading) })
       expect(check.problems.map(toSentence)).toEqual([
-        'row 2, RUT: 12345674 is in suppliers.csv only as 1.234.567-4. Say whether ids without a hyphen end with their check digit: --tax-ids with-digit or --tax-ids without-digit',
+        'row 2, RUT: 12345674 is in suppliers.csv only as 1.234.567-4. Say whether ids without a hyphen end with their check digit: --input taxIds=with-digit or taxIds=without-digit',
       ])
       expect(check.stopped).toBe(true)
       const without = toMapping({ ...reading, taxIds: 'without-digit' })

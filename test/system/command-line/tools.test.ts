@@ -27,7 +27,7 @@ describe('connector completion', () => {
     }
     expect(complete('connector', 'expo')).toBe('export')
     expect(complete('connector', 'export', 'cust')).toBe('customers')
-    expect(complete('connector', 'export', '--max-d')).toBe('--max-deletes')
+    expect(complete('connector', 'export', '--excl')).toBe('--exclude')
     expect(complete('connector', 'export', '--to', 'p')).toBe('parquet postgres')
     expect(complete('connector', 'recover', '--reason', 'gate')).toBe('gateway_issue')
     expect(complete('connector', 'schedule', 'tri')).toBe('trigger')

@@ -34,7 +34,7 @@ describe('a fetch from the command line with bad input', () => {
     ['a folder', ['creditnotes', '.'], 'is not a file'],
     ['a file and ids', ['creditnotes', 'folios.csv', '501'], 'Name one file or ids'],
     ['a file without a column id', ['creditnotes', 'folios.csv'], 'Its columns are Folio, Emisión'],
-    ['a mistyped column', ['creditnotes', 'folios.csv', '--id-column', 'folios'], 'Did you mean Folio?'],
+    ['a mistyped column', ['creditnotes', 'folios.csv', '--input', 'idColumn=folios'], 'Did you mean Folio?'],
     ['cells that are no id', ['creditnotes', 'wrong.csv'], 'row 3 has 501.0; row 4 has 5 02'],
     ['a file with a header only', ['creditnotes', 'header.csv'], 'has a header but no rows'],
     ['a workbook', ['creditnotes', 'book.xlsx'], 'book.xlsx'],
@@ -67,7 +67,7 @@ describe('a fetch from the command line', () => {
     const worker = await openTestWorker(world)
     stop = () => worker.stop()
     await writeFile(join(files, 'more.csv'), 'Folio\n501\n999\n520\n')
-    const { code, stdout } = await fetch('creditnotes', 'more.csv', '--id-column', 'folio', '--json')
+    const { code, stdout } = await fetch('creditnotes', 'more.csv', '--input', 'idColumn=folio', '--json')
     expect(code).toBe(3)
     const report = JSON.parse(stdout) as { run: string; exports: object[]; missing: { file: string } }
     expect(report).toMatchObject({

@@ -149,8 +149,8 @@ describe('connector import', () => {
     [['plans', 'rows.csv'], /argument value 'plans' is invalid for argument 'kind'\. Choose from/],
     [['retentions', 'none.csv'], /none\.csv does not exist\. Check the path/],
     [
-      ['retentions', 'rows.csv', '--send-again', '17,abc'],
-      /'--send-again <rows>' argument '17,abc' is invalid. Write a whole number from 2/,
+      ['retentions', 'rows.csv', '--input', 'sendAgain=17,abc'],
+      /'--input <field=value>' argument 'sendAgain=17,abc' is invalid. Write a whole number from 2/,
     ],
     [
       ['retentions', 'rows.csv', '--input', 'canary=x'],

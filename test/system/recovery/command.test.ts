@@ -139,7 +139,7 @@ describe('connector recover', () => {
       ['--reason', 'biller_issue,gatway_issue'],
       /'--reason <reasons>' argument 'biller_issue,gatway_issue' is invalid\. Did you mean gateway_issue\?/,
     ],
-    [['--next-billing', '2027-02-30'], /2027-02-30 does not exist/],
+    [['--input', 'nextBilling=2027-02-30'], /2027-02-30 does not exist/],
     [
       ['--input', 'maxPages=0'],
       /'--input <field=value>' argument 'maxPages=0' is invalid\. Write a whole number from 1/,
