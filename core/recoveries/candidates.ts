@@ -9,19 +9,24 @@ import { outwardMessage } from '../runs/errors.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import { addPrices, type ListValue, noPrices, type PlanPrices, toListValue } from './list-value.ts'
 
-/** A subscription that needs attention, as of the snapshot. */
-export interface Candidate {
+/** A subscription that needs attention: the body of its change, with what is needed to find it and to report on it. */
+export type Candidate = {
   id: string
   customer: string
   /** The id of its first line, which finds the subscription in one small request. */
   line?: string
-  /** Empty if it has none. */
-  reason: string
-  /** Since when it needs attention, as the service wrote it. */
-  since: string
-  scheme: string
-  nextBilling: string
-  value: ListValue
+  collection_scheme: string
+  /** The date to send. */
+  next_billing?: string
+  /** As the list had it. */
+  snapshot: {
+    /** Empty if it has none. */
+    reason: string
+    /** Since when it needs attention, as the service wrote it. */
+    since: string
+    next_billing: string
+    value: ListValue
+  }
 }
 
 /** What is kept of a record until the prices are known. */
@@ -46,40 +51,13 @@ function toCandidate(record: Body, prices: PlanPrices): Candidate {
     id: textOf(record['id']),
     customer: textOf(record['customer']),
     ...(line !== '' && { line }),
-    reason: textOf(record['needs_attention_reason']),
-    since: textOf(record['needs_attention']),
-    scheme: textOf(record['collection_scheme']),
-    nextBilling: textOf(record['next_billing']),
-    value: toListValue(record, prices),
-  }
-}
-
-/** A candidate for the ledger: what is needed to find it and to report on it. `fromBody` reads it. */
-export function toBody(candidate: Candidate, nextBilling: string | undefined): Body {
-  const { id, customer, line, reason, since, scheme, nextBilling: billed, value } = candidate
-  return {
-    id,
-    customer,
-    ...(line !== undefined && { line }),
-    collection_scheme: scheme,
-    ...(nextBilling !== undefined && { next_billing: nextBilling }),
-    snapshot: { reason, since, next_billing: billed, value },
-  }
-}
-
-/** Restores a candidate from its ledger row. */
-export function fromBody(body: Body): Candidate {
-  const snapshot = (body['snapshot'] ?? {}) as Body
-  const line = textOf(body['line'])
-  return {
-    id: textOf(body['id']),
-    customer: textOf(body['customer']),
-    ...(line !== '' && { line }),
-    reason: textOf(snapshot['reason']),
-    since: textOf(snapshot['since']),
-    scheme: textOf(body['collection_scheme']),
-    nextBilling: textOf(snapshot['next_billing']),
-    value: (snapshot['value'] as ListValue | undefined) ?? { notValued: 'the ledger has no value of it' },
+    collection_scheme: textOf(record['collection_scheme']),
+    snapshot: {
+      reason: textOf(record['needs_attention_reason']),
+      since: textOf(record['needs_attention']),
+      next_billing: textOf(record['next_billing']),
+      value: toListValue(record, prices),
+    },
   }
 }
 

@@ -4,50 +4,38 @@ import { pipeline } from 'node:stream/promises'
 import { parseBody } from '../changes/body.ts'
 import { explain } from '../changes/view.ts'
 import { textOf } from '../changes/compare-fields.ts'
-import type { SubscriptionFacts } from '../changes/kinds/resume-subscription.ts'
+import { factsFrom } from '../changes/kinds/resume-subscription.ts'
 import { placeOf } from '../changes/report.ts'
 import { outcomeLabel } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
-import { type Candidate, fromBody } from './candidates.ts'
+import type { Candidate } from './candidates.ts'
 import type { Selection } from './select.ts'
 
 /** The outcome of one subscription; in a dry run, the outcome it would have. */
-export interface RecoveryRow {
-  row: number
-  candidate: Candidate
-  /** The number of times this run resumed it. */
-  attempts: number
+export interface RecoveryRow extends Pick<LedgerRow, 'row' | 'sends' | 'sentAt' | 'answer'> {
+  body: Candidate
   outcome: string
   message: string | null
-  /** The facts from the last lookup; undefined if there was none. */
-  saw: Partial<SubscriptionFacts> | undefined
-  resumedAt: number | null
 }
 
-export function toRecoveryRow(row: LedgerRow): RecoveryRow {
-  return {
-    row: row.row,
-    candidate: fromBody(parseBody(row)),
-    attempts: row.sends,
-    outcome: outcomeOf(row),
-    message: explain(row),
-    saw: factsIn(row),
-    resumedAt: row.sends === 0 ? null : row.sentAt,
-  }
-}
+export const toRecoveryRow = (row: LedgerRow): RecoveryRow => ({
+  ...row,
+  body: parseBody(row) as Candidate,
+  outcome: outcomeOf(row),
+  message: explain(row),
+})
 
-/** The rows of a dry run, with the outcomes that they would have. */
-export const toDryRows = ({ rows }: Pick<Selection, 'rows'>): RecoveryRow[] =>
-  rows.map(({ candidate, change: { row, closed } }) => ({
-    row,
-    candidate,
-    attempts: 0,
-    outcome: closed?.outcome ?? 'wouldResume',
-    message: closed?.error ?? null,
-    saw: undefined,
-    resumedAt: null,
-  }))
+/** A row of a dry run, with the outcome that it would have. */
+export const toDryRow = ({ row, body, closed }: Selection['rows'][number]): RecoveryRow => ({
+  row,
+  body,
+  outcome: closed?.outcome ?? 'wouldResume',
+  message: closed?.error ?? null,
+  sends: 0,
+  sentAt: null,
+  answer: null,
+})
 
 /** The outcome of a change if it has one, otherwise its state. */
 export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): string {
@@ -56,35 +44,27 @@ export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome
   return outcome ?? (place === 'staged' ? 'notTried' : place)
 }
 
-/** The facts of the last lookup or of the response; undefined if the stored JSON is incomplete. */
-function factsIn({ answer }: LedgerRow): Partial<SubscriptionFacts> | undefined {
-  try {
-    return (JSON.parse(answer ?? 'null') as Partial<SubscriptionFacts> | null) ?? undefined
-  } catch {
-    return undefined
-  }
-}
-
 const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
   row: ({ row }) => String(row),
-  subscription: ({ candidate }) => candidate.id,
-  customer: ({ candidate }) => candidate.customer,
-  reason: ({ candidate }) => candidate.reason,
-  since: ({ candidate }) => candidate.since,
-  collection_scheme: ({ candidate }) => candidate.scheme,
-  attempts: ({ attempts }) => String(attempts),
+  subscription: ({ body }) => body.id,
+  customer: ({ body }) => body.customer,
+  reason: ({ body }) => body.snapshot.reason,
+  since: ({ body }) => body.snapshot.since,
+  collection_scheme: ({ body }) => body.collection_scheme,
+  attempts: ({ sends }) => String(sends),
   outcome: ({ outcome }) => outcomeLabel(outcome),
   message: ({ message }) => message ?? '',
-  new_status: ({ saw }) => textOf(saw?.status),
-  new_reason: ({ saw }) => textOf(saw?.needs_attention_reason),
-  currency: ({ candidate: { value } }) => ('amounts' in value ? Object.keys(value.amounts).join('; ') : ''),
-  list_value: ({ candidate: { value } }) =>
-    'amounts' in value ? Object.values(value.amounts).join('; ') : '',
-  not_valued: ({ candidate: { value } }) => ('notValued' in value ? value.notValued : ''),
-  next_billing_before: ({ candidate }) => candidate.nextBilling,
-  next_billing_after: ({ saw }) => textOf(saw?.next_billing),
-  resumed_at: ({ resumedAt }) => (resumedAt === null ? '' : new Date(resumedAt).toISOString()),
+  new_status: ({ answer }) => textOf(factsFrom(answer)?.status),
+  new_reason: ({ answer }) => textOf(factsFrom(answer)?.needs_attention_reason),
+  currency: ({ body }) => Object.keys(amountsIn(body)).join('; '),
+  list_value: ({ body }) => Object.values(amountsIn(body)).join('; '),
+  not_valued: ({ body: { snapshot } }) => ('notValued' in snapshot.value ? snapshot.value.notValued : ''),
+  next_billing_before: ({ body }) => body.snapshot.next_billing,
+  next_billing_after: ({ answer }) => textOf(factsFrom(answer)?.next_billing),
+  resumed_at: ({ sends, sentAt }) => (sends === 0 || sentAt === null ? '' : new Date(sentAt).toISOString()),
 }
+
+const amountsIn = ({ snapshot: { value } }: Candidate) => ('amounts' in value ? value.amounts : {})
 
 /** Writes recovery.csv. */
 export async function writeRecoveryCsv({

@@ -10,7 +10,7 @@ import { canaryFailed, countLabels, outcomeLabel, places, sumOf } from '../runs/
 import type { RunNotes } from '../runs/run-notes.ts'
 import { toFetch, type View } from '../runs/view/view.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { fromBody } from './candidates.ts'
+import type { Candidate } from './candidates.ts'
 import { type RecoveryRow, outcomeOf, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './input.ts'
 import type { RecoveryNotes, SnapshotNote } from './open.ts'
@@ -146,7 +146,8 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
       const outcome = ended !== undefined || place !== 'staged' ? outcomeOf(row) : 'notResumedYet'
       const outcomes = (byReason[reason] ??= {})
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
-      if (outcome === 'recovered') addListValue(recoveredValue, reason, fromBody(parseBody(row)).value)
+      if (outcome === 'recovered')
+        addListValue(recoveredValue, reason, (parseBody(row) as Candidate).snapshot.value)
     },
   }
 }

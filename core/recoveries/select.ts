@@ -2,7 +2,8 @@ import { toMs } from '../runs/inputs.ts'
 import type { ChangeToStage } from '../changes/staged-changes.ts'
 import { toInstant } from '../billing/instants.ts'
 import type { KeyHistory } from '../state/ledger/queries.ts'
-import { type Candidate, toBody } from './candidates.ts'
+import { factsFrom } from '../changes/kinds/resume-subscription.ts'
+import type { Candidate } from './candidates.ts'
 import { addListValue, type ListValues, noListValues } from './list-value.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { type Narrowing, type RecoveryPlan, dayMarginMs, isLongEnough } from './input.ts'
@@ -16,7 +17,7 @@ export interface LeftOut {
 }
 
 export interface Selection {
-  rows: { candidate: Candidate; change: ChangeToStage }[]
+  rows: (ChangeToStage & { body: Candidate })[]
   leftOut: LeftOut
 }
 
@@ -48,14 +49,13 @@ export function selectCandidates(options: SelectOptions): Selection {
     if (closed === undefined && tried >= (plan.limits.maxChanges ?? Infinity))
       closed = { state: 'dropped', outcome: 'notTried', error: beyondBound(plan) }
     if (closed === undefined) tried += 1
-    const change: ChangeToStage = {
+    rows.push({
       row: rows.length + 1,
-      body: toBody(candidate, plan.nextBilling),
-      breakerKey: candidate.reason,
+      body: { ...candidate, ...(plan.nextBilling !== undefined && { next_billing: plan.nextBilling }) },
+      breakerKey: candidate.snapshot.reason,
       attemptsBefore: attemptsBefore(candidate, past),
       ...(closed && { closed }),
-    }
-    rows.push({ candidate, change })
+    })
   }
   return { rows, leftOut }
 }
@@ -66,14 +66,14 @@ const beyondBound = ({ limits }: RecoveryPlan) =>
 /** Sorts candidates by how long they have needed attention, longest first, and drops duplicates. */
 function inOrder(candidates: readonly Candidate[]): Candidate[] {
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]))
-  const at = ({ since }: Candidate) => toInstant(since) ?? Infinity
+  const at = ({ snapshot: { since } }: Candidate) => toInstant(since) ?? Infinity
   return [...byId.values()].toSorted((a, b) => compare(at(a), at(b)) || compare(a.id, b.id))
 }
 
 const compare = <T extends string | number>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
 
 function whyLeftOut(
-  { id, customer, reason, since }: Candidate,
+  { id, customer, snapshot: { reason, since } }: Candidate,
   { plan, customers, skip = [] }: SelectOptions,
 ): keyof LeftOut | undefined {
   if (plan.named && !isTried(reason, plan)) return 'otherReasons'
@@ -88,7 +88,7 @@ function whyClosed(
   candidate: Candidate,
   { plan, past }: SelectOptions & { past: KeyHistory | undefined },
 ): ChangeToStage['closed'] {
-  const { reason } = candidate
+  const { reason } = candidate.snapshot
   if (!isTried(reason, plan))
     return {
       state: 'parked',
@@ -124,26 +124,16 @@ const sameTroubleMs = 24 * 3_600_000
  * The resume requests that still count: those of the same incident, which is one that the last lookup saw or that
  * began soon after the last resume.
  */
-function attemptsBefore({ since }: Candidate, past: KeyHistory | undefined): number {
+function attemptsBefore({ snapshot: { since } }: Candidate, past: KeyHistory | undefined): number {
   if (past === undefined) return 0
   const { attempts, lastSentAt, answer } = past
   const microseconds = toInstant(since)
   const isSame =
     lastSentAt === null ||
     microseconds === undefined ||
-    sinceSeen(answer) === since ||
+    factsFrom(answer)?.needs_attention === since ||
     microseconds / 1000 <= lastSentAt + sameTroubleMs
   return isSame ? attempts : 0
-}
-
-function sinceSeen(answer: string | null): string | undefined {
-  try {
-    const facts = JSON.parse(answer ?? 'null') as { needs_attention?: unknown } | null
-    return typeof facts?.needs_attention === 'string' ? facts.needs_attention : undefined
-  } catch {
-    // Incomplete JSON is not a lookup.
-    return undefined
-  }
 }
 
 /** The counts that a person needs before they approve a recovery: what it would do, or does. */
@@ -180,11 +170,12 @@ export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Previ
     needsPerson: {},
     listValue: noListValues(),
   }
-  for (const { candidate, change } of rows) {
-    const { reason, scheme, nextBilling, value } = candidate
-    if (change.closed !== undefined) {
-      count(preview.notResumed, change.closed.outcome)
-      if (change.closed.outcome === 'needsPerson') count(preview.needsPerson, reason)
+  for (const { body, closed } of rows) {
+    const { collection_scheme: scheme, snapshot } = body
+    const { reason, next_billing: nextBilling, value } = snapshot
+    if (closed !== undefined) {
+      count(preview.notResumed, closed.outcome)
+      if (closed.outcome === 'needsPerson') count(preview.needsPerson, reason)
       continue
     }
     preview.toResume += 1
@@ -202,7 +193,13 @@ export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Previ
  */
 function dayOfWorkspace(rows: Selection['rows'], now: number): string {
   const [latest] = rows
-    .map(({ candidate: { since } }) => ({ since, at: toInstant(since) ?? Number.NEGATIVE_INFINITY }))
+    .map(
+      ({
+        body: {
+          snapshot: { since },
+        },
+      }) => ({ since, at: toInstant(since) ?? Number.NEGATIVE_INFINITY }),
+    )
     .toSorted((a, b) => b.at - a.at)
   const [, zone, sign, hours, minutes] = /(Z|([+-])(\d\d):(\d\d))$/.exec(latest?.since ?? '') ?? []
   const east = (sign === '-' ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000

@@ -24,7 +24,7 @@ import type { KeyHistory } from '../state/ledger/queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { type Candidate, readCandidates } from './candidates.ts'
-import { toDryRows, writeRecoveryCsv } from './csv.ts'
+import { toDryRow, writeRecoveryCsv } from './csv.ts'
 import { leaseOf, type Narrowing, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
 import type { RecoveryNotes, Snapshot, SnapshotNote } from './open.ts'
 import { selectCandidates, type Selection, toPreview } from './select.ts'
@@ -116,7 +116,7 @@ async function select(
 async function writeDryRun({ deps, plan }: Work, rows: Selection['rows']): Promise<{ staged: 0 }> {
   const to = join(deps.dataDir, plan.folder, recoveryFiles.results)
   await mkdir(dirname(to), { recursive: true })
-  await writeRecoveryCsv({ rows: toDryRows({ rows }), to })
+  await writeRecoveryCsv({ rows: rows.map(toDryRow), to })
   if (deps.shared.isShared) await deps.shared.keep(to)
   return { staged: 0 }
 }
@@ -131,7 +131,7 @@ async function keepRows(
   const changes = posix.join(plan.folder, 'staged', String(attempt))
   const folder = join(dataDir, changes)
   await using file = await createChangesFile(folder, { ...plan.identity, run: plan.run, kind: kind.name })
-  for (const { change } of rows) file.add(toNewChange({ kind, change }))
+  for (const change of rows) file.add(toNewChange({ kind, change }))
   const staged = await file.keep()
   await shareChanges(shared, folder)
   return { staged, changes }

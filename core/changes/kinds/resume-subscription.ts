@@ -109,16 +109,16 @@ const attentionIn = (facts: Partial<SubscriptionFacts>): AttentionReason => ({
 })
 
 function attentionBefore({ last, body }: { last: string | null; body: Body }): AttentionReason {
-  const seen = last === null ? undefined : factsFrom(last)
+  const seen = factsFrom(last)
   if (seen?.status === 'needs_attention') return attentionIn(seen)
   const { reason, since } = (body['snapshot'] ?? {}) as Body
   return { reason: textOf(reason), since: textOf(since) }
 }
 
-/** Undefined if the text is an answer that was cut short. */
-function factsFrom(text: string): Partial<SubscriptionFacts> | undefined {
+/** The facts of the last check or lookup, or of the answer; undefined if there are none, or if the text was cut short. */
+export function factsFrom(text: string | null): Partial<SubscriptionFacts> | undefined {
   try {
-    return (JSON.parse(text) as Partial<SubscriptionFacts> | null) ?? undefined
+    return (JSON.parse(text ?? 'null') as Partial<SubscriptionFacts> | null) ?? undefined
   } catch {
     return undefined
   }

@@ -6,9 +6,11 @@ const value = { amounts: {} }
 
 /** What the preview counts, at `now`, of subscriptions that the service says need attention since `since`. */
 function previewAt(now: string, since: string | undefined, nextBillings = dates) {
-  const rows = nextBillings.map((nextBilling) => ({
-    candidate: { reason: 'gateway_issue', scheme: 'charge_payment', nextBilling, since, value },
-    change: {},
+  const rows = nextBillings.map((next_billing) => ({
+    body: {
+      collection_scheme: 'charge_payment',
+      snapshot: { reason: 'gateway_issue', next_billing, since, value },
+    },
   }))
   const { past, today, future } = toPreview({ rows } as never, Date.parse(now)).byNextBilling
   return [past, today, future]
@@ -28,8 +30,7 @@ test.each([
 test('a day on which the clocks changed is today by the latest time of the service', () => {
   // Chile went from -04:00 to -03:00 on 6 September 2026.
   const rows = ['2026-09-05T12:00:00-04:00', '2026-09-06T01:00:00-03:00'].map((since) => ({
-    candidate: { reason: '', scheme: '', nextBilling: '2026-09-06', since, value },
-    change: {},
+    body: { collection_scheme: '', snapshot: { reason: '', next_billing: '2026-09-06', since, value } },
   }))
   const at = (now: string) => toPreview({ rows } as never, Date.parse(now)).byNextBilling.today
   expect(at('2026-09-07T03:30:00Z')).toBe(0)

@@ -33,7 +33,7 @@ async function reportOf(other: Partial<LedgerRow>, listReasons: string[] = []) {
   await saveRecoveryPlan({ dataDir, notes, plan, input: {} })
   const changes = ['sub_1', 'sub_2'].map((id, at) => ({
     row: at + 1,
-    body: { id },
+    body: { id, snapshot: { value: { amounts: {} } } },
     breakerKey: 'gateway_issue',
   }))
   await stageChanges({ ledger, run, kind: resumeSubscription, changes })

@@ -23,11 +23,8 @@ function becomes(since: number, past: Partial<KeyHistory>) {
   const candidate: Candidate = {
     id: 'sub_1',
     customer: 'cus_1',
-    reason: 'gateway_issue',
-    since: at(since),
-    scheme: 'charge_payment',
-    nextBilling: '',
-    value: { amounts: {} },
+    collection_scheme: 'charge_payment',
+    snapshot: { reason: 'gateway_issue', since: at(since), next_billing: '', value: { amounts: {} } },
   }
   const history = { attempts: 0, lastSentAt: null, run: 'nightly', answer: null, ...past }
   const { rows } = selectCandidates({
@@ -35,7 +32,7 @@ function becomes(since: number, past: Partial<KeyHistory>) {
     candidates: [candidate],
     history: new Map([['sub_1', history]]),
   })
-  const [change] = rows.map((row) => row.change)
+  const [change] = rows
   return {
     attempts: change?.attemptsBefore ?? 0,
     outcome: change?.closed?.outcome,
