@@ -54,7 +54,6 @@ export function createDestinations(places: Places): ReadonlyMap<string, Destinat
         placeOf: async (scope) => (await open()).placeOf(scope),
         checkBeforeRead: async (scope, of) => (await open()).checkBeforeRead(scope, of),
         coveredThrough: async (scope, view) => (await open()).coveredThrough(scope, view),
-        absentFrom: async (scope, of) => (await open()).absentFrom(scope, of),
       },
     ]
   })

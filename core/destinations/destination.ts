@@ -128,21 +128,12 @@ export interface Destination {
     scope: Pick<Publication, 'testMode' | 'schema'>,
     of: Pick<Publication, 'resource' | 'filters'>,
   ): Promise<number | undefined>
-  /**
-   * Those of some ids that no live row of a list has. Warehouses only.
-   * @throws {WarehouseAwayError | WarehouseRefusedError}
-   */
-  absentFrom?(
-    scope: Pick<Publication, 'testMode' | 'schema'>,
-    of: { resource: string; ids: readonly string[] },
-  ): Promise<string[]>
 }
 
 /** A destination whose tables hold the newest state of every record across runs. */
 export interface Warehouse extends Destination {
   placeOf: NonNullable<Destination['placeOf']>
   coveredThrough: NonNullable<Destination['coveredThrough']>
-  absentFrom: NonNullable<Destination['absentFrom']>
   checkBeforeRead: NonNullable<Destination['checkBeforeRead']>
   /**
    * Compares its tables with an export in CSV files: every row of the export is there with the same values, unless another

@@ -129,8 +129,6 @@ const referenceSchema = z.object({
   field: z.string(),
   /** The list that it refers to. */
   to: z.string(),
-  /** Incremental exports: the warehouse that may have them, too. */
-  in: z.enum(destinationNames).exactOptional(),
   /** How many of its values were looked for, or why none was, as half a sentence. */
   checked: z.union([count, z.string()]),
   /** Both lists were read whole and are proven, and every record that the field names is there. */

@@ -62,11 +62,7 @@ export async function publishRead(
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const facts = await withChangedFields(deps, plan.exclude, read)
   const notes = createRunNotes(deps.state)
-  const references = await notedReferences(notes, {
-    run: plan.run,
-    resources: [resource],
-    to: [destination],
-  })
+  const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
   const done = await to.publish({
     ...read,
     facts,

@@ -7,9 +7,6 @@ import {
   listResources,
   type ResourceName,
 } from '../billing/resources/lists.ts'
-import type { Destination } from '../destinations/destination.ts'
-import { WarehouseAwayError, WarehouseRefusedError } from '../destinations/errors.ts'
-import type { DestinationName } from '../destinations/names.ts'
 import type { DanglingReason, Reference } from '../destinations/manifest.ts'
 import type { SourceRecord } from '../reading/record.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
@@ -19,7 +16,7 @@ import type { Drift } from '../tables/drift.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
 import { fetchParts } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
-import { type ExportPlan, privacyOf, scopeOf } from './plan.ts'
+import { type ExportPlan, privacyOf } from './plan.ts'
 import { type Field, type LookUps, lookUpMissing } from './missing-parents.ts'
 
 /** The note of a run on the references of a list, and what it knows: the ends of the reads, and what was found there. */
@@ -50,7 +47,6 @@ export function readAfter(resources: readonly ResourceName[]): Partial<Record<Re
 interface Deps {
   dataDir: string
   shared: SharedFolder
-  destinations: ReadonlyMap<string, Destination>
 }
 
 interface Read extends ReadPlan {
@@ -88,20 +84,13 @@ export async function checkReferences(options: {
   const references: Reference[] = []
   for (const field of fields) {
     const [from, to] = [reads.get(resource), reads.get(field.to)]
-    // An incremental export has only the records that changed: a warehouse has the others.
-    const places = plan.since[field.to] === undefined ? [undefined] : plan.to
-    for (const place of places)
-      references.push(await checkReference({ deps, plan, field, from, to, place, lookUps }))
+    references.push(await checkReference({ deps, plan, field, from, to, lookUps }))
   }
   return references
 }
 
 async function findRead(
-  {
-    deps,
-    plan,
-    signal,
-  }: { deps: { dataDir: string; shared: SharedFolder }; plan: ExportPlan; signal: AbortSignal },
+  { deps, plan, signal }: { deps: Deps; plan: ExportPlan; signal: AbortSignal },
   resource: ListName,
   name: string,
 ): Promise<Read> {
@@ -118,16 +107,10 @@ async function checkReference(of: {
   field: Field
   from: Read | undefined
   to: Read | undefined
-  place: DestinationName | undefined
   lookUps: LookUps
 }): Promise<Reference> {
-  const { deps, plan, field, from, to, place, lookUps } = of
-  const known = {
-    field: `${field.resource}.${field.path}`,
-    to: field.to,
-    ...(place !== undefined && { in: place }),
-  }
-  const warehouse = place === undefined ? undefined : deps.destinations.get(place)
+  const { deps, plan, field, from, to, lookUps } = of
+  const known = { field: `${field.resource}.${field.path}`, to: field.to }
   const unchecked = (checked: string): Reference => ({
     ...known,
     checked,
@@ -137,7 +120,8 @@ async function checkReference(of: {
   if (from === undefined || to === undefined) return unchecked(`${field.to} were not read`)
   if (Object.keys(plan.filters).length > 0) return unchecked('the lists are filtered')
   if (plan.maxPages !== undefined) return unchecked('the reads were cut short')
-  if (place !== undefined && warehouse?.absentFrom === undefined) return unchecked('incremental')
+  // It has only the records that changed.
+  if (plan.since[field.to] !== undefined) return unchecked('incremental')
   const table = from.tables.find(({ columns }) => columns.some(({ source }) => source === known.field))
   const column = table?.columns.find(({ source }) => source === known.field)
   if (table === undefined || column === undefined) return unchecked('the field is excluded')
@@ -149,23 +133,15 @@ async function checkReference(of: {
   const [parents] = to.tables
   // A worker that only writes CSV loads DuckDB for this alone.
   const { findDangling } = await import('../destinations/duckdb/references.ts')
-  const found = await findDangling({
+  const { checked, ids, first } = await findDangling({
     from: { table, column: column.name, parts: from.checkpoint.parts },
     to: { table: parents!, column: parents!.key[0]!, parts: to.checkpoint.parts },
     beside: temporaryName(
       join(partsFolder({ ...deps, run: plan.run, resource: field.resource }), 'references'),
     ),
     most: mostNamed,
-    absent:
-      warehouse &&
-      (async (ids) => (await warehouse.absentFrom?.(scopeOf(plan), { resource: field.to, ids })) ?? ids),
     signal: lookUps.signal,
-  }).catch((error: unknown) => {
-    if (error instanceof WarehouseAwayError || error instanceof WarehouseRefusedError) return undefined
-    throw error
   })
-  if (found === undefined) return unchecked('the warehouse could not be asked')
-  const { checked, ids, first } = found
   const reasons = hidesIds
     ? first.map((): DanglingReason => 'unknown')
     : await lookUpMissing({ field, missing: first, lookUps, reasonOf: reasonIn(plan, to.outcome) })
@@ -173,7 +149,7 @@ async function checkReference(of: {
     ids > first.length ? { unknown: ids - first.length } : {}
   for (const reason of reasons) counts[reason] = (counts[reason] ?? 0) + 1
   const isProven = [from, to].every(({ outcome }) => outcome.verdict === 'proven')
-  const isWhole = plan.since[field.resource] === undefined && place === undefined
+  const isWhole = plan.since[field.resource] === undefined
   return {
     ...known,
     checked,
@@ -185,11 +161,10 @@ async function checkReference(of: {
 /** What is known of the references of a run. */
 export async function notedReferences(
   notes: Pick<RunNotes, 'read'>,
-  { run, resources, to }: Pick<ExportPlan, 'run' | 'resources' | 'to'>,
+  { run, resources }: Pick<ExportPlan, 'run' | 'resources'>,
 ): Promise<Reference[]> {
   const noted = await notes.read<ReferenceNotes>(run)
-  const found = resources.flatMap((resource) => noted[referencesOf(resource)]?.found ?? [])
-  return found.filter((one) => one.in === undefined || to.includes(one.in))
+  return resources.flatMap((resource) => noted[referencesOf(resource)]?.found ?? [])
 }
 
 /** Whether some values of a field, or objects that would have it, were not what the schema says: nobody looked for these. */

@@ -138,13 +138,13 @@ const mostShown = 10
 
 /** Records that are named, and not here. */
 function toDangling({ references = [] }: ExportReport): Problem[] {
-  return references.flatMap(({ field, to, in: place, dangling }) => {
+  return references.flatMap(({ field, to, dangling }) => {
     const { ids, reasons, first } = dangling
     if (ids === 0) return []
     const why = Object.entries(reasons).map(
       ([reason, count]) => `${formatCount(count)} ${danglingReasons[reason as DanglingReason]}`,
     )
-    const text = `${field} names ${formatCount(ids)} ${to} that are not in ${place ?? 'this export'}: ${why.join('; ')}.`
+    const text = `${field} names ${formatCount(ids)} ${to} that are not in this export: ${why.join('; ')}.`
     const details = first
       .slice(0, mostShown)
       .map(({ id, from, reason }) => `${id} (in ${from}): ${danglingReasons[reason]}`)
@@ -152,7 +152,7 @@ function toDangling({ references = [] }: ExportReport): Problem[] {
   })
 }
 
-/** Whether the tables join: said of a list only where it holds of each of its fields, in each destination. */
+/** Whether the tables join: said of a list only where it holds of each of its fields. */
 function toJoins({ references = [], exports }: ExportReport): Fact[] {
   const isProven = exports.every(({ verdict }) => verdict === 'proven')
   const lists = Map.groupBy(references, ({ field }) => field.split('.', 1)[0]!)
@@ -160,12 +160,12 @@ function toJoins({ references = [], exports }: ExportReport): Fact[] {
     const names = fields.map(({ field }) => field.split('.').at(-1)).join(' and ')
     if (isProven && fields.every(({ complete }) => complete))
       return [{ name: 'References', value: `every ${list.replace(/s$/, '')}'s ${names} is in this export` }]
-    return fields.map(({ field, in: place, checked, dangling }) => {
+    return fields.map(({ field, checked, dangling }) => {
       const found =
         typeof checked === 'string'
           ? `not checked: ${checked}`
           : `${formatCount(checked)} checked, ${formatCount(dangling.ids)} dangling`
-      return { name: `References of ${field}${place === undefined ? '' : ` in ${place}`}`, value: found }
+      return { name: `References of ${field}`, value: found }
     })
   })
 }

@@ -16,7 +16,7 @@ import {
 import { checkTables } from '../parts.ts'
 import { checkBeforeRead } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
-import { absentFrom, coverageOf } from '../warehouse/coverage.ts'
+import { coverageOf } from '../warehouse/coverage.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { type Database, toTables } from '../warehouse/tables.ts'
 import { toDuckDbError, type DuckDb, leastMemory, memoryFor, withDuckDb } from './open.ts'
@@ -136,7 +136,6 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
       return { ...published, location: path }
     },
     coveredThrough: (scope, of) => read(scope, (db) => coverageOf(db, of)),
-    absentFrom: (scope, of) => read(scope, (db) => absentFrom(db, of)),
     checkBeforeRead: (scope, of) => read(scope, (db) => checkBeforeRead(db, of)),
     async compare({ manifest, folder, signal }) {
       const scope = { testMode: manifest.testMode, ...(signal && { signal }) }

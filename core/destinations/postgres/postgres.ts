@@ -7,7 +7,7 @@ import { toWarehouseTable, quote, stagedName } from '../layout.ts'
 import { checkTables } from '../parts.ts'
 import { checkBeforeRead, checkOwner } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
-import { absentFrom, coverageOf } from '../warehouse/coverage.ts'
+import { coverageOf } from '../warehouse/coverage.ts'
 import { ownerTable } from '../warehouse/exports.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { toPostgresError } from './errors.ts'
@@ -58,7 +58,6 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
     checkBeforeRead: (scope, of) => inTransaction('read', scope, (session) => checkBeforeRead(session, of)),
     placeOf: (scope) => Promise.resolve(locate(scope)),
     coveredThrough: (scope, view) => inTransaction('read', scope, (session) => coverageOf(session, view)),
-    absentFrom: (scope, of) => inTransaction('read', scope, (session) => absentFrom(session, of)),
     compare: ({ manifest, folder, schema, signal }) =>
       inTransaction(
         'compare',

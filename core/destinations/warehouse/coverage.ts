@@ -170,14 +170,3 @@ export function changedWarnings(
     mode === 'byId' ? 'Fetch the missing documents again.' : `${next} brings back what the service still has.`
   return [`Somebody has removed, added or marked rows of ${changed.join(', ')} since the last export. ${how}`]
 }
-
-/** Those of some ids that no live row of a list has. */
-export async function absentFrom(
-  db: Database,
-  { resource, ids }: { resource: string; ids: readonly string[] },
-): Promise<string[]> {
-  const named = ids.map((id, at) => `(${at}, ${literal(id)})`)
-  const rows = await db.all(`select named.place from (values ${named.join(', ')}) named (place, id)
-    where not exists (select 1 from ${db.nameOf(resource)} t where t.id = named.id and t._deleted_at is null)`)
-  return rows.map(({ place }) => ids[Number(place)]!)
-}

@@ -176,32 +176,14 @@ test('nothing is claimed of a field that some records have in another form, nor 
   expect(page).not.toContain('is in this export')
 })
 
-test('an incremental export is checked against the warehouse that has what did not change, and nowhere else', async () => {
+test('what an incremental export names is not looked for among the few records that changed', async () => {
   const world = await createWorld({ counts })
-  const { control } = world.sandbox
   await startTestWorker(world)
   const client = await connectTemporal()
-  const resources = ['customers' as const, 'subscriptions' as const, 'plans' as const]
-  const input = { resources, to: ['csv' as const, 'duckdb' as const], lookbackSeconds: 1 }
+  const resources = ['customers' as const, 'subscriptions' as const]
+  const input = { resources, to: ['csv' as const, 'duckdb' as const] }
   await (await startRun({ client, world, input })).result()
-  const [customer] = control.ids({ resource: 'customers' })
-  const newCustomer = control.insert({ resource: 'customers' })
-  const subscription = control.ids({ resource: 'subscriptions' })
-  const name = (id: unknown, customer: unknown) =>
-    control.update({ resource: 'subscriptions', id: String(id), fields: { customer } })
-  name(subscription[0], newCustomer)
-  name(subscription[1], customer)
-  name(subscription[2], 'cus_of_nobody')
   const report = await (await startRun({ client, world, input: { ...input, mode: 'incremental' } })).result()
-  const customers = (report.references ?? []).filter(({ to }) => to === 'customers')
-  expect(customers).toMatchObject([
-    { in: 'csv', checked: 'incremental', complete: false },
-    {
-      in: 'duckdb',
-      complete: false,
-      dangling: { ids: 1, first: [{ id: 'cus_of_nobody', reason: 'deleted' }] },
-    },
-  ])
-  expect(customers[1]!.checked).toBeGreaterThanOrEqual(3)
-  expect((await manifestOf(report)).references?.map((one) => one.in)).toEqual(['csv', 'csv'])
+  expect(report.references).toMatchObject([{ to: 'customers', checked: 'incremental', complete: false }])
+  expect((await manifestOf(report)).references).toEqual(report.references)
 })
