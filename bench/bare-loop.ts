@@ -47,8 +47,6 @@ async function write(table: Table, row: unknown[]): Promise<void> {
   if (file !== undefined && !file.write(row)) await once(file, 'drain')
 }
 
-let records = 0
-const started = performance.now()
 for (let page = 1; ; page += 1) {
   const text = await client
     .get('customers/', { searchParams: { page, page_size: 100, ordering: 'created' } })
@@ -56,7 +54,6 @@ for (let page = 1; ; page += 1) {
   const body = JSON.parse(text) as { results: unknown[]; next: string | null }
   for (const result of body.results) {
     const record = resource.schema.parse(result) as Source
-    records += 1
     if (main !== undefined) await write(main.table, cells(main.paths, record))
     for (const child of children) {
       const items = (record['contacts'] ?? []) as Source[]
@@ -70,13 +67,3 @@ for (let page = 1; ; page += 1) {
 }
 for (const file of files.values()) file.end()
 await Promise.all(pending)
-const seconds = (performance.now() - started) / 1000
-const { user, system } = process.cpuUsage()
-console.log(
-  JSON.stringify({
-    records,
-    seconds,
-    cpuSeconds: (user + system) / 1e6,
-    peakMb: process.resourceUsage().maxRSS / 1024,
-  }),
-)

@@ -1,15 +1,13 @@
 // npm run bench -- export [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
-// [--rate 1000] [--runs 3] [--bare no] [--parallel 4] [--fleet] [--workers 1,2,4]
+// [--rate 1000] [--runs 3] [--parallel 4] [--fleet] [--workers 1,2,4]
 //
-// Compares the bare loop (got, JSON.parse, zod, csv-stringify, page by page, no Temporal) with the whole export (workflow
-// start to published manifest, on a real server) in one run, against one serving process. Every export to csv is verified.
-// `--fleet`: compares with a fleet of one worker, whose state is on PostgreSQL and whose files are in a bucket.
+// Measures the whole export, from the start of the workflow to the published manifest, on a real server, and compares another
+// destination with csv in one run. Every export to csv is verified. `--fleet`: compares with a fleet of one worker, whose
+// state is on PostgreSQL and whose files are in a bucket.
 // `--workers`: measures fleets of so many workers instead, with that many requests in flight for each.
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { isPublished } from '../core/exports/report.ts'
 import { verifyExport, verifyStoredExport } from '../core/destinations/files/verify.ts'
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
@@ -25,7 +23,6 @@ const values = readOptions(import.meta.filename, {
   concurrency: { type: 'string', default: '4' },
   rate: { type: 'string', default: '1000' },
   runs: { type: 'string', default: '3' },
-  bare: { type: 'string', default: 'yes' },
   to: { type: 'string', default: 'csv' },
   parallel: { type: 'string' },
   fleet: { type: 'boolean', default: false },
@@ -60,14 +57,6 @@ interface Measured {
   publishing?: number
   /** Of the longest history. */
   events?: number
-}
-
-async function bareLoop(): Promise<Measured> {
-  const out = await mkdtemp(join(folder, 'bare-'))
-  const args = [join(import.meta.dirname, 'bare-loop.ts'), service, out]
-  const { stdout } = await promisify(execFile)(process.execPath, args)
-  await rm(out, { recursive: true })
-  return JSON.parse(stdout) as Measured
 }
 
 async function wholeExport(to: DestinationName, fleetOf = 0): Promise<Measured> {
@@ -153,11 +142,8 @@ else {
 }
 
 async function compare(to: DestinationName): Promise<void> {
-  const bare = values.bare === 'yes' ? await bareLoop() : undefined
-  if (bare !== undefined) showMeasured('bare', bare)
   const csv = await wholeExport('csv')
   showMeasured('csv', csv)
-  if (bare !== undefined) showRatio('csv to bare', csv, bare)
   if (values.fleet) {
     const fleet = await wholeExport('csv', 1)
     showMeasured('fleet', fleet)

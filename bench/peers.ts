@@ -11,7 +11,7 @@ import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { askControl, connectorCommand, readOptions, show, startService } from './world.ts'
+import { askControl, connector, readOptions, show, startService } from './world.ts'
 
 const run = promisify(execFile)
 const values = readOptions(import.meta.filename, {
@@ -30,7 +30,7 @@ type Exported = Readonly<Record<string, string | null>>
 
 interface Contestant {
   name: string
-  command(url: string, out: string): Promise<string[]> | string[]
+  command(url: string, out: string): string[]
   /** The exported customers. */
   records(out: string, stdout: string): Promise<Exported[]>
 }
@@ -38,14 +38,7 @@ interface Contestant {
 const contestants: Contestant[] = [
   {
     name: 'connector',
-    command: async () => [
-      process.execPath,
-      ...(await connectorCommand()).args,
-      'export',
-      'customers',
-      '--local',
-      '--json',
-    ],
+    command: () => [connector, 'export', 'customers', '--local', '--json'],
     records: (out) => readCsv(join(out, 'exports/customers/latest/customers.csv'), 'aggregations_sales'),
   },
   {
@@ -116,7 +109,7 @@ interface Cost {
 async function exportWith(contestant: Contestant, url: string): Promise<Cost & { records: Exported[] }> {
   const out = await mkdtemp(join(folder, 'out-'))
   const stdout = join(out, 'stdout')
-  const command = await contestant.command(url, out)
+  const command = contestant.command(url, out)
   const { stdout: measured } = await run(python, [here('peers/measure.py'), stdout, ...command], {
     env: {
       ...process.env,

@@ -32,33 +32,6 @@ const imports = sum(
   [...texts.values()].flatMap((text) => (text.match(importPattern) ?? []).map((one) => linesOf(one) + 1)),
 )
 
-/** How many exported names are used by exactly one other file of the product. */
-function exportedToOne(): { exported: number; toOne: number } {
-  const users = new Map<string, Set<string>>()
-  for (const [path, text] of texts) {
-    for (const [, name = ''] of text.matchAll(
-      /^export (?:async )?(?:function\*?|const|class|interface|type|enum) (\w+)/gm,
-    ))
-      users.set(`${path}#${name}`, new Set())
-  }
-  for (const [path, text] of texts) {
-    for (const [, names = '', from = ''] of text.matchAll(
-      /^(?:import|export) (?:type )?\{([^}]*)\} from '(\.[^']+)'/gms,
-    )) {
-      const target = new URL(from, `file:///${path}`).pathname.slice(1)
-      for (const name of names.split(',')) {
-        const plain =
-          name
-            .trim()
-            .replace(/^type /, '')
-            .split(' as ')[0] ?? ''
-        users.get(`${target}#${plain}`)?.add(path)
-      }
-    }
-  }
-  return { exported: users.size, toOne: [...users.values()].filter(({ size }) => size === 1).length }
-}
-
 const tests = paths.filter((path) => path.startsWith('test/'))
 const pages = paths.filter((path) => path.endsWith('.md') && !path.startsWith('test/'))
 const totals = {
@@ -67,7 +40,6 @@ const totals = {
   importPercent: Number(((100 * imports) / sum(byRoom.map(({ lines }) => lines))).toFixed(1)),
   testLines: sum(tests.map((path) => linesOf(textOf(path)))),
   words: sum(pages.map((path) => textOf(path).split(/\s+/).filter(Boolean).length)),
-  ...exportedToOne(),
 }
 
 if (values.json) console.log(JSON.stringify({ totals, byRoom }))
@@ -77,6 +49,5 @@ else {
   console.log(
     `product: ${totals.productLines} lines in ${totals.productFiles} files, ${totals.importPercent} % imports`,
   )
-  console.log(`exported names: ${totals.exported}, ${totals.toOne} of them to exactly one file`)
   console.log(`tests: ${totals.testLines} lines; pages: ${totals.words} words`)
 }

@@ -11,15 +11,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { ExportDocument } from '../core/exports/report.ts'
 import { createSandbox } from '../sandbox/sandbox.ts'
-import {
-  connectorCommand,
-  endedCpuSeconds,
-  endProcess,
-  median,
-  readOptions,
-  show,
-  startNode,
-} from './world.ts'
+import { connector, endedCpuSeconds, endProcess, median, readOptions, show, startProcess } from './world.ts'
 
 const values = readOptions(import.meta.filename, {
   runs: { type: 'string', default: '7' },
@@ -34,10 +26,8 @@ const sandbox = await createSandbox({
   warm: true,
 })
 closing.defer(() => sandbox.close())
-const connector = await connectorCommand()
 
 const environment = (dataDir: string) => ({
-  ...connector.env,
   BILLING_BASE_URL: sandbox.url,
   BILLING_TOKEN: sandbox.token,
   BILLING_WORKSPACE: 'acc_bench',
@@ -47,7 +37,7 @@ const environment = (dataDir: string) => ({
 
 async function run(dataDir: string, words: readonly string[]): Promise<string> {
   const env = { ...process.env, ...environment(dataDir) }
-  return (await promisify(execFile)(process.execPath, [...connector.args, ...words], { env })).stdout
+  return (await promisify(execFile)(connector, words, { env })).stdout
 }
 
 /** Measures once for warming up and then as often as asked, and returns the medians. */
@@ -81,8 +71,8 @@ show(
 )
 
 const dataDir = await mkdtemp(join(folder, 'up-'))
-const up = await startNode({
-  args: [...connector.args, 'up'],
+const up = await startProcess({
+  command: [connector, 'up'],
   env: environment(dataDir),
   until: 'Other commands',
   from: 'stderr',

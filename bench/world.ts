@@ -3,7 +3,7 @@ import { Client, Connection } from '@temporalio/client'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util'
@@ -45,14 +45,15 @@ export function show(name: string, figures: Readonly<Record<string, number | str
 export const median = (numbers: readonly number[]): number =>
   numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? Number.NaN
 
-/** Starts a Node process and waits for the first line of its output that contains `until`. */
-export async function startNode(options: {
-  args: string[]
+/** Starts a process and waits for the first line of its output that contains `until`. */
+export async function startProcess(options: {
+  command: readonly [string, ...string[]]
   env?: Record<string, string>
   until: string
   from: 'stdout' | 'stderr'
 }): Promise<{ child: ChildProcess; line: string }> {
-  const child = spawn(process.execPath, options.args, {
+  const [program, ...words] = options.command
+  const child = spawn(program, words, {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -60,7 +61,7 @@ export async function startNode(options: {
   child.stderr.on('data', (data: Buffer) => errors.push(data.toString()))
   for await (const line of createInterface({ input: child[options.from] }))
     if (line.includes(options.until)) return { child, line }
-  throw new Error(`${options.args.join(' ')} ended: ${errors.join('')}`)
+  throw new Error(`${options.command.join(' ')} ended: ${errors.join('')}`)
 }
 
 export async function endProcess(child: ChildProcess): Promise<void> {
@@ -70,19 +71,8 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   await ended
 }
 
-const checkout = join(import.meta.dirname, '..')
-
-/** How `npx connector` starts Node: the variables that the first line of its program sets, and its flags. */
-export async function connectorCommand(): Promise<{ env: Record<string, string>; args: string[] }> {
-  const program = join(checkout, 'scripts', 'start.js')
-  const [line = ''] = (await readFile(program, 'utf8')).split('\n')
-  const words = line.replace('#!/usr/bin/env -S ', '').split(' ')
-  const node = words.indexOf('node')
-  return {
-    env: Object.fromEntries(words.slice(0, node).map((word) => word.split('=') as [string, string])),
-    args: [...words.slice(node + 1), program],
-  }
-}
+/** The program as people start it. */
+export const connector = join(import.meta.dirname, '../scripts/start.js')
 
 const ticksPerSecond = 100
 
@@ -116,9 +106,8 @@ export async function startService(
   const faults = latency > 0 ? [{ kind: 'latency' as const, ms: latency }] : []
   const all = { token: 'bench', workspace: 'acc_bench', warm: true, faults, ...options, counts }
   await writeFile(path, JSON.stringify(all satisfies SandboxOptions))
-  const connector = join(checkout, 'scripts/start.js')
-  const { child, line } = await startNode({
-    args: ['--max-old-space-size=8000', connector, 'sandbox', '--options', path],
+  const { child, line } = await startProcess({
+    command: [process.execPath, '--max-old-space-size=8000', connector, 'sandbox', '--options', path],
     until: 'http',
     from: 'stdout',
   })
@@ -160,13 +149,11 @@ export async function startWorkers(
   const binary = () => findBinary({ env, startTask: () => ({ end() {} }) })
   const server = await startDevServer({ dataDir, binary, ui: false })
   closing.defer(() => server.stop())
-  const connector = await connectorCommand()
   const pids: number[] = []
   for (let worker = 0; worker < workers; worker++) {
-    const { child } = await startNode({
-      args: [...connector.args, 'worker'],
+    const { child } = await startProcess({
+      command: [connector, 'worker'],
       env: {
-        ...connector.env,
         BILLING_BASE_URL: options.service,
         BILLING_TOKEN: 'bench',
         BILLING_WORKSPACE: 'acc_bench',
