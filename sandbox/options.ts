@@ -23,7 +23,7 @@ export interface Ties {
   groups?: readonly number[]
 }
 
-/** What a list supports. */
+/** The features of a list. */
 export interface ListManners {
   /** The supported values of `ordering`; any other is silently ignored. */
   orderings: readonly string[]

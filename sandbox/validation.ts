@@ -2,7 +2,7 @@ import { isDate } from './data/times.ts'
 import { numberText } from './data/values.ts'
 import type { Fields } from './store.ts'
 
-/** What a body's field may contain, and its default. */
+/** The valid values of a body's field, and its default. */
 export interface Rule {
   type: 'text' | 'email' | 'integer' | 'decimal' | 'boolean' | 'date' | 'choice' | 'list'
   required?: true

@@ -39,7 +39,7 @@ export async function bindBucket(store: FileStore, { storeId, shared }: State): 
   return { files: await bindStore({ store, state: storeId, place }), filesPlace: store.locate('') }
 }
 
-/** What a state on PostgreSQL knows the bucket of these settings by. */
+/** The id by which a state on PostgreSQL knows the bucket of these settings. */
 export async function filesIdOf(store: FileStore): Promise<FilesId> {
   // Without an owner, no worker has used it yet.
   return { files: (await findOwner(store))?.id ?? '', filesPlace: store.locate('') }

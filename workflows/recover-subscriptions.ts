@@ -140,7 +140,7 @@ async function lookUpRemaining(
       return
     }
     progress.counts = step.counts
-    // Of a repaired journal, so that it is repaired once.
+    // From the repaired ledger, so that it is repaired once.
     claims = step.claims
     isOpen = step.counts.unknown > 0
     // Nothing is due any more: what is still unknown stays so, and the report says it.

@@ -30,7 +30,7 @@ export interface ChosenLimits {
   maxFailureShare?: number | undefined
 }
 
-/** What an attempt of a step works with: the worker's own, and what is known of its run. */
+/** The dependencies of one attempt of a step: those of the worker, and its run's ledger and notes. */
 export type JobDeps = ActivityDeps & { ledger: Ledger; notes: RunNotes; attempt: number }
 
 export interface Opening {

@@ -16,7 +16,7 @@ interface ResolveInput {
   why: string
 }
 
-/** Of a failure: the rows before the one that could not be resolved. */
+/** The details of a failure: the rows that were resolved before it. */
 export interface PartlyResolved {
   resolved: number[]
 }

@@ -3,7 +3,7 @@
  */
 
 /**
- * What a write that ended this way may have done in the service. `none`: the service has not acted, and the same write
+ * The possible effect in the service of a write that ended this way. `none`: the service has not acted, and the same write
  * may be sent again (never sent, or the service's own 401, 403 or 429). `refused`: the service itself rejected it.
  * `unknown`: it may have been done; look it up before sending again.
  */

@@ -43,7 +43,7 @@ export interface Finding {
   message: string
   /** Its records in the service; its own is the first. */
   ids: string[]
-  /** Of a difference. */
+  /** Set if a field differs. */
   field?: string
   sent?: string
   stored?: string

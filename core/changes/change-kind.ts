@@ -60,7 +60,7 @@ export interface ChangeKind {
   /** The answer says only that the request was accepted; the outcome is looked up, as after a lost reply. */
   readonly confirmedByLookup?: true
   /**
-   * Whether a person may say what became of a parked change: it may have been done, and nothing shows whether it was.
+   * Whether a person may decide the outcome of a parked change: it may have been done, and nothing shows whether it was.
    * Default: each one.
    */
   readonly isInDoubt?: (row: Pick<LedgerRow, 'sends' | 'answeredAt' | 'outcome'>) => boolean

@@ -48,7 +48,7 @@ export interface WatchedLedger {
  */
 export async function watchLedger(options: {
   ledger: Ledger
-  /** Of a state on PostgreSQL; `state.db` was compared when it was opened. */
+  /** Set for a state on PostgreSQL; `state.db` was compared when it was opened. */
   mark: ClaimsMark | undefined
   run: string
   told: Told
@@ -81,7 +81,7 @@ export async function watchLedger(options: {
   }
 }
 
-/** What a repair has changed of a run. */
+/** The rows of a run that a repair has changed. */
 export interface RepairedRun {
   run: string
   /** Rows that the ledger lacked. */

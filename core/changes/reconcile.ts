@@ -124,7 +124,7 @@ async function useUpAttempt(
       patch: { ...answer, ...usedUp },
     })
   }
-  // What a restored ledger calls unknown may never have been sent, so it has not failed.
+  // A row that a restore made unknown may never have been sent, so it has not failed.
   const outcome = row.outcome === 'restored' ? 'stillOpen' : found.outcome
   const wait = allowed.waitsMs[Math.max(0, attempts - 1)] ?? allowed.waitsMs.at(-1) ?? 0
   // Without an answer its request may still be on its way, held back by a frozen process or by the network: not sooner

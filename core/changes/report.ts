@@ -55,7 +55,7 @@ export async function summarize({
 /** Enough for a person to work through at once; the report has all of them. */
 const maxParkedRows = 20
 
-/** The first parked rows of which a person may say what became of them. */
+/** The first parked rows whose outcome a person may decide. */
 export async function rowsInDoubt(of: { ledger: Ledger; run: string; kind: ChangeKind }): Promise<number[]> {
   const { ledger, run, kind } = of
   const rows: number[] = []
@@ -81,7 +81,7 @@ export interface RowReason {
   outward: string
 }
 
-/** What a report names of the rows that are not done, by state: `named` identifies a row there. */
+/** Collects the rows that a report names because they are not done, by state; `named` identifies a row there. */
 export function createRowTally<Named>() {
   const rows: Partial<Record<Place, Named[]>> = {}
   /** The first ones that need attention, with what the service said of them. */

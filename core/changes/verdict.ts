@@ -26,7 +26,7 @@ export function verdictOf({
   summary: ReportSummary
   /** Of an import of retentions. */
   audit?: RetentionAudit
-  /** Of a recovery: whether the snapshot's list was read completely. */
+  /** Set for a recovery: whether the snapshot's list was read completely. */
   listProven?: boolean
 }): ChangesVerdict {
   const { counts, outcomes } = summary

@@ -27,13 +27,13 @@ export interface ChangesReport {
   outcomes: Record<string, number>
 }
 
-/** What a report on disk has besides. */
+/** The report on disk, which has more than the workflow's result. */
 export interface FullChangesReport extends ChangesReport {
   /** What people decided, corrected decisions included. */
   decisions: Decision[]
   startedAt: string
   identity: Identity
-  /** What a person does next. */
+  /** The next steps for a person. */
   next: NextStep[]
   /** The folder of the report and the sheets. */
   folder: string

@@ -150,7 +150,7 @@ export interface Warehouse extends Destination {
   }): Promise<Comparison>
 }
 
-/** What a comparison of a warehouse with an export found. */
+/** The result of comparing a warehouse with an export. */
 export interface Comparison {
   /** Describes the warehouse for people. */
   where: string

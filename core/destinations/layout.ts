@@ -1,6 +1,6 @@
 import type { Column, Kind, Table } from '../tables/table.ts'
 
-/** What a warehouse column holds. `position` is a number of ours; numbers of the service are unbounded. */
+/** The kinds of values in warehouse columns. `position` is a number of ours; numbers of the service are unbounded. */
 export type ColumnKind = Kind | 'position'
 
 /** A warehouse column and the part's cell that it is made from. */
@@ -42,7 +42,7 @@ export function toWarehouseTable(table: Table): WarehouseTable {
   return { table, columns }
 }
 
-/** What a warehouse stores with each row beside the record. */
+/** The columns that a warehouse adds to each record. */
 export const runColumns = [
   { name: '_run_id', kind: 'text', note: 'the run that wrote this row' },
   {

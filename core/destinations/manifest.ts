@@ -20,7 +20,7 @@ const totalSchema = z.object({
   byCurrency: z.record(z.string(), z.string()).exactOptional(),
 })
 
-/** What a read reports about itself. */
+/** The facts that a read reports about itself. */
 const readFactsSchema = z.object({
   verdict: z.enum(['proven', 'unproven']),
   /** Why the read is not proven, one sentence each; empty if it is. */
@@ -206,7 +206,7 @@ export const manifestSchema = z.object({
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
   /** Only for lists: how the read came to its verdict, for others to check. */
   certificate: z.object({ rows: count, files: z.array(fileSchema) }).exactOptional(),
-  /** Of a list whose records name those of other lists of the run. */
+  /** Set for a list whose records name those of other lists of the run. */
   references: z.array(referenceSchema).exactOptional(),
   tables: z.array(tableSchema),
   dialect: dialectSchema.exactOptional(),
@@ -220,7 +220,7 @@ export const manifestSchema = z.object({
    * records that this publication brings.
    */
   deletes: deletesSchema.exactOptional(),
-  /** What a person should check despite the verdict, one sentence each. */
+  /** Things to check despite the verdict, one sentence each. */
   warnings: z.array(z.string()).exactOptional(),
   publishedAt: z.iso.datetime(),
   versions: z.record(z.string(), z.string()),

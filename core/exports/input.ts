@@ -74,7 +74,7 @@ export const exportInput = z.strictObject({
     flag: '--filter <name=value>',
     help: 'filter of each requested list, as in status=active; repeatable',
   }),
-  /** What a killed worker sent since its last checkpoint is forgotten. */
+  /** Requests that a killed worker sent after its last checkpoint do not count. */
   maxPages: z.int().min(1).optional().meta({
     help: 'the most requests of each read, failed ones included; unproven if cut short, or if the list has statuses',
   }),

@@ -5,7 +5,7 @@ import { exportInput, fetchInput } from './input.ts'
 import type { ExportPlan } from './plan.ts'
 import { type ExportedItem, isPublished } from './report.ts'
 
-/** What a person does after an export or a fetch, with its commands filled in. */
+/** The next steps after an export or a fetch, with complete commands. */
 export function exportNextSteps({
   plan,
   exports,

@@ -20,7 +20,7 @@ import { publishAgainFields, type PublishingInput } from './input.ts'
 import { foldersReported } from './report.ts'
 
 /**
- * What a run reads and where it publishes it, fixed at its start. Every later step loads it and checks the identity
+ * The lists that a run reads and where it publishes them, fixed at its start. Every later step loads it and checks the identity
  * again.
  */
 export interface ExportPlan {

@@ -13,7 +13,7 @@ export interface PublishedExport {
   destination: DestinationName
   verdict: 'proven' | 'unproven'
   reasons: string[]
-  /** What a person has to decide: deletes that were held back. */
+  /** Decisions for a person: deletes that were held back. */
   warnings: string[]
   mode: 'full' | 'incremental' | 'byId'
   /** What the verdict covers, one sentence each. */
@@ -50,7 +50,7 @@ export interface NotPublished {
   reasons: string[]
 }
 
-/** What became of one resource in one destination. */
+/** The outcome of one resource in one destination. */
 export type ExportedItem = PublishedExport | NotPublished
 
 export interface ExportReport {
@@ -63,7 +63,7 @@ export interface ExportReport {
   identity?: Identity
   /** Whether the records that others name are in the run's exports. */
   references?: Reference[]
-  /** What a person can do next. */
+  /** The next steps for a person. */
   next?: NextStep[]
   /** Path of the report's HTML page. */
   page?: string

@@ -39,7 +39,7 @@ export async function auditImport(options: {
   const { workspace, mode } = plan.identity
   const { staged } = await notes.read<ImportNotes>(plan.run)
   const file = join(deps.dataDir, plan.folder, runFiles.findings)
-  // A worker with an empty folder may go on with the run.
+  // The run may continue on a worker with an empty folder.
   mkdirSync(dirname(file), { recursive: true })
   // Findings are few. The error of a stream would reach no caller, and end the process.
   const findings = openSync(file, 'w')

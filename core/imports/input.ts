@@ -34,7 +34,7 @@ export const importLimits = z.object({
 })
 export type ImportLimits = z.output<typeof importLimits>
 
-/** What a plan keeps of its input, under the same names. */
+/** The fields of the input that the plan keeps, under the same names. */
 export const importSettings = z.object({
   columns: z
     .array(z.string())
@@ -105,8 +105,8 @@ export const parseImportInput = (input: unknown): ParsedImport =>
   parseInput({ schema: importInput, input, taker: 'an import' })
 
 /**
- * What an import does, decided once at its start: names, counts and paths only, because it is
- * part of the workflow's history. Paths are relative to the data folder. What the input decides has the same names here.
+ * The plan of an import, decided once at its start: names, counts and paths only, because it is
+ * part of the workflow's history. Paths are relative to the data folder. Fields of the input have the same names here.
  */
 export interface ImportPlan extends ChangeRun, ImportSettings {
   job: 'import'

@@ -184,7 +184,7 @@ function listRows(rows: readonly number[], all = rows.length): string {
   return more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** What a command for the rows of an import is made of. */
+/** The parts of a command for the rows of an import. */
 interface Source {
   plan: ImportPlan
   dataDir: string

@@ -1,7 +1,7 @@
 import { toPrintable } from '../runs/view/format.ts'
 import { connector } from '../runs/view/shell.ts'
 
-/** What a channel accepts; each level includes the previous ones. */
+/** The levels of a channel; each includes the previous ones. */
 export const notificationLevels = ['problems', 'decisions', 'all'] as const
 export type NotificationLevel = (typeof notificationLevels)[number]
 

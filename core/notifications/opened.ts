@@ -1,7 +1,7 @@
 import { kindsFor, type NotificationKind, type NotificationChannel } from './notification.ts'
 import type { SearchAttributeName } from '../runs/name.ts'
 
-/** What a run receives when it opens: its plan, and the capabilities of its worker. */
+/** The result of opening a run: its plan, and the capabilities of its worker. */
 export type Opened<Plan> = Plan & {
   /** The notifications that at least one channel of `NOTIFY_URL` accepts. */
   notifies: NotificationKind[]

@@ -7,7 +7,7 @@ import { toTimestamp, type Instant } from '../billing/instants.ts'
 import { isNamed, isRecord } from './record.ts'
 import type { Key, Window } from './window.ts'
 
-/** What a step took: lines with this follow the rows of the table, newest first. */
+/** How many records a step took: lines with this follow the rows of the table, newest first. */
 export interface Taken {
   taken: number
   /** New records that are not in the table: rejected, or met before where a record may come twice. Absent if 0. */

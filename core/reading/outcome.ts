@@ -92,7 +92,7 @@ function unwatched({ options }: Reading): string[] {
 /** A group of one time of this many records costs more than twenty requests. */
 const worthNoting = 1_000
 
-/** What a proven read covers. */
+/** The scope of a proven read. */
 function provenScope(reading: Reading): string[] {
   const { options, state, key } = reading
   const { resource, filters = {} } = options
@@ -118,11 +118,11 @@ function provenScope(reading: Reading): string[] {
   return sentences
 }
 
-/** What an incremental read can not see. */
+/** Says which changes an incremental read cannot see. */
 export const toUnmovedSentence = ({ fields }: NonNullable<ListResource['unmoved']>): string =>
   `An incremental read does not see a change of ${fields.join(' or ')} alone, because the service does not move \`updated\` then: they may be as old as the last read of the whole list.`
 
-/** What an unproven read covers: only the records that came. */
+/** The scope of an unproven read: only the records that came. */
 function unprovenScope({ options, state }: Reading): string[] {
   const { resource } = options
   return [

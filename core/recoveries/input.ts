@@ -54,7 +54,7 @@ export const recoveryLimits = z.object({
 })
 export type RecoveryLimits = Partial<z.output<typeof recoveryLimits>>
 
-/** What a plan keeps of its input, under the same names. The defaults are cautious because money moves. */
+/** The fields of the input that the plan keeps, under the same names. The defaults are cautious because money moves. */
 export const recoverySettings = z.object({
   maxPages: z.int().min(1).default(50).meta({
     help: 'the most requests for the list, failed ones included; the rest of the list is left to another run',

@@ -41,7 +41,7 @@ export interface RecoveryNotes {
   ended: EndedNote
 }
 
-/** What a recovery has staged, and how much of it is still to be resumed. */
+/** How many subscriptions a recovery has staged, and how many are still to be resumed. */
 export interface Snapshot extends SnapshotNote {
   open: number
   /** Rows of each reason that go first; none of a reason whose canary has a result. */

@@ -3,7 +3,7 @@ import { attentionReasons } from '../billing/resources/subscriptions.ts'
 export type Reason = (typeof attentionReasons)[number]
 export const reasonNames = attentionReasons
 
-/** What a recovery does by default for each reason that subscriptions need attention for. */
+/** The default action for each reason why a subscription needs attention. */
 export const reasons: Readonly<Record<Reason, { does: 'try' | 'report'; because: string }>> = {
   gateway_issue: {
     does: 'try',

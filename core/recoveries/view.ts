@@ -185,7 +185,7 @@ export function toPreviewTables(preview: Preview): Table[] {
 
 type Input = Readonly<Record<string, unknown>>
 
-/** What a person can do after a recovery, or while it is active, with complete commands. */
+/** The next steps after a recovery, or while it is active, with complete commands. */
 export function recoveryNextSteps(
   report: Pick<
     RecoveryReport,

@@ -2,7 +2,7 @@ import { WrongWorker } from './errors.ts'
 import type { Mode } from '../state/schema.ts'
 
 /**
- * What a run belongs to. Recorded when the run starts; every later step compares it with its worker's own.
+ * The workspace and service that a run belongs to, recorded when it starts; every later step compares it with its worker's own.
  */
 export interface Identity {
   workspace: string

@@ -18,7 +18,7 @@ export interface State {
   readonly publications: Publications
   readonly notes: Notes
   readonly ledger: Ledger
-  /** Of a file that may be written; see `sharedMark` for PostgreSQL. */
+  /** Set for a file that may be written; see `sharedMark` for PostgreSQL. */
   readonly mark: ClaimsMark | undefined
   /** What the workers of a shared state share of the rate; undefined for a file. */
   readonly rateShares: RateShares | undefined

@@ -1,6 +1,6 @@
 /**
  * The state of a data folder: `state.db`, or `moved.json` once it was moved to PostgreSQL. Short commands need only the id
- * of a state, so the query builder, which takes a quarter of a second to load, is loaded by who asks for a store.
+ * of a state, so the query builder, which takes a quarter of a second to load, is loaded only with a store.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'

@@ -45,7 +45,7 @@ export function countUnknown({ unknownFields }: Drift, path: string, count = 1):
 
 const longestForm = 24
 
-/** What a value looks like, for people who may not see it: `text like 99/99/9999`. */
+/** Describes a value to people who may not see it: `text like 99/99/9999`. */
 export function toForm(value: unknown): string {
   if (typeof value === 'symbol') return value.description ?? ''
   if (typeof value === 'number' || isRawNumber(value)) return 'a number'

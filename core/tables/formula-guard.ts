@@ -23,7 +23,7 @@ export const unguardFormula = (text: string): string => {
 const constant = /^="([^"]*)"$/
 /** Longer texts cannot be in a formula. */
 const longestConstant = 255
-/** What a spreadsheet shows unchanged, in any language: it has up to 11 digits in a cell before it rounds. */
+/** Whole numbers that a spreadsheet shows unchanged, in any language: a cell fits 11 digits before it rounds. */
 const plain = /^([1-9]\d{0,10}|0)$/
 /** Digits with the signs of numbers, dates and times, a power, or a month in letters. */
 const numeric = /^\d[\d.,:/ -]*$|^\d+([.,]\d+)?e[+-]?\d+$|^\+\d+$/i

@@ -109,7 +109,7 @@ async function follow<Result>(following: Following, observe: Observe): Promise<R
 /** How a person at the terminal is asked. */
 interface Question {
   text: string
-  /** What a no means. */
+  /** Printed after a no. */
   declined: string
   /** Whether someone other than the person who started the run should answer. */
   isForOthers: boolean

@@ -152,7 +152,7 @@ const questions: Readonly<Record<NonNullable<WriteProgress['waitingFor']>['quest
   breaker: 'Too many failed, and so did every trial after that',
 }
 
-/** What a run waits for, and the commands that answer. */
+/** Says what a run waits for, with the commands that answer. */
 export function toQuestion({
   run,
   question,

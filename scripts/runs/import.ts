@@ -143,7 +143,7 @@ async function storeUpload({ prepared }: UploadedImport, settings: Settings): Pr
   return stored
 }
 
-/** What a person does about a file that cannot be opened. */
+/** Why a file cannot be opened, and what to do. */
 const unreadable: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist. Check the path.',
   EACCES: 'may not be read by this user. Check its permissions.',

@@ -79,7 +79,7 @@ export async function runRecovery(of: Call & { input: RecoveryInput; yes: boolea
   const isThere = call.terminal.isInteractive && !call.detach
   const { approval: isWanted = false } = typed
   const input = { ...typed, approval: isWanted || (isThere && !yes), attended: isWanted || isThere }
-  // Who is there, and whether they are asked, makes it no other run.
+  // The run is the same whether or not somebody is there and is asked.
   const request = { ...recoveryRequest({ ...call, input: typed }), input }
   const stopNote = 'nothing more is resumed; the results of the last ones are awaited'
   await runJob({ ...call, request, stopNote })

@@ -18,7 +18,7 @@ function open() {
   return { notes, signals }
 }
 
-/** What a service that asks for a pause of 50 s every minute makes of one. */
+/** The pause of a service that asks for 50 s of every minute. */
 function pauseNow() {
   const since = Date.now() - (Date.now() % minute)
   const until = since + 50_000

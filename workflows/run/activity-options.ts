@@ -50,7 +50,7 @@ export const publishing: ActivityOptions = {
 /** Nothing has been read that a failure could waste, so it gives up sooner. */
 export const republishing: ActivityOptions = { ...publishing, retry: briefRetry }
 
-/** Reads the parts of some lists, and looks up what they lack. The export goes on without it. */
+/** Reads the parts of some lists, and looks up what they lack. The export continues without it. */
 export const checkingReferences: ActivityOptions = {
   ...awaited,
   heartbeatTimeout: '30s',

@@ -5,7 +5,7 @@ import type { OperatorText } from './operator-state.ts'
 import type { ImportProgress, RecoveryProgress } from './progress.ts'
 import type { ViewText } from './view.ts'
 
-/** What a job says; everything else about its texts is the same. */
+/** The texts that differ between the jobs. */
 export interface JobText {
   control: ControlText
   operator: OperatorText

@@ -68,7 +68,7 @@ type Predicate = (value: unknown) => boolean
 
 interface FilterKind {
   isValid?: (value: string) => boolean
-  /** What a valid value is, for the error message. */
+  /** Describes a valid value, for the error message. */
   mustBe?: string
   /** Undefined if the requested value cannot be compared. */
   toPredicate: (wanted: string) => Predicate | undefined

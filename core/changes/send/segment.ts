@@ -41,7 +41,7 @@ export interface Limits {
 
 export const defaultLimits: Limits = { concurrency: 4, maxFailureShare: 0.5 }
 
-/** What a run sends and how, from its plan and its limits. */
+/** The sending side of a run's plan and limits: which changes it sends, and how. */
 export interface SendWork extends Pick<Reconciling, 'run' | 'kind' | 'settleMs' | 'verifyMs' | 'attempts'> {
   limits: Readonly<Limits>
   canarySize: CanarySize
@@ -78,9 +78,9 @@ export interface SendStep {
   openBreakers: OpenBreaker[]
   claims: number
   counts: ReportCounts
-  /** The first parked rows of which a person may say what became of them; absent if none is parked. */
+  /** The first parked rows whose outcome a person may decide; absent if none is parked. */
   parkedRows?: number[]
-  /** Of a canary: its rows that were sent, and the breaker keys of which all failed. */
+  /** Set after a canary: the rows that were sent, and the breaker keys whose rows all failed. */
   canary?: { rows: number[]; failed: string[] }
   /** Who sent; absent for a state in the data folder. */
   workers?: RunWorkers
@@ -372,7 +372,7 @@ class Segment {
     return await this.#record(row)
   }
 
-  /** Takes in what became of a row that was sent, or else looked up; gives when it is to be looked up. */
+  /** Records the outcome of a row that was sent or looked up; returns when to look it up next. */
   async #record(row: LedgerRow, send?: { isTrial: boolean }): Promise<number> {
     const { ledger, onProgress } = this.#options
     const now = await ledger.byId(row)

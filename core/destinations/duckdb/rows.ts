@@ -70,7 +70,7 @@ export function withDrift(facts: ReadFacts, more: readonly Drift[]): ReadFacts {
 export function toCsv(of: {
   table: WarehouseTable
   files: readonly { path: string; bytes: number }[]
-  /** Of a buffer, in bytes. */
+  /** The size of a buffer, in bytes. */
   size: number
   hasHeader?: boolean
 }): string {

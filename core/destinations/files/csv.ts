@@ -27,7 +27,7 @@ const machine: Dialect = {
   null: 'an empty field; the empty string is ""',
 }
 
-/** What a spreadsheet in Santiago, Bogotá or Mexico opens with a double click. */
+/** The dialect that a spreadsheet in Santiago, Bogotá or Mexico opens with a double click. */
 const excel: Dialect = { ...machine, delimiter: ';', decimal: ',', bom: true, formulaGuard: true }
 
 export const dialectOf = (forExcel: boolean): Dialect => (forExcel ? excel : machine)

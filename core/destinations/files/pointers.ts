@@ -33,7 +33,7 @@ interface List {
   path: string
 }
 
-/** What a pointer leads to; `version` identifies what was read, and is undefined if there is no pointer. */
+/** The target of a pointer; `version` identifies what was read, and is undefined if there is no pointer. */
 interface Shown {
   version: string | undefined
   to: { folder: string; workspace: string; startedAt: string } | undefined

@@ -126,7 +126,7 @@ const isolationFor: Readonly<Record<Purpose, string>> = {
 }
 
 async function begin(session: Session, purpose: Purpose, address: Address): Promise<void> {
-  // What a server or role may have configured is overridden at once, before a timeout of theirs; staged rows and joins get
+  // Overrides settings of the server or the role at once, before a timeout of theirs can end this; staged rows and joins get
   // some memory.
   await session.client.query(`begin isolation level ${isolationFor[purpose]};
     set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;

@@ -5,7 +5,7 @@ import type { Manifest } from '../manifest.ts'
 import { lastExports, ownerTable, toOwner } from './exports.ts'
 import type { Database, Tables } from './tables.ts'
 
-// What a warehouse accepts: publications of its owner, in the form of its values, in the order of their reads.
+// A warehouse accepts only its owner's publications, with values in one form, in the order of their reads.
 
 type Place = Pick<Database, 'where' | 'instead'>
 

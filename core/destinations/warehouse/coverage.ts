@@ -4,7 +4,7 @@ import { literal } from '../layout.ts'
 import { isOfAll, readOf } from './deletes.ts'
 import type { Database, Tables } from './tables.ts'
 
-// What a warehouse still holds of what its exports left there, and how far these reach.
+// Tells whether a warehouse still holds what its exports published, and how far those reach.
 
 export const heldTable = '_held'
 

@@ -53,7 +53,7 @@ const alwaysAllowed = 10
 /** How many ids are named. */
 const mostNamed = 10
 
-/** What a publication does about the records that its read lacks. */
+/** How a publication treats the records that its read lacks. */
 export interface JudgedDeletes {
   /** Whether all of them are to be marked; otherwise none is. */
   marks: boolean

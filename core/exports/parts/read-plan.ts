@@ -22,7 +22,7 @@ import { PrivacyRefusedError, toTables, UnknownFieldError } from '../../tables/p
 import type { Table } from '../../tables/table.ts'
 import { type ExportPlan, markOf } from '../plan.ts'
 
-/** What a read needs from the worker. */
+/** The dependencies of a read. */
 export interface ReadDeps {
   /** Absolute path of the data folder. */
   dataDir: string
@@ -147,7 +147,7 @@ function toLayout({ deps: { hashKey }, plan, resource }: Read): ReadPlan {
   const { exclude, hash, startedAt, scheduledFor = startedAt } = plan
   const tables = toTables(allResources[resource], { exclude, hash, hashKey })
   const hashedWith = markOf(plan, hashKey)
-  // What a column means to people may be said in other words by another version.
+  // Another version may describe the same column in other words.
   const what = JSON.stringify({ hashedWith, tables }, (name, value: unknown) =>
     name === 'note' ? undefined : value,
   )

@@ -25,7 +25,7 @@ import { findRepeatedIds, openIdSet, type WrittenSet } from './written-ids.ts'
 /** After either, there is a checkpoint. What was read since is read again after a crash. */
 const checkpointEvery = { ms: 5_000, bytes: 16 * 2 ** 20 }
 
-/** What a read may ask about what it has written so far. */
+/** Lets a read look up what it has written so far. */
 export type Written = Required<Pick<ReadOptions, 'idSet' | 'repeatedIds'>>
 
 /** An active read; close it with its `return`. Only the end of a whole read has an outcome. */

@@ -5,7 +5,7 @@ import type { Fault } from '../problems.ts'
 
 export type DecimalMark = ',' | '.'
 
-/** What a cell says; Way: how a file may write it. */
+/** The value of a cell. `Way`: the notations that it may have. */
 export type Reading<Way extends string> =
   /** A number in JSON's digits, or a date as YYYY-MM-DD. `way`: the only one in which it reads as one. */
   | { value: string; way?: Way }

@@ -7,7 +7,7 @@ import { InvalidFile, quote, say } from '../errors.ts'
 export const encodings = ['utf-8', 'windows-1252', 'macintosh', 'cp850'] as const
 export type Encoding = (typeof encodings)[number]
 
-/** Of a DOS code page, which `TextDecoder` lacks, the letters from byte 80 on. */
+/** The letters of a DOS code page from byte 0x80 on; `TextDecoder` lacks it. */
 const cp850 =
   'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£Ø×ƒáíóúñÑªº¿®¬½¼¡«»░▒▓│┤ÁÂÀ©╣║╗╝¢¥┐└┴┬├─┼ãÃ╚╔╩╦╠═╬¤ðÐÊËÈıÍÎÏ┘┌█▄¦Ì▀ÓßÔÒõÕµþÞÚÛÙýÝ¯´\u00ad±‗¾¶§÷¸°¨·¹³²■\u00a0'
 
@@ -71,8 +71,8 @@ const misreaders = (
 const toLatin1 = createToLatin1('windows-1252')
 
 /**
- * What a text was meant to be that is UTF-8 read in another encoding: as Windows-1252 (`MuÃ±oz`), by a spreadsheet on a
- * Mac (`Mu√±oz`) or in a DOS code page (`Mu├▒oz`). Undefined for any other.
+ * Undoes reading UTF-8 in another encoding: as Windows-1252 (`MuÃ±oz`), by a spreadsheet on a
+ * Mac (`Mu√±oz`) or in a DOS code page (`Mu├▒oz`). Undefined for any other text.
  */
 export function rereadAsUtf8(text: string): string | undefined {
   for (const { first, toLatin1 } of misreaders) {

@@ -32,7 +32,7 @@ const mostRows = 1_048_576
 /** Far more than the fields and lines of one change. */
 const mostColumns = 2_000
 
-/** Of a row in points, or of a column in characters: less shows nothing. */
+/** The smallest visible height of a row, in points, and width of a column, in characters. */
 const leastSize = { row: 2, column: 0.5 }
 
 type SheetContext = Pick<Workbook, 'strings' | 'formats' | 'calculation' | 'is1904'>
@@ -131,7 +131,7 @@ const isNothing = (of: keyof typeof leastSize, size: string | undefined) =>
   size !== undefined && Number(size) < leastSize[of]
 
 const general = parseFormat('General')
-/** Of a date in ISO 8601, which few programs write. */
+/** The format of a cell with an ISO 8601 date, which few programs write. */
 const isoFormat = parseFormat('yyyy-mm-dd hh:mm:ss')
 
 type Damaged = (reason: string) => never

@@ -69,7 +69,7 @@ export interface View {
   /** The plural noun for what is counted. */
   unit?: string
   tables?: readonly Table[]
-  /** What a page shows in their place. */
+  /** Shown on a page instead of `tables`. */
   pageTables?: readonly Table[]
   facts?: readonly Fact[]
   /** What the result rests on. Pages fold it. */
@@ -125,7 +125,7 @@ export const sentence = (
 
 export const piecesOf = (from: Sentence): readonly Piece[] => (typeof from === 'string' ? [from] : from)
 
-/** Of a run whose files several workers keep in their file store. */
+/** For a run whose files several workers keep in their file store. */
 export const toFetch = (run: string): NextStep => ({
   text: 'to have its files in the data folder of your machine, where the paths here begin',
   command: connector`run report ${run}`,

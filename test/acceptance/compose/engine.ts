@@ -82,7 +82,7 @@ async function waitFor(path: string): Promise<void> {
 }
 
 /**
- * What a program prints.
+ * Runs a program and returns what it prints.
  * @throws {Error} With what it says on stderr, if it fails.
  */
 export async function run(

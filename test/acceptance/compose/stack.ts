@@ -38,7 +38,7 @@ export async function openStack(options: {
   const folder = await mkdtemp(join(tmpdir(), 'compose-'))
   const dataDir = join(folder, 'data')
   const secrets = join(folder, 'secrets')
-  // Of a second worker, and of the store of both.
+  // For a second worker, and for the store of both.
   const [secondDir, bucket] = [join(folder, 'data-2'), join(folder, 'bucket')]
   await cp(join(root, 'docs'), join(folder, 'docs'), { recursive: true })
   await copyFile(join(root, 'docker-compose.yml'), join(folder, 'docker-compose.yml'))

@@ -5,7 +5,7 @@ import type { Locator, Page, Request } from 'playwright-core'
 /** `PICTURES=docs/pictures vitest run test/acceptance/console` takes the pictures of the docs again. */
 const pictures = process.env['PICTURES']
 
-/** What an operator does in the Temporal UI, as the UI lays it out. */
+/** The actions of an operator in the Temporal UI. */
 export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
   const workflows = `${uiUrl}/namespaces/default/workflows`
   const dialog = page.getByRole('dialog')

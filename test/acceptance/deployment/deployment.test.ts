@@ -21,7 +21,7 @@ const isThere = (path: string) =>
     () => false,
   )
 
-/** What a worker may be told, by name. */
+/** The names of all settings of a worker. */
 const known = new Set([
   ...described.map(([name]) => name),
   ...inFiles.map((name) => `${name}_FILE`),
@@ -158,7 +158,7 @@ describe('docker-compose.yml', () => {
     const env = Object.entries(worker?.environment ?? {}).filter(([name]) => !name.endsWith('_FILE'))
     const places = readPlaces({ env: Object.fromEntries(env) as Record<string, string>, cwd: '/nowhere' })
     expect(() => openFiles(places)).not.toThrow()
-    // What an installation without the profile has.
+    // An installation without the profile has none.
     expect(model.services['worker']?.environment).toMatchObject({ CONNECTOR_STATE_URL_FILE: '' })
     expect(services['bucket']?.image).toBe('versity/versitygw:v1.8.0')
     expect((await loadWith({ ...enough, ...fleet, BUCKET_IMAGE: 'mine:1' })).services['bucket']?.image).toBe(

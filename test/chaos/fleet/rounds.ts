@@ -30,7 +30,7 @@ export const rounds: readonly Round[] = [
   {
     name: 'kills and freezes, idle connections never closed',
     plan: strikes,
-    // What a frozen worker has claimed must not leave late for another reason.
+    // So that a frozen worker's claim cannot leave late for another reason.
     idleMs: 120_000,
   },
   {

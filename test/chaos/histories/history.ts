@@ -163,7 +163,7 @@ async function lookAsPerson({
     const info = { workflowExecution: { workflowId: run, runId }, scheduledTimestampMs: Date.now() }
     const decide = () =>
       worker.start({ name: 'resolveRow', input: { ...input, id: randomUUID() }, info }).result
-    // Of a row that a restored ledger has parked, a person looks once more.
+    // A person checks a row that a restore has parked once more.
     await decide().catch(async (error: unknown) => {
       if (!(error instanceof ApplicationFailure && error.type === 'RestoredRowError')) throw error
       await decide()
@@ -203,7 +203,7 @@ async function playRecoveries(play: Play): Promise<string[]> {
   for (let command = 1; command <= stormyCommands + 1; command += 1) {
     weather(play, command)
     let since = sandbox.control.mark()
-    // What a terminated run has begun ends meanwhile: those resumes are not this run's.
+    // Requests of a terminated run may still take effect: those resumes are not this run's.
     const left = world.worker().underWay()
     void left?.then(() => wait(lateSeconds * 1_000)).then(() => (since = sandbox.control.mark()))
     const result = await unlessEnded(world, () =>

@@ -22,7 +22,7 @@ export const settleMs = 60
 /** Two attempts, of which one was given up, with four changes each. */
 const mostInFlight = 8
 
-/** What an execution has done until now. */
+/** The events of an execution so far. */
 interface Past {
   runId: string
   /** The events after which a reset can begin. */

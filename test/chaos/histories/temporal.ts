@@ -19,7 +19,7 @@ const rows = 24
 const stormyCommands = 3
 const calmCommands = 4
 
-/** What a restore puts back, besides a kill. */
+/** The files that a restore puts back, besides a kill. */
 const restores = {
   kill: [],
   'state.db restored': ['state.db'],

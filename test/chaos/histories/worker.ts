@@ -29,7 +29,7 @@ interface Start {
   onHeartbeat?: (details: unknown) => void
 }
 
-/** What a kill or a restore leaves is another folder, so that the process of before can't touch it. */
+/** After a kill or a restore, the folder is another one, so that the earlier process cannot touch it. */
 export interface WorkerOptions {
   sandbox: Sandbox
   dataDir: string

@@ -86,7 +86,7 @@ export function quickBilling(settings: Partial<BillingSettings> & { baseUrl: str
   })
 }
 
-/** What a promise was rejected with. */
+/** The reason why a promise was rejected. */
 export async function failure(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise

@@ -72,7 +72,7 @@ export const stageChanges = async ({
     changes: changes.map((change) => toNewChange({ kind, change })),
   })
 
-/** What a run needs, over a real state on disk and a real service behind a real socket. */
+/** Starts the parts of a run, over a real state on disk and a real service behind a real socket. */
 export async function startEngine({
   kind,
   sandbox,
@@ -142,7 +142,7 @@ export async function startEngine({
       return step
     })
 
-  /** A segment in which no lookup is due yet, and what became of the rows that it sent. */
+  /** A segment in which no lookup is due yet, and the outcome of the rows that it sent. */
   const send = async (options: Partial<SegmentOptions> = {}) => {
     const before = await rows()
     const step = await segment({ settleMs: hourMs, verifyMs: hourMs, ...options })
@@ -163,7 +163,7 @@ export async function startEngine({
   /** Looks up what is unknown until nothing is. */
   const settle = (options: Partial<SegmentOptions> = {}) => segment({ lookupsOnly: true, ...options })
 
-  /** Looks up once what is unknown: the run's clock goes on until that is due. */
+  /** Advances the run's clock until unknown rows are due, and looks them up once. */
   const lookOnce = (options: Partial<SegmentOptions> = {}) => {
     aheadMs += 2 * hourMs
     return settle({ settleMs: hourMs, verifyMs: hourMs, ...options })

@@ -27,7 +27,7 @@ const someReads = fc
   .map((reads) => reads.toSorted((one, other) => one.date - other.date))
 type Read = { date: number; full: boolean }
 
-/** What a read sees: all that is there, or what changed in the two days before it. */
+/** The records that a read sees: all of them, or those that changed in the two days before it. */
 function seenBy({ date, full }: Read, history: readonly Life[]): (Customer & { updated: string })[] {
   return history
     .filter(({ from, until }) => from <= date && date < until)

@@ -15,7 +15,7 @@ export async function newMachine(store?: ReturnType<typeof createFolderStore>, r
 }
 export type Machine = Awaited<ReturnType<typeof newMachine>>
 
-/** What a read needs besides a machine. */
+/** The options of a read, without its machine. */
 export const readDeps = {
   state: { now: () => Date.parse('2026-11-20T00:00:00Z') },
   concurrency: 1,

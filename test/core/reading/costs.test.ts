@@ -1,4 +1,4 @@
-/** What a proof costs in requests, and what a record costs in time. */
+/** Measures a proof in requests and a record in time. */
 import { describe, expect, test } from 'vitest'
 import type { FetchPage } from '../../../core/reading/range-state.ts'
 import { seed } from './any-list.ts'

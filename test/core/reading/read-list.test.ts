@@ -238,7 +238,7 @@ describe('what a service may do', () => {
         const fetchPage = serving(list, (page, request) => ({
           ...page(),
           ...(wrong !== undefined && { next: wrong ?? undefined }),
-          // Of a long list, page 1 alone would not show it.
+          // In a long list, page 1 alone would not show it.
           records: page().records.filter((_, at) => at !== 5 || (size > 100 && request.page === 1)),
         }))
         const { outcome } = await readThrough({ fetchPage })

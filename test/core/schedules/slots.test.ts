@@ -111,7 +111,7 @@ describe('what was published', () => {
 
   test('is not taken for gone where the disk does not let it be read', async () => {
     const dataDir = await folder()
-    // What a failing disk answers depends on it; a folder in place of the file is an error on every one.
+    // Failing disks give different errors; a folder in place of the file is an error on all of them.
     const manifest = join(dataDir, 'manifest.json')
     await mkdir(manifest)
     const published = [note({ destination: 'csv', manifest })]

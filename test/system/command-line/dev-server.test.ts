@@ -169,7 +169,7 @@ describe('the dev server', () => {
   it('is never two on one database, even if the owner of the first was killed', async () => {
     const server = await start()
     const record = readFileSync(serverPaths(dataDir).recordFile, 'utf8')
-    // What a killed owner leaves for a moment: a live server, its record, and no lock.
+    // A killed owner leaves this for a moment: a live server, its record, and no lock.
     const orphan = spawn('sleep', ['60'])
     await once(orphan, 'spawn')
     await server.stop()

@@ -37,7 +37,7 @@ const fraction = fc.oneof(
   digits(25).map((text) => `.${text}`),
 )
 const decimal = fc.tuple(sign, whole(25), fraction, exponent).map((parts) => parts.join(''))
-/** What a decimal column of DuckDB takes without becoming text: one cell too many hides all others. */
+/** Decimals that fit DuckDB's column exactly: one that does not would hide all others. */
 const narrow = fc
   .tuple(sign, whole(9), digits(9), fc.integer({ min: -9, max: 9 }))
   .map(([sign, whole, behind, exponent]) => `${sign}${whole}.${behind}e${exponent}`)

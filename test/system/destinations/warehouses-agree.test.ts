@@ -17,7 +17,7 @@ interface Customer {
   contacts: string[]
 }
 
-/** What a warehouse has to hold of a record. */
+/** The row that a warehouse must hold for a record. */
 interface Row {
   customer: Customer
   run: string

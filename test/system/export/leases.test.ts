@@ -65,7 +65,7 @@ test('a run that went on as another has ended when that one has', { tags: ['long
   const asker = { workflowId: 'another', runId: 'x' }
   const ended = () => hasEnded({ client, execution: { workflowId, runId }, asker })
   expect(await ended()).toBe(false)
-  /** What a worker would answer: the run continues as another execution. */
+  /** Answers as a worker would: the run continues as another execution. */
   const { taskToken } = await client.withDeadline(Date.now() + 20_000, () =>
     client.workflowService.pollWorkflowTaskQueue({
       namespace: 'default',

@@ -45,7 +45,7 @@ test(
     await until(() => resumesAsked(world).length >= 2)
     await kill(worker)
     await run.signal('stop')
-    // The workflow has to know before the killed step is tried again, or that one would go on with the others.
+    // The workflow must know before the killed step is retried, because the retry would resume the others.
     const workflowsOnly = await startSteps({}, { taskQueue: world.taskQueue })
     await until(async () => {
       const { events } = await run.fetchHistory()

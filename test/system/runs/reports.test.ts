@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { connectTemporal, createWorld, startRun, startTestWorker } from '../export/world.ts'
 import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
 
-/** What a reader sees of a page, tag by tag. */
+/** The visible text of a page, tag by tag. */
 const words = (page: string) => page.replace(/<style>[^]*?<\/style>/, '').replaceAll(/\s*<[^>]*>\s*/g, '\n')
 
 test('every run leaves pages that show what its reports hold', { tags: ['long'] }, async () => {

@@ -72,7 +72,7 @@ async function startAttacker() {
   return { worker: made, ran: made.run(), connection }
 }
 
-/** What a step might take for a run's folder, if it followed the links that lead there from the data folder. */
+/** A folder that a step would take for a run's if it followed links out of the data folder. */
 async function furnish(): Promise<void> {
   const saved = { ...plan, run: 'linked', folder: 'imports/linked' }
   await mkdir(join(outside, 'input'), { recursive: true })

@@ -182,7 +182,7 @@ test(
   },
 )
 
-/** What a run may refuse, each with somebody's data in it: cells, headers, look-ups, mappings, ids, and replies. */
+/** Refusals, each with somebody's data in it: cells, headers, lookups, mappings, ids, and replies. */
 async function refuseEverySort(of: {
   world: World
   email: string
