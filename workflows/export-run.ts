@@ -131,6 +131,7 @@ async function exportRun(job: {
     attributes.set({ resources: plan.resources })
     progress.run = plan.run
     progress.identity = plan.identity
+    progress.to = plan.to
     progress.resources = plan.resources.map((resource) => ({
       resource,
       state: again === undefined ? 'reading' : 'publishing',

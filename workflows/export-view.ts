@@ -1,4 +1,5 @@
 import type { ExportPlan } from '../core/exports/plan.ts'
+import { formatCount } from '../core/runs/view/format.ts'
 import { sentence, strong, type View } from '../core/runs/view/view.ts'
 import type { RunWorkers } from '../core/runs/name.ts'
 import { controls, phaseStatus, throughputStatus, workersStatus } from './run/status.ts'
@@ -24,6 +25,7 @@ export interface ExportProgress {
   run?: string
   phase: 'checking' | 'running' | 'paused' | 'stopping' | 'ended'
   identity?: ExportPlan['identity']
+  to?: ExportPlan['to']
   resources: ListProgress[]
   /** The workers of the last segment, where several may share the state. */
   workers?: RunWorkers
@@ -32,13 +34,18 @@ export interface ExportProgress {
   summary?: string
 }
 
+const titles = { export: 'Export', fetch: 'Fetch', publication: 'Publication' } as const
+
 /** The view of an active run, for the Temporal UI. */
 export function toLiveExport(progress: ExportProgress): View {
-  const { name, run, phase, identity, resources, workers, troubles } = progress
+  const { name, run, phase, identity, to, resources, workers, troubles } = progress
   const reading = resources.filter(({ state }) => state === 'reading')
   const isAgain = name === 'publication'
   return {
-    title: name,
+    title:
+      to === undefined
+        ? titles[name]
+        : `${titles[name]} of ${resources.map(({ resource }) => resource).join(', ')} to ${to.join(', ')}`,
     run,
     identity,
     status: [
@@ -60,7 +67,9 @@ export function toLiveExport(progress: ExportProgress): View {
         rows: resources.map(({ resource, state, records = '', expected, requests = '', reason = '' }) => [
           resource,
           state,
-          state === 'reading' && expected !== undefined ? `${records} of about ${expected}` : records,
+          typeof records === 'number' && state === 'reading' && expected !== undefined
+            ? `${formatCount(records)} of about ${formatCount(expected)}`
+            : records,
           requests,
           reason,
         ]),

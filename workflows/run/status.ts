@@ -51,8 +51,9 @@ export function workersStatus(workers: RunWorkers | undefined): Sentence[] {
   return [sentence`Last part by ${strong(worker)}. Workers alive then: ${alive.join(', ') || worker}.`]
 }
 
-/** The buttons that every run has. */
+/** The buttons that every run has, each with what it does. */
 export const controls = (text: { between: string; stop: string; terminate: Sentence }): Sentence[] => [
-  sentence`${signal}: ${code('pause')} halts between ${text.between}, ${code('unpause')} resumes; ${code('stop')}, like ${strong('Request Cancellation')}, ${text.stop}`,
-  [...sentence`${strong('Terminate')} ends it at once without a report. `, ...piecesOf(text.terminate)],
+  sentence`${signal}, ${code('pause')}: halts between ${text.between}; ${code('unpause')} resumes.`,
+  sentence`${signal}, ${code('stop')}, or ${strong('Request Cancellation')}: ${text.stop}`,
+  [...sentence`${strong('Terminate')}: ends it at once without a report. `, ...piecesOf(text.terminate)],
 ]

@@ -59,13 +59,10 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
   const { rows = 0, changes = 0, invalid = 0, canary = [] } = staged ?? {}
   return {
     name: 'import',
-    title: `Import of ${kind ?? 'a file'}`,
+    title: `Import of ${kind ?? 'a file'}${file === undefined ? '' : ` from ${file.split('/').at(-1)}`}`,
     unit: 'rows',
     rate: 'rows',
-    notes: [
-      ...(file === undefined ? [] : [`${kind} from ${file}`]),
-      ...(staged === undefined ? [] : [`${rows} rows, ${changes} changes, ${invalid} invalid.`]),
-    ],
+    notes: staged === undefined ? [] : [`${rows} rows, ${changes} changes, ${invalid} invalid.`],
     questions: {
       approval: 'Nothing was sent yet.',
       canary:

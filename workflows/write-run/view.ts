@@ -66,7 +66,8 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
     tables: staged?.tables ?? [],
     controls: [
       ...controls({ ...text, between: `two ${text.rate}` }),
-      sentence`${strong('Send an Update')}: ${code('setLimits')} changes rate, concurrency and bounds; ${code('resolve')} records what happened to ${text.parked.resolves}.`,
+      sentence`${strong('Send an Update')}, ${code('setLimits')}: changes rate, concurrency and bounds.`,
+      sentence`${strong('Send an Update')}, ${code('resolve')}: records what happened to ${text.parked.resolves}.`,
     ],
   }
 }

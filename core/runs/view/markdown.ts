@@ -1,4 +1,4 @@
-import { type Cell, cellText, formatCount, formatTime, numericColumns, toPrintableLine } from './format.ts'
+import { cellText, formatCount, formatTime, numericColumns, toPrintableLine } from './format.ts'
 import { piecesOf, type Sentence, type Table, type View } from './view.ts'
 
 /** Renders a view as the Current Details of a run in the Temporal UI. */
@@ -15,13 +15,17 @@ export function toMarkdown(view: View): string {
   } = view
   const { tables = [], folder, page, files = [], controls = [] } = view
   const counted = counts.map(({ name, value }) => [name, value] as const)
+  const [first, ...others] = status
   return [
+    // A run that was started in the UI has no summary.
+    ...(view.title === '' ? [] : [`### ${escapeMarkdown(view.title)}`]),
     ...toIdentity(view),
     ...(verdict === undefined
       ? []
       : [`**${escapeMarkdown(verdict.word)}**: ${escapeMarkdown(verdict.meaning)}`]),
     ...(summary === undefined ? [] : [escapeMarkdown(summary)]),
-    ...status.map(toInline),
+    ...(first === undefined ? [] : [toInline(first)]),
+    ...toList(others.map(toInline)),
     ...toList(
       [...problems, ...notices].flatMap(({ text, details = [] }) => [
         toInline(text),
@@ -40,7 +44,7 @@ export function toMarkdown(view: View): string {
     ...(folder === undefined || files.length === 0
       ? []
       : toList(files.map(({ name, about }) => toInline([{ code: name }, ` ${about}`])))),
-    ...controls.map(toInline),
+    ...(controls.length === 0 ? [] : ['**Buttons**', ...toList(controls.map(toInline))]),
   ].join('\n\n')
 }
 
@@ -56,20 +60,70 @@ function toIdentity({ identity }: View): string[] {
 const toList = (lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [lines.map((line) => (line.startsWith('  - ') ? line : `- ${line}`)).join('\n')]
 
+/** The UI shows details beside the summary, in about this many characters, and cuts off what is wider. */
+const widest = 50
+const longestCell = 30
+
+/** A table that fits: what all its rows share, or what is long, is listed below it; then it may be turned over. */
 function toTable({ title, head, rows }: Table): string {
-  const isRight = numericColumns({ head, rows })
+  const cells = rows.map((row) =>
+    row.map((cell) => (typeof cell === 'number' ? formatCount(cell) : cellText(cell, formatTime).trim())),
+  )
+  const isWide = (lines: readonly (readonly string[])[]) => widthOf(lines) > widest
+  const below: string[] = []
+  const columns = head.flatMap((name, at) => {
+    const column = cells.map((row) => row[at] ?? '')
+    const isSame = column.length > 1 && new Set(column).size === 1
+    const isLong = column.some((text) => text.length > longestCell)
+    if (at === 0 || !isWide([head, ...cells]) || !(isLong || (isSame && !/^[\d.,]*$/.test(column[0] ?? ''))))
+      return [[name, ...column]]
+    below.push(
+      ...(isSame
+        ? [`${name}: ${column[0]}`]
+        : column.flatMap((text, row) => (text === '' ? [] : [labelOf(head[0], cells[row]?.[0]) + text]))),
+    )
+    return []
+  })
+  const lines = turn(columns)
+  const [names = [], ...fitting] = isWide(lines) && widthOf(columns) < widthOf(lines) ? columns : lines
+  const isRight = numericColumns({ head: names, rows: fitting })
   // The UI renders columns without a gap.
-  const line = (cells: readonly string[]) =>
-    `|${cells.map((cell, at) => ` ${at === 0 ? cell : `\u00a0\u00a0${cell}`} `.replace(/^ +$/, ' ')).join('|')}|`
-  const toCell = (cell: Cell) =>
-    typeof cell === 'number' ? formatCount(cell) : escapeInline(cellText(cell, formatTime).trim())
-  const table = [
-    line(head.map(escapeMarkdown)),
-    `| ${head.map((_, at) => (isRight[at] ? '---:' : '---')).join(' | ')} |`,
-    ...rows.map((row) => line(row.map(toCell))),
-  ].join('\n')
-  return title === '' ? table : `**${escapeMarkdown(title)}**\n\n${table}`
+  const line = (row: readonly string[]) =>
+    `|${row.map((cell, at) => ` ${at === 0 ? cell : `\u00a0\u00a0${cell}`} `.replace(/^ +$/, ' ')).join('|')}|`
+  const toCell = (cell: string, at: number) =>
+    at === 0 ? escapeInline(cell) : keepTogether(escapeInline(cell))
+  return [
+    ...(title === '' ? [] : [`**${escapeMarkdown(title)}**`]),
+    [
+      line(names.map((name) => escapeInline(name).replaceAll('.', `.${mayBreak}`))),
+      `| ${names.map((_, at) => (isRight[at] ? '---:' : ':---')).join(' | ')} |`,
+      ...fitting.map((row) => line(row.map(toCell))),
+    ].join('\n'),
+    ...toList(below.map(escapeMarkdown)),
+  ].join('\n\n')
 }
+
+const mayBreak = '\u200b'
+
+/** Names of columns and rows may break at a space, those of columns also behind a dot. */
+const widthOf = ([head = [], ...rows]: readonly (readonly string[])[]): number =>
+  turn([head, ...rows]).reduce((width, [name = '', ...column], at) => {
+    const parts = [
+      ...name.split(/ |(?<=\.)/),
+      ...(at === 0 ? column.flatMap((cell) => cell.split(' ')) : column),
+    ]
+    return width + 2 + Math.max(...parts.map((text) => text.length))
+  }, 0)
+
+/** What a line below the table is about: `row 17: `. */
+const labelOf = (name = '', cell = ''): string =>
+  cell === '' ? '' : /^\d/.test(cell) ? `${name} ${cell}: ` : `${cell}: `
+
+const turn = (lines: readonly (readonly string[])[]): string[][] =>
+  (lines[0] ?? []).map((_, at) => lines.map((line) => line[at] ?? ''))
+
+const keepTogether = (cell: string): string =>
+  cell.length > longestCell ? cell : cell.replaceAll(' ', '\u00a0')
 
 /** Renders a sentence on one line. Backticks would end inline code. */
 function toInline(from: Sentence): string {

@@ -72,10 +72,12 @@ test(
     await ui.open('import-march')
     await ui.detailsSay('waiting for a person')
     await ui.detailsSay('Nothing was sent yet')
+    await ui.detailsSay('Import of retentions from march.csv')
     await ui.detailsSay('30 rows')
     // The sum of the file's totals, 1.50 to 30.50.
     await ui.detailsSay('480.00')
     await ui.picture('import-waits')
+    expect(await ui.detailsFit()).toBe(true)
     expect(timesOf(world, 'retentions', 30)).toEqual(Array.from({ length: 30 }, () => 0))
     await ui.update('approve', { by: 'Ana', why: 'the totals are those of the sheet' })
     const result = await runOf(client, 'import-march').result()
@@ -187,6 +189,7 @@ test('an operator finds the runs that ended proven by their verdict, and no othe
     input: { resources: ['customers'], maxPages: 2 },
   })
   await unproven.result()
+  await ui.showColumns(['Status', 'Workflow ID', 'Verdict', 'NeedsPerson', 'Resource', 'Start'])
   const query = 'Verdict = "proven" AND WorkflowType = "exportData"'
   const listed = await ui.listed({ query, until: ['export-plans', 'export-customers'] })
   expect(listed.toSorted()).toEqual(['export-customers', 'export-plans'])

@@ -116,6 +116,24 @@ export function openUi({ page, uiUrl }: { page: Page; uiUrl: string }) {
       await reloadUntil(said)
     },
 
+    /** Whether the current details are no wider than their place. */
+    async detailsFit(): Promise<boolean> {
+      return await page
+        .frameLocator('iframe')
+        .locator('html')
+        .evaluate((html) => html.scrollWidth <= html.clientWidth)
+    },
+
+    /** Chooses the columns of the list of runs, which the UI keeps in the browser. */
+    async showColumns(labels: readonly string[]): Promise<void> {
+      const columns = { default: labels.map((label, at) => ({ label, pinned: at < 2 })) }
+      await page.goto(workflows)
+      await page.evaluate(
+        (kept) => localStorage.setItem('namespace-workflow-table-columns', kept),
+        JSON.stringify(columns),
+      )
+    },
+
     /** The ids that the list of runs shows for a query, once it shows all of these. */
     async listed({ query, until }: { query: string; until: readonly string[] }): Promise<string[]> {
       await page.goto(`${workflows}?${new URLSearchParams({ query }).toString()}`)

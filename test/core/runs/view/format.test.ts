@@ -38,7 +38,7 @@ test('a terminal shows local times, the Temporal UI and a page without scripts U
   }
   const [page, details] = [toReportPage(view), toMarkdown(view)]
   expect(page.match(/2026-11-22 01:30:07 UTC/g)).toHaveLength(2)
-  expect(details).toContain('2026-11-22 01:30:07 UTC')
+  expect(details).toContain('2026-11-22 01:30:07 UTC'.replaceAll(' ', '\u00a0'))
   expect(formatTable(view.tables[0]!)).toContain('2026-11-21 22:30:07 -03:00')
   expect(cellText({ time: evening }, formatTime)).toBe('2026-11-22 01:30:07 UTC')
 })

@@ -89,6 +89,40 @@ test('amounts in a table stay as they are', () => {
   expect(toMarkdown({ title: '', tables: [table] }).replaceAll('\u00a0', '')).toContain('| file | 1500.10 |')
 })
 
+const shownTable = (head: string[], rows: (string | number)[][]) =>
+  toMarkdown({ title: '', tables: [{ title: '', head, rows }] }).replaceAll('\u00a0', ' ')
+
+test('a table too wide for the Temporal UI lists below it what all rows share and what is long', () => {
+  const where = '/srv/connector/exports/billing.duckdb'
+  const shown = shownTable(
+    ['resource', 'to', 'records', 'why', 'where'],
+    [
+      ['plans', 'duckdb', 1, 'the same id came twice in one response', where],
+      ['customers', 'duckdb', 2, '', where],
+    ],
+  )
+  expect(shown.match(/\|.*\|/g)).toEqual([
+    '| resource |   records |',
+    '| :--- | ---: |',
+    '| plans |   1 |',
+    '| customers |   2 |',
+  ])
+  expect(shown).toContain(`- to: duckdb\n- plans: the same id came twice in one response\n- where: ${where}`)
+})
+
+test('a table too wide for the Temporal UI is turned over where that makes it narrower', () => {
+  const fields = ['changes', 'description', 'unit_amount', 'quantity_sent', 'net_amount']
+  const shown = shownTable(
+    ['', ...fields],
+    [
+      ['file', 30, '1,500.00', '60', '30.10', '1'],
+      ['33', 20, '1,500.00', '40', '20.10', '1'],
+    ],
+  )
+  expect(shown).toContain('| |   file |   33 |\n| :--- | ---: | ---: |\n| changes |   30 |   20 |')
+  expect(shown.split('\n')).toHaveLength(2 + fields.length)
+})
+
 test('code in a view stays code, whatever is in it', () => {
   const shown = toMarkdown({ title: '', next: [{ text: 'run', command: 'x `[a](http://evil.cl)` \u001b' }] })
   expect(shown).toBe("- run: `x '[a](http://evil.cl)' \\u001b`")
@@ -113,7 +147,7 @@ test('live views escape names of files and reasons', () => {
     }),
   ].map(toMarkdown)
   for (const page of pages) {
-    expect(page).toContain('evil')
+    expect(page).toMatch(/evil|p\.png/)
     expect(page).not.toMatch(linked)
   }
 })
