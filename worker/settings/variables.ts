@@ -64,12 +64,12 @@ export const variables = z.object({
   }),
   BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000 }).meta({
     meaning:
-      'The maximum number of requests per second of this process, for all its runs together. With `CONNECTOR_STATE_URL`, of all workers together; if they have different values, the lowest applies.',
+      'The maximum number of requests per second of all runs of this process; with `CONNECTOR_STATE_URL`, of all workers, where the lowest value applies.',
     default: '10',
   }),
   BILLING_CONCURRENCY: number({ from: 1, to: 100, whole: true }).meta({
     meaning:
-      'The maximum number of requests in flight. With `CONNECTOR_STATE_URL`, of all workers together: each has an equal share, and at least one.',
+      'The maximum number of requests in flight; with `CONNECTOR_STATE_URL`, of all workers, with at least one each.',
     default: '4',
   }),
   BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400 }).meta({
