@@ -9,6 +9,7 @@ import type { RunRates } from '../../core/billing/run-rates.ts'
 import { closeExport } from '../../core/exports/close.ts'
 import { pruneParts } from '../../core/exports/prune.ts'
 import { notedReferences } from '../../core/exports/references.ts'
+import { notedSheets, sheetOf } from '../../core/exports/sheet.ts'
 import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
 import type { View } from '../../core/runs/view/view.ts'
 
@@ -29,7 +30,15 @@ export function createPublishExport(deps: ActivityDeps) {
     await context.takeLeases(leasesOf({ resources: [resource], to: [destination] }))
     context.report(() => ({ resource, destination }))
     const startedAt = performance.now()
-    const { published, row } = await publishRead({ deps, plan, resource, destination, checkpoint, signal })
+    const { published, row, sheet } = await publishRead({
+      deps,
+      plan,
+      resource,
+      destination,
+      checkpoint,
+      signal,
+    })
+    await context.notes.write(plan.run, { [sheetOf(resource, destination)]: sheet })
     const { verdict, records } = published
     deps.observer.onEvent({
       type: 'published',
@@ -68,6 +77,7 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
       plan,
       exports,
       references: await notedReferences(notes, plan),
+      sheets: await notedSheets(notes, plan.run),
       name: again === undefined ? plan.run : owner.workflowId,
     })
     for (const name of leasesOf(plan)) await state.leases.release({ name, owner })

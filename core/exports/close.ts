@@ -15,6 +15,8 @@ import { fetchParts, missingPart } from './parts/chunks.ts'
 import { partsFolder } from './parts/read-plan.ts'
 import type { ExportPlan } from './plan.ts'
 import { type ExportedItem, type ExportReport, isPublished, reportFile, toReport } from './report.ts'
+import { toExportPage } from './page.ts'
+import type { Sheets } from './sheet.ts'
 import { toExportView } from './view.ts'
 
 /**
@@ -30,10 +32,11 @@ export async function closeExport(options: {
   plan: ExportPlan
   exports: ExportedItem[]
   references?: Reference[]
+  sheets?: Sheets
   /** The run whose report it is: the export itself, or the run that published its parts again. */
   name: string
 }): Promise<{ report: ExportReport; view: View }> {
-  const { dataDir, plan, exports, references = [], name } = options
+  const { dataDir, plan, exports, references = [], sheets = {}, name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
   await refuseForeign(options)
   const missing = await noteMissing(options)
@@ -51,7 +54,7 @@ export async function closeExport(options: {
   }
   const view = toExportView(report)
   // The page is written first, so that a report never exists without its page.
-  await replaceFile(page, toReportPage(view))
+  await replaceFile(page, toReportPage(toExportPage(report, sheets)))
   const json = reportFile({ dataDir, run: name, ending: '.json' })
   await replaceFile(json, `${JSON.stringify(report, null, 2)}\n`)
   for (const file of [missing?.file, page, json])

@@ -17,6 +17,7 @@ import { type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
 import type { PublishedExport } from './report.ts'
 import { notedReferences } from './references.ts'
+import { type Sheet, toSheet } from './sheet.ts'
 import { changesThrough, placeOf, seriesOf } from './watermark.ts'
 
 interface PublishDeps {
@@ -49,7 +50,7 @@ export async function publishRead(
     checkpoint: string
     signal: AbortSignal
   },
-): Promise<{ published: PublishedExport; row: PublicationRow }> {
+): Promise<{ published: PublishedExport; row: PublicationRow; sheet: Sheet }> {
   const { deps, plan, resource, destination, signal } = options
   const { dataDir, shared } = deps
   const to = deps.destinations.get(destination)
@@ -75,7 +76,7 @@ export async function publishRead(
     { done, outcome: outcomeOf(checkpoint), layout },
   )
   await deps.state.publications.add(row)
-  return { published: toPublished({ resource, destination }, done), row }
+  return { published: toPublished({ resource, destination }, done), row, sheet: await toSheet(done, store) }
 }
 
 /** What the state keeps of a publication. */

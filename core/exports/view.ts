@@ -1,4 +1,4 @@
-import { dirname, relative, sep } from 'node:path'
+import { dirname } from 'node:path'
 import { type DanglingReason, danglingReasons } from '../destinations/manifest.ts'
 import { type Fact, type Problem, sentence, strong, type Table, type View } from '../runs/view/view.ts'
 import { type Cell, formatCount } from '../runs/view/format.ts'
@@ -10,7 +10,9 @@ import {
   withAllFields,
 } from './report.ts'
 
-const verdicts: Readonly<Record<ExportReport['verdict'], Omit<NonNullable<View['verdict']>, 'headline'>>> = {
+export const verdicts: Readonly<
+  Record<ExportReport['verdict'], Omit<NonNullable<View['verdict']>, 'headline'>>
+> = {
   proven: {
     word: 'proven',
     tone: 'good',
@@ -31,10 +33,8 @@ const verdicts: Readonly<Record<ExportReport['verdict'], Omit<NonNullable<View['
 
 /** The view of a finished export, for its HTML page, the Temporal UI and the terminal. */
 export function toExportView(report: ExportReport): View {
-  const { run, exports, identity, startedAt, page, files: store } = report
+  const { run, exports, identity, startedAt, page } = report
   const published = exports.filter(isPublished)
-  const folder = page === undefined ? undefined : dirname(page)
-  const { where: _, ...others } = columns
   return {
     title: `Export of ${[...new Set(exports.map(({ resource }) => resource))].join(', ')}`,
     run,
@@ -52,30 +52,7 @@ export function toExportView(report: ExportReport): View {
       ...(startedAt === undefined ? [] : [{ name: 'Started', value: { time: startedAt } }]),
       ...toJoins(report),
     ],
-    ...(folder !== undefined && {
-      folder,
-      page,
-      pageTables: [
-        toTable(exports, {
-          ...others,
-          'complete through': ({ completeThrough: time }) => time && { time },
-          where: ({ manifest, where }) =>
-            manifest === null
-              ? where
-              : { text: 'manifest.json', href: toLink({ folder, store, path: manifest }) },
-        }),
-      ],
-      evidence: [
-        // A read says the same of itself in each of its destinations.
-        ...new Map(
-          published.map(({ resource: name, scope }) => [name, { name, value: scope.join(' ') }]),
-        ).values(),
-        ...published.map(({ resource, destination, where }) => ({
-          name: `${resource} to ${destination}`,
-          value: where,
-        })),
-      ],
-    }),
+    ...(page !== undefined && { folder: dirname(page), page }),
   }
 }
 
@@ -92,15 +69,9 @@ function toHeadline(exports: readonly ExportedItem[]): string {
     : `${[...lists.keys()].join()} were not published`
 }
 
-/** A link from the run's page to a manifest; in a store, from the page's copy there. */
-const toLink = ({ folder, store, path }: { folder: string; store: string | undefined; path: string }) =>
-  store !== undefined && path.startsWith(`${store}/exports/`)
-    ? `../${path.slice(`${store}/exports/`.length)}`
-    : relative(folder, path).split(sep).join('/')
-
 type Columns = Readonly<Record<string, (item: ReturnType<typeof withAllFields>) => Cell | null>>
 
-const columns = {
+export const columns = {
   resource: ({ resource }) => resource,
   to: ({ destination }) => destination,
   verdict: ({ verdict }) => ({ text: verdict, tone: verdicts[verdict].tone }),
@@ -112,7 +83,7 @@ const columns = {
 } satisfies Columns
 
 /** The table of exports. Columns that are empty in every row are omitted. */
-function toTable(exports: readonly ExportedItem[], of: Columns): Table {
+export function toTable(exports: readonly ExportedItem[], of: Columns): Table {
   const items = exports.map(withAllFields)
   const shown = Object.entries(of).filter(([, cellOf]) => items.some((item) => cellOf(item) !== null))
   return {

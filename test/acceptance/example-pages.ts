@@ -1,79 +1,7 @@
-import type { PublishedExport } from '../../core/exports/report.ts'
-import { toExportView } from '../../core/exports/view.ts'
 import { type FullReport as ImportReport, toImportView } from '../../core/imports/view.ts'
 import { type FullReport as RecoveryReport, toRecoveryView } from '../../core/recoveries/view.ts'
 import type { View } from '../../core/runs/view/view.ts'
-
-const folder = '/srv/connector'
-const baseUrl = 'https://billing.example.com'
-const identity = { mode: 'live', workspace: 'acc_1234', baseUrl, store: 'state' } as const
-const startedAt = '2026-11-21T02:00:03.000Z'
-
-const list = (
-  resource: PublishedExport['resource'],
-  records: number,
-  changes: Partial<PublishedExport> = {},
-): PublishedExport => ({
-  resource,
-  destination: 'duckdb',
-  verdict: 'proven',
-  reasons: [],
-  warnings: [],
-  mode: 'full',
-  scope: [
-    `Every record of ${resource} that was in the list throughout and was created up to 2026-11-21T01:59:03.000000Z is here once.`,
-  ],
-  completeThrough: '2026-11-21T01:59:03.000000Z',
-  records,
-  capped: false,
-  new: 0,
-  changed: 0,
-  deleted: 0,
-  heldBack: 0,
-  where: `${folder}/exports/billing.duckdb`,
-  manifest: `${folder}/exports/${resource}/2026-11-21T02-00-03Z-export-all-1f0c2b7a90/manifest.json`,
-  ...changes,
-})
-
-const exported = {
-  summary: '',
-  run: 'export-all-1f0c2b7a90',
-  identity,
-  startedAt,
-  page: `${folder}/exports/reports/export-all-1f0c2b7a90.html`,
-}
-
-const provenExport = toExportView({
-  ...exported,
-  verdict: 'proven',
-  exports: [
-    list('customers', 128_412, { new: 318, changed: 2_904, deleted: 12 }),
-    list('subscriptions', 41_077, { new: 96, changed: 1_310, deleted: 4 }),
-    list('plans', 60, { changed: 2 }),
-    list('retentions', 1_204_551, { new: 5_120 }),
-  ],
-})
-
-const unprovenExport = toExportView({
-  ...exported,
-  verdict: 'failed',
-  exports: [
-    list('customers', 128_412, { new: 318, changed: 2_904, deleted: 12 }),
-    list('subscriptions', 41_070, {
-      verdict: 'unproven',
-      completeThrough: null,
-      reasons: ['The list changed faster than it could be read between 2026-11-20 14:02 and 14:05.'],
-      scope: ['Records may be missing.'],
-    }),
-    { resource: 'retentions', destination: 'duckdb', verdict: 'failed', reasons: ['The disk is full.'] },
-  ],
-  next: [
-    {
-      text: 'once that is fixed, publish without reading again',
-      command: 'npx connector run publish export-all-1f0c2b7a90 --to duckdb',
-    },
-  ],
-})
+import { exportPages, folder, identity, startedAt } from './example-exports.ts'
 
 const columns = ['Proveedor', 'Documento', 'Folio', 'Fecha', 'Total', 'Glosa', 'Monto', 'Cantidad']
 const fields = 'supplier document number date total lines.1.name lines.1.amount lines.1.quantity'.split(' ')
@@ -206,8 +134,7 @@ const recoveryReport: RecoveryReport = {
 
 /** A page of each kind, as a run would have it. */
 export const examplePages: Readonly<Record<string, View>> = {
-  export: provenExport,
-  'export-failed': unprovenExport,
+  ...exportPages,
   'import-dry-run': toImportView({
     ...importReport,
     verdict: 'dryRun',

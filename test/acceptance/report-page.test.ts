@@ -105,7 +105,12 @@ describe('a page of a report', () => {
 
   test('shows any text as it is and never as markup', () => {
     const frame = toReportPage(viewOf('x'))
-    const tags = (page: string) => page.match(/<[a-z/!][^>]*>/gi)?.map((tag) => tag.replace(/"[^"]*"/g, '""'))
+    // Behind a slash, a line may be broken.
+    const tags = (page: string) =>
+      page
+        .replaceAll('<wbr />', '')
+        .match(/<[a-z/!][^>]*>/gi)
+        ?.map((tag) => tag.replace(/"[^"]*"/g, '""'))
     const nasty = fc.string({
       unit: fc.constantFrom('<', '>', '"', "'", '&', '/', 'a', ' ', '\u0000', '\ud800'),
       minLength: 1,

@@ -60,18 +60,26 @@ interface Mark {
 
 export type Tone = 'good' | 'doubtful' | 'bad' | 'neutral'
 
-export type Cell = string | number | Time | Mark
+/** An exact decimal: a page separates its thousands by space alone, so that a copy has its digits. */
+export interface Amount {
+  amount: string
+}
+
+export type Cell = string | number | Time | Amount | Mark
 
 /** `showTime`: local for terminals and pages; UTC for the Temporal UI, whose readers may be anywhere. */
 export function cellText(cell: Cell, showTime: (at: string) => string = formatLocalTime): string {
   if (typeof cell === 'number') return formatCount(cell)
   if (typeof cell === 'string') return cell
-  return 'time' in cell ? showTime(cell.time) : cell.text
+  if ('time' in cell) return showTime(cell.time)
+  return 'amount' in cell ? cell.amount : cell.text
 }
 
 /** Amounts are strings, so that no digit is lost. */
 const isNumeric = (cell: Cell | undefined): boolean =>
-  typeof cell === 'number' || cell === '' || (typeof cell === 'string' && /^-?\d[\d.,]*$/.test(cell))
+  typeof cell === 'object'
+    ? 'amount' in cell
+    : typeof cell === 'number' || cell === '' || (cell !== undefined && /^-?\d[\d.,]*$/.test(cell))
 
 /** The columns that hold only numbers and are right-aligned. */
 export const numericColumns = ({

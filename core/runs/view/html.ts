@@ -7,6 +7,7 @@ import {
   piecesOf,
   type Problem,
   type Sentence,
+  type Sheet,
   type Table,
   type View,
 } from './view.ts'
@@ -23,7 +24,17 @@ const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha25
 
 /** Renders a view as one static file that can be mailed, printed and read on a phone: the outcome first. */
 export function toReportPage(view: View): string {
-  const { title, run, verdict, problems = [], notices = [], next = [], pageTables } = view
+  const {
+    title,
+    run,
+    verdict,
+    problems = [],
+    notices = [],
+    next = [],
+    pageTables,
+    sheets = [],
+    checks = [],
+  } = view
   const { tables = [], facts = [], evidence = [], files = [] } = view
   const page = html`<!doctype html>
     <html lang="en">
@@ -42,8 +53,9 @@ export function toReportPage(view: View): string {
         <main>
           ${toVerdict(view)} ${toCounts(view)} ${section('Needs attention', problems.map(toProblem), toProse)}
           ${section('Next', next.map(toStep), toProse)} ${(pageTables ?? tables).map(toTable)}
-          ${section('Notices', notices.map(toProblem), toProse)}
+          ${sheets.map(toSheet)} ${section('Notices', notices.map(toProblem), toProse)}
           ${section('Details', facts.map(toFact), toFacts)} ${section('Files', files.map(toFile), toList)}
+          ${section('How to check it', checks.map(toStep), toProse)}
           ${
             evidence.length === 0
               ? undefined
@@ -77,9 +89,12 @@ const toVerdict = ({ verdict }: View) =>
     <p>${verdict?.meaning}</p>
   </div>`
 
-/** A date stays on one line. */
+/** A date, with its time, stays on one line, and a path is broken behind its slashes. */
 const toText = (text: string): Html =>
-  html`${text.split(/\b(\d{4}-\d\d-\d\d)\b/).map((piece, at) => (at % 2 === 0 ? html`${piece}` : html`<span class="date">${piece}</span>`))}`
+  html`${text.split(/\b(\d{4}-\d\d-\d\d(?:T[\d:.-]*\dZ?)?)(?!\d)/).map((piece, at) => (at % 2 === 0 ? toPath(piece) : html`<span class="date">${piece}</span>`))}`
+
+const toPath = (text: string): Html =>
+  html`${text.split(/(?<=\/)/).map((piece, at) => (at === 0 ? html`${piece}` : html`<wbr />${piece}`))}`
 
 function toInline(from: Sentence): Html {
   const pieces = piecesOf(from).map((piece) => {
@@ -109,7 +124,7 @@ const toProblem = ({ text, details = [] }: Problem) =>
   html`${toInline(text)}${details.length === 0 ? undefined : toList(details.map(toText))}`
 
 const toStep = ({ text, command }: NextStep) =>
-  html`${text}${command === undefined ? undefined : html`: <code class="line long">${command}</code>`}`
+  html`${text}${command === undefined ? undefined : html`: <code class="line long">${toText(command)}</code>`}`
 
 function toCounts({ counts = [], unit }: View): Html | undefined {
   if (counts.length === 0) return undefined
@@ -187,12 +202,19 @@ function toTable(table: Table): Html | undefined {
 
 /** Words up to this length are never broken over a line; longer ones may be, or the table would leave the page. */
 const longestWord = 24
+const longestNumber = 40
 
 function classOf(cell: Cell, isNumeric = false): string {
   if (cell === '') return 'empty'
-  if (isNumeric) return 'number'
   const words = cellText(cell, () => '').split(/\s+/)
-  return words.some((word) => word.length > longestWord) ? 'long' : ''
+  const isLong = words.some((word) => word.length > (isNumeric ? longestNumber : longestWord))
+  return `${isNumeric ? 'number' : ''} ${isLong ? 'long' : ''}`.trim()
+}
+
+/** Groups of three digits, separated by nothing that a copy would have. */
+function toAmount(amount: string): Html {
+  const [first, ...groups] = amount.split(/\B(?=(?:\d{3})+(?:\.|$))(?<!\..*)/)
+  return html`<span class="amount">${first}${groups.map((group) => html`<i>${group}</i>`)}</span>`
 }
 
 /** Nothing for an empty cell, so that a card has no line for it. */
@@ -201,15 +223,27 @@ function toContent(cell: Cell): Html | undefined {
   if (typeof cell === 'string' || typeof cell === 'number')
     return html`<span>${toText(cellText(cell))}</span>`
   if ('time' in cell) return html`<time datetime="${cell.time}">${formatTime(cell.time)}</time>`
+  if ('amount' in cell) return toAmount(cell.amount)
   if (cell.href !== undefined) return toLink(cell.href, cell.text)
-  return html`<span class="${cell.tone && `pill ${cell.tone}`}">${cell.text}</span>`
+  const isWord = cell.text.length <= longestWord
+  return html`<span class="${cell.tone && `pill ${cell.tone}`} ${isWord ? 'word' : ''}">${cell.text}</span>`
 }
 
-const toFact = ({ name, value }: Fact) =>
-  html`<tr>
+const toFact = ({ name, value }: Fact) => {
+  const cells = [value].flat()
+  return html`<tr>
     <th scope="row" class="${classOf(name)}">${name}</th>
-    <td class="${classOf(value)}">${toContent(value)}</td>
+    <td class="${cells.some((cell) => classOf(cell) === 'long') ? 'long' : ''}">
+      ${cells.map((cell) => html`${toContent(cell)} `)}
+    </td>
   </tr>`
+}
+
+const toSheet = ({ title, facts, tables }: Sheet) =>
+  html`<article>
+    <h2>${title}</h2>
+    ${toFacts(facts.map(toFact))} ${tables.map(toTable)}
+  </article>`
 
 const toFacts = (rows: readonly Html[]) =>
   html`<table class="facts">
@@ -280,7 +314,10 @@ body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; color: var(
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 .25rem; letter-spacing: -.01em; }
 h2 { font-size: 1.0625rem; margin: 0 0 .6rem; }
 p { margin: .35rem 0; }
-section { margin: 2.25rem 0; }
+section, article { margin: 2.25rem 0; }
+article > h2 { font-size: 1.25rem; }
+article section { margin: 1.5rem 0; }
+article section h2 { font-size: 1rem; }
 header p, small, .note { color: var(--soft); }
 .good { --tone: var(--good); } .doubtful { --tone: var(--doubtful); } .bad { --tone: var(--bad); }
 .neutral { --tone: var(--neutral); }
@@ -300,7 +337,7 @@ li { margin: .4rem 0; }
 code { font: .875em/1.5 ui-monospace, "Liberation Mono", Menlo, monospace; background: var(--wash);
   border-radius: .25rem; padding: .1em .3em; }
 code.line { display: block; margin-top: .35rem; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .4rem;
-  user-select: all; }
+  white-space: pre-wrap; user-select: all; }
 .counts { display: flex; flex-wrap: wrap; gap: .35rem 2.25rem; margin: .75rem 0 0; }
 .counts dt { display: inline; }
 .counts dd { display: inline; margin: 0 0 0 .4rem; font-weight: 650; font-variant-numeric: tabular-nums; }
@@ -313,7 +350,9 @@ th, td { text-align: left; vertical-align: top; padding: .45rem 0 .45rem 1.25rem
 th:first-child, td:first-child { padding-left: 0; }
 th { color: var(--soft); font-size: .8125rem; font-weight: 500; vertical-align: bottom; }
 .long { overflow-wrap: anywhere; }
-td.number > * { white-space: nowrap; }
+tr:has(+ tr > .empty:first-child) td { border-bottom: 0; }
+td.number:not(.long) > *, .word { white-space: nowrap; }
+.amount i { font-style: normal; margin-left: .18em; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 time, .mode, .date { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .bar { width: 34%; min-width: 5rem; vertical-align: middle; }
@@ -341,7 +380,8 @@ a { color: var(--link); text-underline-offset: .15em; }
   @page { margin: 14mm; }
   html { font-size: 9.5pt; }
   body { max-width: none; padding: 0; }
-  section { margin: 1.1rem 0; }
+  section, article { margin: 1.1rem 0; }
+  article section { margin: .8rem 0; }
   h2 { margin: 0 0 .3rem; break-after: avoid; }
   .verdict { margin: .8rem 0; padding: .7rem 1rem; }
   th, td { padding: .25rem 0 .25rem .7rem; }

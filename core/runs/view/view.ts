@@ -20,7 +20,15 @@ export interface Table {
 
 export interface Fact {
   name: string
-  value: Cell
+  /** Several are one line. */
+  value: Cell | readonly Cell[]
+}
+
+/** A part of a page about one thing, such as a list. */
+export interface Sheet {
+  title: string
+  facts: readonly Fact[]
+  tables: readonly Table[]
 }
 
 /** One count. Counts with a tone share a bar. */
@@ -71,6 +79,9 @@ export interface View {
   tables?: readonly Table[]
   /** Shown on a page instead of `tables`. */
   pageTables?: readonly Table[]
+  /** What only a page shows. */
+  sheets?: readonly Sheet[]
+  checks?: readonly NextStep[]
   facts?: readonly Fact[]
   /** What the result rests on. Pages fold it. */
   evidence?: readonly Fact[]

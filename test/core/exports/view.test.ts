@@ -40,35 +40,6 @@ test('the table of an export has only the columns that its destinations fill in'
   ])
 })
 
-test('the page of a run says what each read covers and up to which moment, once for all its destinations', () => {
-  const scope = ['Every record of customers is here once.', 'The records do not say whether they are live.']
-  const exports = [
-    { ...toCsv, scope },
-    { ...toCsv, scope, destination: 'parquet' as const },
-    { ...toCsv, resource: 'plans' as const, verdict: 'unproven' as const, completeThrough: null },
-  ]
-  const page = 'exports/reports/export-all-1.html'
-  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'unproven', exports, page }
-  const { evidence, pageTables, tables } = toExportView(report)
-  expect(evidence?.slice(0, 2)).toEqual([
-    { name: 'customers', value: scope.join(' ') },
-    { name: 'plans', value: '' },
-  ])
-  expect(evidence?.slice(2).map(({ name }) => name)).toEqual([
-    'customers to csv',
-    'customers to parquet',
-    'plans to csv',
-  ])
-  const through = pageTables?.[0]?.head.indexOf('complete through') ?? -1
-  expect(pageTables?.[0]?.rows.map((row) => row[through])).toEqual([
-    { time: '2026-11-21T10:04:37Z' },
-    { time: '2026-11-21T10:04:37Z' },
-    '',
-  ])
-  // A line of a terminal has no room for it.
-  expect(tables?.[0]?.head).not.toContain('complete through')
-})
-
 test('a page asks for attention where deletes were held back, and only notices what changes nothing in the data', () => {
   const drift = { ...toCsv, warnings: ['the service sends a new field, plan_tier'] }
   const held = { ...toCsv, resource: 'plans' as const, heldBack: 2, warnings: ['2 plans are gone'] }

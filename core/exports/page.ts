@@ -1,0 +1,227 @@
+import { dirname, relative, sep } from 'node:path'
+import { formatCount } from '../runs/view/format.ts'
+import { connector, shell } from '../runs/view/shell.ts'
+import type { Fact, NextStep, Sheet as PageSheet, Table, View } from '../runs/view/view.ts'
+import { type ExportReport, isPublished, type PublishedExport } from './report.ts'
+import { type Sheet, sheetOf, type Sheets } from './sheet.ts'
+import { columns, toExportView, toTable, verdicts } from './view.ts'
+
+/** By their names in docs/guarantees.md. */
+const premises = {
+  created: 'that of a record does not change',
+  slice: 'a response is one slice of the list, as it was at one moment',
+  lag: 'a record becomes visible within the lag',
+  date: 'no cache rewrites the Date of a response without an Age',
+}
+
+/** The page of a finished export: for each list, on one sheet, all that an auditor asks for. */
+export function toExportPage(report: ExportReport, sheets: Sheets): View {
+  const { exports, page, files: store } = report
+  const folder = dirname(page ?? '')
+  const { where: _, ...others } = columns
+  const view = toExportView(report)
+  const lists = Map.groupBy(
+    exports.filter(isPublished).flatMap((item) => {
+      const sheet = sheets[sheetOf(item.resource, item.destination)]
+      return sheet === undefined ? [] : [{ item, sheet }]
+    }),
+    ({ item }) => item.resource,
+  )
+  return {
+    ...view,
+    pageTables: [
+      toTable(exports, {
+        ...others,
+        'complete through': ({ completeThrough: time }) => time && { time },
+        manifest: ({ manifest }) =>
+          manifest && { text: 'manifest.json', href: toLink({ folder, store, path: manifest }) },
+      }),
+    ],
+    // The sheets say when their reads began.
+    facts: (view.facts ?? []).filter(({ name }) => name !== 'Started' || lists.size === 0),
+    sheets: Array.from(lists.values(), (of) => toPageSheet(report, of)),
+    checks: toChecks(report.run, [...lists.values()].flat()),
+    evidence: Array.from(lists, ([name, [first]]) => ({ name, value: toMachinery(first!.sheet) })),
+  }
+}
+
+/** A link from the run's page to a manifest; in a store, from the page's copy there. */
+const toLink = ({ folder, store, path }: { folder: string; store: string | undefined; path: string }) =>
+  store !== undefined && path.startsWith(`${store}/exports/`)
+    ? `../${path.slice(`${store}/exports/`.length)}`
+    : relative(folder, path).split(sep).join('/')
+
+type Of = readonly { item: PublishedExport; sheet: Sheet }[]
+
+/** A list in all of its destinations. They have the same read. */
+function toPageSheet({ identity }: ExportReport, of: Of): PageSheet {
+  const [{ item, sheet }] = of as [Of[number]]
+  const { resource } = item
+  const { workspace, testMode, startedAt, finishedAt, records, rejected, totals, tables } = sheet
+  const { created } = totals
+  const from = identity === undefined ? '' : ` at ${identity.baseUrl}`
+  const below = tables.slice(1).map(({ name, rows }) => `${formatCount(rows)} rows of ${name}`)
+  const withBelow = below.length === 0 ? '' : `, with ${below.join(', ')}`
+  return {
+    title: resource,
+    facts: [
+      { name: 'Source', value: `${resource} of ${workspace}, ${testMode ? 'test' : 'live'} data${from}` },
+      { name: 'Query', value: toQuery(sheet) },
+      { name: 'Read', value: [{ time: startedAt }, 'to', { time: finishedAt }] },
+      ...toCompleteness(of),
+      { name: 'Records', value: `${formatCount(records)}${withBelow}` },
+      ...(created === undefined
+        ? []
+        : [{ name: 'Created', value: [{ time: created.oldest }, 'to', { time: created.newest }] }]),
+      ...(rejected.rows === 0
+        ? []
+        : [
+            {
+              name: 'Rejected',
+              value: `${formatCount(rejected.rows)}, kept beside the records: no row could hold them`,
+            },
+          ]),
+      ...of.map(({ item }) => ({ name: `Published to ${item.destination}`, value: item.where })),
+    ],
+    tables: [toTotals(sheet), toFiles(of)],
+  }
+}
+
+function toQuery(sheet: Sheet): string {
+  const {
+    mode,
+    filters,
+    capped,
+    ordering,
+    windows,
+    requests,
+    changedSince,
+    excluded,
+    hashed,
+    asked = 0,
+  } = sheet
+  const asks = `${formatCount(requests)} requests`
+  const without = [
+    ...(excluded.length > 0 ? [`without ${excluded.join(', ')}`] : []),
+    ...(hashed.length > 0 ? [`${hashed.join(', ')} hashed`] : []),
+  ]
+  if (mode === 'byId') return [`${formatCount(asked)} documents by id, in ${asks}`, ...without].join('; ')
+  const matching = Object.entries(filters).map(([name, value]) => `${name} = ${value}`)
+  return [
+    `${changedSince === undefined ? 'all records' : `what changed since ${changedSince}`}, by ${ordering}`,
+    matching.length > 0 ? `where ${matching.join(' and ')}` : 'no filters',
+    ...without,
+    `${formatCount(windows)} windows in ${asks}${capped ? ', where its limit ended the read' : ''}`,
+  ].join('; ')
+}
+
+/** The verdict with its meaning; of each destination where they differ. */
+function toCompleteness(of: Of): Fact[] {
+  const said = Map.groupBy(of, ({ item }) => [item.verdict, ...item.scope].join(' '))
+  return Array.from(said.values(), ([first, ...others]): Fact => {
+    const { verdict, scope, mode } = first!.item
+    const places = [first!, ...others].map(({ item }) => item.destination).join(', ')
+    return {
+      name: said.size === 1 ? 'Completeness' : `Completeness in ${places}`,
+      value: [
+        { text: verdict, tone: verdicts[verdict].tone },
+        ...scope,
+        ...(verdict === 'proven' && mode !== 'byId'
+          ? [`Premises: ${Object.keys(premises).join(', ')} (below).`]
+          : []),
+      ],
+    }
+  })
+}
+
+/** Of more currencies, the manifest has the rest. */
+const mostCurrencies = 12
+
+const currencies: Readonly<Record<string, string>> = { '': 'none', other: 'other' }
+
+/** The sums of each decimal column, each currency by itself: together they would mean nothing. */
+function toTotals({ totals }: Sheet): Table {
+  const rows = Object.entries(totals.columns).flatMap(([column, { sum, empty, unreadable, byCurrency }]) => {
+    const sums = Object.entries(byCurrency ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+    const shown = sums.length === 0 ? [['', sum] as const] : sums.slice(0, mostCurrencies)
+    const more = sums.length - mostCurrencies
+    return [
+      ...shown.map(([currency, amount], at) => [
+        at === 0 ? column : '',
+        byCurrency === undefined || sums.length === 0 ? '' : (currencies[currency] ?? currency),
+        { amount },
+        ...(at === 0 ? [empty, unreadable] : ['', '']),
+      ]),
+      ...(more > 0 ? [['', `${more} more, in the manifest`, '', '', '']] : []),
+    ]
+  })
+  const hasCurrency = Object.values(totals.columns).some(({ byCurrency }) => byCurrency !== undefined)
+  const head = ['column', 'currency', 'sum', 'empty', 'unreadable']
+  const kept = <T>(cells: readonly T[]) => cells.filter((_, at) => at !== 1 || hasCurrency)
+  return { title: 'Totals', head: kept(head), rows: rows.map(kept) }
+}
+
+function toFiles(of: Of): Table {
+  const withFiles = of.filter(({ sheet }) => sheet.files.length > 0)
+  const isOne = withFiles.length < 2
+  return {
+    title: 'Files',
+    head: [...(isOne ? [] : ['in']), 'file', 'rows', 'SHA-256'],
+    rows: withFiles.flatMap(({ item, sheet }) =>
+      sheet.files.map(({ path, rows, sha256 }) => [
+        ...(isOne ? [] : [item.destination]),
+        path,
+        rows ?? '',
+        sha256,
+      ]),
+    ),
+  }
+}
+
+/** How others check the exports, from their folders alone. */
+function toChecks(run: string, of: Of): NextStep[] {
+  const files = of.filter(({ item }) => item.manifest !== null)
+  const isPlain = ({ item, sheet }: Of[number]) =>
+    item.destination === 'csv' &&
+    sheet.dialect?.formulaGuard === false &&
+    sheet.mode !== 'byId' &&
+    !item.where.startsWith('s3:')
+  const steps = [
+    {
+      text: 'the files against the manifest, and the verdict against the certificate',
+      commands: files.map(({ item }) => connector`verify ${item.where}`),
+    },
+    {
+      text: 'the same in Python, with no code of the connector',
+      commands: files
+        .filter(isPlain)
+        .map(({ item }) => shell`python3 scripts/check-certificate.py ${item.where}`),
+    },
+    {
+      text: 'a warehouse keeps no files; to have them, with the certificate',
+      commands: files.length > 0 || of.length === 0 ? [] : [connector`run publish ${run} --to csv`],
+    },
+  ]
+  const isProven = of.some(({ item: { verdict, mode } }) => verdict === 'proven' && mode !== 'byId')
+  const named = Object.entries(premises).map(([name, text]) => `${name}: ${text}`)
+  return [
+    ...steps.flatMap(({ text, commands }) =>
+      commands.length === 0 ? [] : [{ text, command: commands.join('\n') }],
+    ),
+    ...(isProven ? [{ text: `premises of the proof (docs/guarantees.md): ${named.join('; ')}` }] : []),
+  ]
+}
+
+/** What only its operators ask about a read. */
+function toMachinery(sheet: Sheet): string {
+  const { duplicatesDropped, linksRepaired, countBefore, countAfter, clock, versions, notes = [] } = sheet
+  return [
+    `${formatCount(duplicatesDropped)} records came again in a later window and were dropped`,
+    `${formatCount(linksRepaired)} links between windows were repaired`,
+    ...(countBefore === null ? [] : [`the service counted ${formatCount(countBefore)} records before`]),
+    ...(countAfter === null ? [] : [`and ${formatCount(countAfter)} after`]),
+    `times are by the clock of ${clock === 'service' ? 'the service' : 'the worker'}`,
+    ...notes,
+    ...Object.entries(versions).map(([name, version]) => `${name} ${version}`),
+  ].join('; ')
+}

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import { exportPages, exportPage, sheetFor, toCsv } from '../../acceptance/example-exports.ts'
+import { toMarkdown } from '../../../core/runs/view/markdown.ts'
+import { toReportPage } from '../../../core/runs/view/html.ts'
+
+const pageOf = (sheet: object, changes: object = {}) =>
+  exportPage('proven', [{ ...toCsv('plans', 60, changes), sheet }])
+
+test('the totals of a page are exact, of each currency by itself, and of many only the first', () => {
+  const byCurrency = Object.fromEntries(
+    Array.from('ABCDEFGHIJKLMN', (letter) => [`${letter}AA`, '1234567890123456789.10'] as const).toReversed(),
+  )
+  const created = { oldest: '2019-01-01T00:30:27Z', newest: '2026-11-20T22:58:47Z' }
+  const columns = {
+    'plans.amount': {
+      sum: '1',
+      empty: 2,
+      unreadable: 3,
+      byCurrency: { ...byCurrency, '': '-1', other: '0' },
+    },
+    'plan_tiers.amount': { sum: '0', empty: 60, unreadable: 0, byCurrency: {} },
+  }
+  const view = pageOf({ totals: { created, columns } })
+  const [totals] = view.sheets![0]!.tables
+  expect(totals!.rows.slice(0, 3)).toEqual([
+    ['plans.amount', 'none', { amount: '-1' }, 2, 3],
+    ['', 'AAA', { amount: '1234567890123456789.10' }, '', ''],
+    ['', 'BAA', { amount: '1234567890123456789.10' }, '', ''],
+  ])
+  expect(totals!.rows.slice(12)).toEqual([
+    ['', '4 more, in the manifest', '', '', ''],
+    ['plan_tiers.amount', '', { amount: '0' }, 60, 0],
+  ])
+  // A copy of the number has no separators.
+  expect(toReportPage(view)).toContain('<span class="amount">-1</span>')
+  expect(toReportPage(view)).toContain('>1<i>234</i><i>567</i><i>890</i><i>123</i><i>456</i><i>789.10</i><')
+  expect(JSON.stringify(view.sheets![0]!.facts)).toContain(created.oldest)
+})
+
+test('a page says the verdict of each destination where they differ, and the premises only of a proof', () => {
+  const named = (view: typeof incremental) => view.sheets![0]!.facts.map(({ name }) => name)
+  const incremental = exportPages['export-warehouses']!
+  expect(named(incremental)).toContain('Completeness in csv')
+  expect(named(incremental)).toContain('Completeness in duckdb')
+  expect(named(pageOf({}))).toContain('Completeness')
+  expect(toReportPage(pageOf({}))).toMatch(/Premises: created, slice, lag, date[^]*a response is one slice/)
+  const unproven = pageOf({}, { verdict: 'unproven', scope: ['Others may be missing.'] })
+  expect(toReportPage(unproven)).toContain('Others may be missing.')
+  expect(toReportPage(unproven)).not.toMatch(/premises/i)
+})
+
+test('a page names the query: filters, what was left out, a limit, and the time since which changes were read', () => {
+  const query = (sheet: object) => pageOf(sheet).sheets![0]!.facts[1]!.value
+  expect(query({})).toBe('all records, by created; no filters; 1 windows in 4 requests')
+  expect(
+    query({
+      changedSince: '2026-11-20T02:00:03.000Z',
+      ordering: 'updated',
+      filters: { status: 'active' },
+      excluded: ['plans.name'],
+      hashed: ['plans.id'],
+      capped: true,
+    }),
+  ).toBe(
+    'what changed since 2026-11-20T02:00:03.000Z, by updated; where status = active; without plans.name; plans.id hashed; 1 windows in 4 requests, where its limit ended the read',
+  )
+  expect(query({ mode: 'byId', asked: 3 })).toBe('3 documents by id, in 4 requests')
+})
+
+test('a page names the commands that check its files, and Python only where it can', () => {
+  const commands = (sheet: object, changes: object = {}) =>
+    pageOf(sheet, changes).checks!.flatMap(({ command = '' }) =>
+      command
+        .split(/ (?=\/)| /)
+        .slice(0, 2)
+        .join(' '),
+    )
+  expect(commands({})).toEqual(['npx connector', 'python3 scripts/check-certificate.py', ''])
+  const { dialect } = sheetFor(toCsv('plans', 60), {})
+  expect(commands({ dialect: { ...dialect!, formulaGuard: true } })).toEqual(['npx connector', ''])
+  expect(commands({}, { where: 's3://bucket/exports/plans/x' })).toEqual(['npx connector', ''])
+  expect(exportPages['export-failed']!.checks![0]!.command).toMatch(/run publish \S+ --to csv$/)
+})
+
+test('Temporal shows nothing of the sheets', () => {
+  expect(toMarkdown(exportPages['export']!)).not.toContain('aggregations')
+})

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
+import { isPublished } from '../../../core/exports/report.ts'
+import { connectTemporal, createWorld, startRun, startTestWorker } from './world.ts'
+
+const resources = ['customers', 'subscriptions', 'plans', 'retentions'] as const
+
+/** The rows of a part of a page, each with its cells side by side. */
+const rowsOf = (part: string) =>
+  Array.from(part.matchAll(/<tr>(.*?)<\/tr>/gs), ([, row = '']) =>
+    Array.from(row.matchAll(/<t[dh].*?>(.*?)<\/t[dh]>/gs), ([, cell = '']) =>
+      cell
+        .replaceAll(/<[^>]*>/g, '')
+        .trim()
+        .replaceAll(/\s+/g, ' '),
+    ).join('|'),
+  )
+
+const count = (number: number) => number.toLocaleString('en')
+
+/** The rows of a list's totals, as its manifest has them. */
+function totalsOf({ totals }: Manifest): string[] {
+  const hasCurrency = Object.values(totals.columns).some((column) => column.byCurrency !== undefined)
+  return Object.entries(totals.columns).flatMap(([name, { sum, empty, unreadable, byCurrency }]) => {
+    const sums = Object.entries(byCurrency ?? { '': sum }).toSorted(([a], [b]) => (a < b ? -1 : 1))
+    return sums.map(([currency, amount], at) =>
+      [
+        at === 0 ? name : '',
+        ...(hasCurrency ? [currency] : []),
+        amount,
+        ...(at === 0 ? [count(empty), count(unreadable)] : ['', '']),
+      ].join('|'),
+    )
+  })
+}
+
+test('the page of an export has the sums, counts and checksums of the manifests, wherever it was published', async () => {
+  const world = await createWorld({
+    counts: { customers: 300, subscriptions: 200, plans: 20, retentions: 250 },
+  })
+  const { control } = world.sandbox
+  const [id] = control.ids({ resource: 'customers' })
+  control.update({
+    resource: 'customers',
+    id: id!,
+    fields: { aggregations: { sales: 'none', balance: 1.5 } },
+  })
+  await startTestWorker(world)
+  const client = await connectTemporal()
+  const input = { resources: [...resources], to: ['csv' as const, 'duckdb' as const] }
+  const run = await startRun({ client, world, input })
+  const report = await run.result()
+  const page = await readFile(report.page!, 'utf8')
+  const sheets = page.split('<article>').slice(1)
+  expect(sheets).toHaveLength(resources.length)
+  for (const [at, resource] of resources.entries()) {
+    const toCsv = report.exports.filter(isPublished).find((one) => one.resource === resource && one.manifest)!
+    const text = await readFile(toCsv.manifest!, 'utf8')
+    const manifest = JSON.parse(text) as Manifest
+    const [facts, totals, files] = sheets[at]!.split('<section>').map(rowsOf) as [
+      string[],
+      string[],
+      string[],
+    ]
+    expect(facts.join('\n')).toContain(`Records|${count(manifest.records)}`)
+    expect(facts.join('\n')).toContain(
+      `${count(manifest.windows)} windows in ${count(manifest.requests)} requests`,
+    )
+    expect(totals.slice(1)).toEqual(totalsOf(manifest))
+    expect(files.slice(1)).toEqual([
+      `manifest.json||${createHash('sha256').update(text).digest('hex')}`,
+      ...[...manifest.tables, manifest.rejected, manifest.certificate!].flatMap((of) =>
+        of.files.map(({ path, rows, sha256 }) => `${path}|${count(rows)}|${sha256}`),
+      ),
+    ])
+  }
+  expect(page).toMatch(/customers\.aggregations_sales<[^]*?<span>1<[^]*?customers.aggregations_sales_current/)
+  // Temporal carries none of it.
+  expect(JSON.stringify(await run.fetchHistory())).not.toContain('aggregations_balance')
+  const again = await client.workflow.start('publishRun', {
+    workflowId: `${run.workflowId}-again`,
+    taskQueue: world.taskQueue,
+    args: [{ run: report.run, to: ['duckdb'] }],
+  })
+  const published = (await again.result()) as typeof report
+  const there = await readFile(published.page!, 'utf8')
+  expect(
+    there
+      .split('<article>')
+      .slice(1)
+      .map((sheet) => rowsOf(sheet.split('<section>')[1]!)),
+  ).toEqual(sheets.map((sheet) => rowsOf(sheet.split('<section>')[1]!)))
+  // A warehouse has the same sums, and no files.
+  expect(there).toContain(`run publish ${report.run} --to csv`)
+})
