@@ -308,10 +308,10 @@ function toEnd(exports: readonly ExportedItem[]): Partial<ListProgress> {
   }
 }
 
-/** Whether the end of a run needs a person. A stop does not: a person caused it. */
-function needsPerson({ verdict, missing, exports }: ExportReport): boolean {
-  const isWarned = exports.some((one) => isPublished(one) && one.warnings.length > 0)
-  return verdict === 'failed' || verdict === 'unproven' || missing !== undefined || isWarned
+/** Whether a person has something to do. Not after a stop, which a person caused, nor for what is merely worth a notice. */
+export function needsPerson({ verdict, missing, exports }: ExportReport): boolean {
+  const isHeldBack = exports.some((one) => isPublished(one) && one.heldBack > 0)
+  return verdict === 'failed' || verdict === 'unproven' || missing !== undefined || isHeldBack
 }
 
 /** Notifies people of the end of a run that did not fail as a whole. */

@@ -58,6 +58,11 @@ describe('a run on a server with the search attributes', () => {
     async () => {
       const proven = await startRun({ client, world, input: { resources: ['plans'] } })
       await proven.result()
+      // Its report has a notice: the service sends a field that is not documented.
+      const noticed = await startRun({ client, world, input: { resources: ['subscriptions'] } })
+      expect(await noticed.result()).toMatchObject({
+        exports: [{ warnings: [expect.stringContaining('new fields')] }],
+      })
       const capped = await startRun({ client, world, input: { resources: ['customers'], maxPages: 2 } })
       await capped.result()
       const ids = [...idsOf(world, 'creditnotes'), '999']
@@ -72,7 +77,7 @@ describe('a run on a server with the search attributes', () => {
       // The list follows a moment behind the runs.
       await until(async () => (await found('Verdict = "proven"')).includes(publish))
       expect(new Set(await found('Verdict = "proven"'))).toEqual(
-        new Set([proven.workflowId, fetch.workflowId, publish]),
+        new Set([proven, noticed, fetch].map(({ workflowId }) => workflowId).concat(publish)),
       )
       expect(await found('Verdict = "unproven" AND WorkflowType = "exportData"')).toEqual([capped.workflowId])
       // Unproven, and an id that does not exist.
