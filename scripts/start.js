@@ -5,9 +5,10 @@
 // The flags keep the worker under 350 MB: with the defaults for a large machine, V8 lets 46 MB of live data grow to 300
 // before it collects (568 MB in total, measured at 100,000 customers; 323 with them). glibc, which reads the variable as
 // the process starts, returns freed buffers of replies to the system instead of keeping them: some 20 MB less.
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import module from 'node:module'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { openCacheFolder } from '../worker/cache-folder.js'
 
 /** The oldest Node whose SQLite, `using` and lossless JSON this uses; package.json names the same. */
@@ -32,6 +33,20 @@ try {
 } catch {
   // Without a folder of its own, where nobody else may put code, it starts without.
 }
+globalThis.connectorProgram = findNpx()
 const source = new URL('connector.ts', import.meta.url)
 const program = existsSync(source) ? source : new URL('../dist/scripts/connector.js', import.meta.url)
 await import(program.href)
+
+/** What is typed where npx runs the package from its cache, as in `npx ./connector-0.1.0.tgz`: no shell has its command. */
+function findNpx() {
+  const folder = fileURLToPath(new URL('../../..', import.meta.url))
+  if (!/[/\\]_npx[/\\][^/\\]+[/\\]$/.test(folder)) return undefined
+  try {
+    const { _npx } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    return ['npx', _npx.packages[0]]
+  } catch {
+    // Of an npm that keeps no such note.
+    return undefined
+  }
+}

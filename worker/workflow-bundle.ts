@@ -27,9 +27,14 @@ const bundleScript = fileURLToPath(new URL('./bundle-workflows.ts', import.meta.
  */
 export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures: boolean }) {
   const codePath = await prepareWorkflowBundle()
-  if (!encodesFailures) return { codePath }
+  const { connectorProgram: program } = globalThis
+  const globals = [
+    ...(encodesFailures ? ['globalThis.connectorEncodesFailures = true; '] : []),
+    ...(program === undefined ? [] : [`globalThis.connectorProgram = ${JSON.stringify(program)}; `]),
+  ]
+  if (globals.length === 0) return { codePath }
   // On the first line of the bundle, so that its source map's line numbers stay valid.
-  return { code: `globalThis.connectorEncodesFailures = true; ${await readFile(codePath, 'utf8')}` }
+  return { code: `${globals.join('')}${await readFile(codePath, 'utf8')}` }
 }
 
 /**

@@ -37,7 +37,7 @@ async function nameJavaScript(): Promise<void> {
 /** Makes hints name the program as it is typed where the package is installed. */
 async function nameProgram(path: string): Promise<void> {
   const text = await readFile(path, 'utf8')
-  const renamed = text.replace(/(?<=\bprogram = )(['"])npx connector\1/, "'connector'")
+  const renamed = text.replace(/(['"])npx connector\1/, "'connector'")
   if (renamed === text) throw new Error(`${path} does not name the program.`)
   await writeFile(path, renamed)
 }

@@ -4,8 +4,13 @@ const plain = /^[\w.:/@%+,=-]+$/
 const quote = (argument: string): string =>
   plain.test(argument) ? argument : `'${argument.replaceAll("'", String.raw`'\''`)}'`
 
+declare global {
+  /** Set where the shell has no other name for the program: by scripts/start.js, and at the start of the bundle. */
+  var connectorProgram: string[] | undefined
+}
+
 /** How the program is typed in a clone. build-package.ts writes `connector` here, as it is in the package and the image. */
-export const program = 'npx connector'
+export const program = globalThis.connectorProgram?.map(quote).join(' ') ?? 'npx connector'
 
 /**
  * A command line to type: shell`chmod 700 ${folder}`. Each value becomes one shell word (a list: one word

@@ -70,7 +70,11 @@ test('npx runs the demo from the tarball alone, on a machine with Node 24 and em
     env,
   })
   expect(stderr.match(/^\w+ +proven/gm)).toHaveLength(4)
-  expect(stdout).toContain('With your own service: connector init')
+  // Pasted into the same shell, which has no `connector`, a hint works.
+  expect(stdout).toContain('With your own service: npx ./connector-0.1.0.tgz init')
+  const npx = `${stdout}${stderr}`.match(/npx \S+/g) ?? []
+  expect(new Set(npx)).toEqual(new Set(['npx ./connector-0.1.0.tgz']))
+  expect(`${stdout}${stderr}`).not.toMatch(/(?<!npx )\bconnector (?:run|init|check|up|export)\b/)
   expect(stderr).toContain("Downloading Temporal's dev server")
   expect(stderr).toContain('The sandbox has 24 of the 24 valid rows exactly once, and 0 not once.')
   expect(await readdir(join(bare, 'data', 'demo'))).toHaveLength(1)
