@@ -94,7 +94,7 @@ export interface Published {
  * manifest names).
  * @throws {UnwritableError} disk full, read-only or no permission
  * @throws {PartsDamagedError} the parts, or the rows that arrived of them, are not those that were read
- * @throws {PublishedOtherwiseError} the run is already published, from another read or with other contents, or has lost
+ * @throws {AlreadyPublishedError} the run is already published, from another read or with other contents, or has lost
  * some of them since
  * @throws {WarehouseAwayError | ForeignWarehouseError | ChangedTableError}
  * warehouses only

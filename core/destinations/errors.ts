@@ -41,18 +41,18 @@ export const repeatedRow = (table: string): PartsDamagedError =>
   )
 
 /** The run was already published here with other contents, or has lost some of them. Published exports never change. */
-export class PublishedOtherwiseError extends Error {
-  override readonly name = 'PublishedOtherwiseError'
+export class AlreadyPublishedError extends Error {
+  override readonly name = 'AlreadyPublishedError'
   readonly retryable = false
 }
 
 /**
  * Rejects an export some of whose files or tables somebody has removed: its manifest says that they are there.
- * @throws {PublishedOtherwiseError}
+ * @throws {AlreadyPublishedError}
  */
 export function refuseIncomplete({ missing, where }: { missing: readonly string[]; where: string }): void {
   if (missing.length === 0) return
-  throw new PublishedOtherwiseError(
+  throw new AlreadyPublishedError(
     `${where} holds this run already, and no longer has ${missing.join(', ')} as published. What is published is never` +
       ' changed: start a new run.',
   )

@@ -7,14 +7,14 @@ import { replaceFile } from '../storage/durable.ts'
 import { toFileName } from '../storage/file-name.ts'
 import type { AskedIds } from './plan.ts'
 
-interface Place {
+interface FetchFolder {
   dataDir: string
   shared: SharedFolder
   run: string
 }
 
 /** Its name is what it holds: an attempt that finds other ids never changes those of the plan that counts. */
-const fileOf = ({ dataDir, run }: Place, sha256: string) =>
+const fileOf = ({ dataDir, run }: FetchFolder, sha256: string) =>
   join(dataDir, 'parts', toFileName(run), `ids-${sha256.slice(0, 16)}.txt`)
 
 const sumOf = (text: string) => createHash('sha256').update(text).digest('hex')
@@ -27,7 +27,10 @@ export interface IdSource {
 }
 
 /** Stores the ids of a fetch, one per line, for as long as its parts: the file they came from may change or be deleted. */
-export async function keepAskedIds({ source, ...place }: Place & { source: IdSource }): Promise<AskedIds> {
+export async function keepAskedIds({
+  source,
+  ...place
+}: FetchFolder & { source: IdSource }): Promise<AskedIds> {
   const ids = new Set<string>()
   let repeated = 0
   for await (const id of source.ids()) {
@@ -54,7 +57,10 @@ function notesOn({ repeated, empty }: { repeated: number; empty: number }): stri
 }
 
 /** @throws {PartsDamagedError} they are not those that were stored */
-export async function readAskedIds({ asked, ...place }: Place & { asked: AskedIds }): Promise<string[]> {
+export async function readAskedIds({
+  asked,
+  ...place
+}: FetchFolder & { asked: AskedIds }): Promise<string[]> {
   const path = fileOf(place, asked.sha256)
   await place.shared.fetch(path)
   const text = await readFile(path, 'utf8')

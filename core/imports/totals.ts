@@ -138,7 +138,7 @@ export function findUnmet(
     else if ('message' in reading) unmet(reading.message)
     else if ('readings' in reading)
       unmet(
-        `could mean ${reading.readings.join(' or ')}. Set --locale, --input decimal=, or --input decimal=.`,
+        `could mean ${reading.readings.join(' or ')}. Set --locale, --input decimal=',' or --input decimal='.'.`,
       )
     else if (!new Big(sum).eq(reading.value)) {
       const difference = subtractDecimals(sum, reading.value).replace('-', '')

@@ -118,7 +118,7 @@ export const narrowing = z.object({
     .meta({ flag: '--customers <ids>', help: 'only subscriptions of these customers' }),
   skip: z.array(z.string().min(1)).min(1).optional().meta({ help: 'customers or subscriptions to skip' }),
 })
-export type Narrowing = z.output<typeof narrowing>
+export type CandidateFilter = z.output<typeof narrowing>
 
 /** The input of `recoverSubscriptions`: one object in which every field is optional, as the Temporal UI sends it. */
 export const recoveryInput = z.strictObject(

@@ -6,7 +6,7 @@ import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 import { toFileName } from '../storage/file-name.ts'
 import type { CandidateRead, RequestCounts } from './candidates.ts'
 import {
-  type Narrowing,
+  type CandidateFilter,
   type ParsedRecovery,
   type RecoveryPlan,
   narrowing,
@@ -32,7 +32,7 @@ export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
 export interface RecoveryNotes {
   plan: RecoveryPlan
   /** The original input, to start a run with the same input again, and its lists. */
-  asked: { input: Readonly<Record<string, unknown>>; narrowing: Narrowing }
+  asked: { input: Readonly<Record<string, unknown>>; narrowing: CandidateFilter }
   requests: RequestCounts
   /** What the snapshot decided, and the folder of its changes: from then on every attempt stages the same ones. */
   decided: SnapshotNote & { changes?: string }

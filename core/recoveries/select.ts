@@ -6,7 +6,7 @@ import { factsFrom } from '../changes/kinds/resume-subscription.ts'
 import type { Candidate } from './candidates.ts'
 import { addListValue, type ListValues, noListValues } from './list-value.ts'
 import { becauseOf, isReason } from './reasons.ts'
-import { type Narrowing, type RecoveryPlan, dayMarginMs, isLongEnough } from './input.ts'
+import { type CandidateFilter, type RecoveryPlan, dayMarginMs, isLongEnough } from './input.ts'
 
 /** The counts of candidates that the filters exclude; they have no row in the report. */
 export interface LeftOut {
@@ -21,7 +21,7 @@ export interface Selection {
   leftOut: LeftOut
 }
 
-interface SelectOptions extends Narrowing {
+interface SelectOptions extends CandidateFilter {
   plan: RecoveryPlan
   candidates: readonly Candidate[]
   /** The history of subscriptions that were resumed before. */

@@ -25,7 +25,7 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { type Candidate, readCandidates } from './candidates.ts'
 import { toDryRow, writeRecoveryCsv } from './csv.ts'
-import { leaseOf, type Narrowing, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
+import { leaseOf, type CandidateFilter, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
 import type { RecoveryNotes, Snapshot, SnapshotNote } from './open.ts'
 import { selectCandidates, type Selection, toPreview } from './select.ts'
 
@@ -100,7 +100,7 @@ export async function takeSnapshot(work: Work): Promise<Snapshot> {
 async function select(
   { deps, plan }: Work,
   candidates: readonly Candidate[],
-  narrowing: Narrowing = {},
+  narrowing: CandidateFilter = {},
 ): Promise<Selection> {
   const { workspace, mode } = plan.identity
   const history = new Map<string, KeyHistory>()
@@ -182,7 +182,7 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
   const lease = { name: leaseOf(plan), owner: plan.execution, attempt }
   let lookedUp = 0
   const unfinished = await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })
-  // If another recovery has begun since this step was given up, it may be among them.
+  // After a lost lease, the list may include an active recovery.
   await deps.holdLease()
   for (const run of unfinished) {
     if (run === plan.run) continue

@@ -152,7 +152,7 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
   ): Promise<void> {
     const { size } = await stat(file)
     const isSmall = size <= mostAtOnce
-    // With its end, a file that grows is kept as it was.
+    // `end` fixes the length: a file that grows during the upload is cut at its size now.
     const Body = isSmall ? await readFile(file) : createReadStream(file, { start: 0, end: size - 1 })
     const uploading = new storage.Upload({
       client,

@@ -39,7 +39,7 @@ export interface OperatorText {
   report: string
 }
 
-export interface Parties {
+export interface OperatorContext {
   progress: WriteProgress
   show: () => void
   control: RunControl

@@ -3,7 +3,7 @@ import { formatTime } from '../../core/runs/view/format.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import type { RunNotification } from '../run/notify.ts'
 import { isEnding, type ReportQuestion } from './messages.ts'
-import type { OperatorState, Parties } from './operator-state.ts'
+import type { OperatorState, OperatorContext } from './operator-state.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
 import { type Approvals, registerUpdates } from './updates.ts'
 
@@ -16,7 +16,7 @@ const pageRows = 100
  * Operator interface of a write run: the updates approve, setLimits and resolve, the queries status and report, and
  * the questions the run waits on. Call it before the first await.
  */
-export function registerOperatorHandlers(parties: Parties): OperatorState {
+export function registerOperatorHandlers(parties: OperatorContext): OperatorState {
   const { progress, show, control, notifier, text } = parties
   const approval: Approvals = { ofQuestion: { given: false, recording: 0 } }
   let isClosed = false

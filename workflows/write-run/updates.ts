@@ -27,7 +27,7 @@ import {
   type Resolution,
   rowsOf,
 } from './messages.ts'
-import type { OperatorState, Parties } from './operator-state.ts'
+import type { OperatorState, OperatorContext } from './operator-state.ts'
 import type { WriteProgress } from './progress.ts'
 
 const { noteDecision, resolveRow } = proxyActivities<Activities>(operating)
@@ -44,7 +44,7 @@ export interface Approvals {
   }
 }
 
-type Open = Parties & {
+type Open = OperatorContext & {
   operator: OperatorState
   approval: Approvals
   /** @throws once the run accepts no more updates */

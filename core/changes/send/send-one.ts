@@ -145,7 +145,7 @@ async function claimAndSend(
     // right to send, nobody else can have claimed the row.
     if (isStateAway(claimError) || isSystemError(claimError)) {
       const lost = { ...options, claimed: { ...row, claims: row.claims + 1, sends: row.sends + 1 } }
-      await whenStoreIsBack(() => putBack(lost, error, sender))
+      await whenStoreIsBack(() => unclaim(lost, error, sender))
     }
     if (error instanceof NotClaimedError) return isExpired ? undefined : {}
     if (error instanceof Unreachable) return { notLeft: error }
@@ -217,7 +217,7 @@ async function closeFailed(options: Claimed, error: unknown): Promise<SendResult
     return { error }
   }
   if (error.effect === 'none') {
-    await putBack(options, error)
+    await unclaim(options, error)
     if (error instanceof Unreachable || error instanceof SentTooLate) return { notLeft: error }
     return error.retryable ? {} : { error }
   }
@@ -233,7 +233,7 @@ async function closeFailed(options: Claimed, error: unknown): Promise<SendResult
 }
 
 /** Undoes a send whose request did not leave: `sends` and `outcome` again describe what earlier sends may have done. */
-async function putBack(
+async function unclaim(
   { ledger, row, claimed }: Claimed,
   error: unknown,
   sender?: FencingToken,

@@ -9,7 +9,7 @@ import { proveOnce } from '../../storage/prove-store.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import { refuseLinkOut } from '../../storage/inside.ts'
 import type { Destination, Publication, Published } from '../destination.ts'
-import { PublishedOtherwiseError, refuseIncomplete, UnwritableError } from '../errors.ts'
+import { AlreadyPublishedError, refuseIncomplete, UnwritableError } from '../errors.ts'
 import {
   filesOf,
   isSameRead,
@@ -123,7 +123,7 @@ async function publish(of: Export): Promise<Published> {
 /**
  * The manifest of this export, if it is published already. What is published never changes: publishing again requires the
  * same files of the same read and workspace.
- * @throws {PublishedOtherwiseError}
+ * @throws {AlreadyPublishedError}
  */
 async function findPublished({ publication, store, path }: Export): Promise<Manifest | undefined> {
   const existing = await readStoredManifest(store, path)
@@ -137,7 +137,7 @@ async function findPublished({ publication, store, path }: Export): Promise<Mani
     existing.missing?.rows === (missing && rowsOf(missing.parts)) &&
     (existing.dialect?.formulaGuard ?? false) === forExcel
   if (isSame) return existing
-  throw new PublishedOtherwiseError(
+  throw new AlreadyPublishedError(
     `${store.locate(path)} holds this run already, of another read or with other files than these parts make. What is` +
       ' published is never changed: start a new run, or publish to another folder (--input out=...).',
   )
@@ -181,7 +181,7 @@ async function show(of: Export): Promise<Manifest | undefined> {
 /**
  * Puts back the files of a published export that are missing: an attempt may have been killed before it could, or somebody
  * has removed them.
- * @throws {PublishedOtherwiseError} somebody has changed a file, or it cannot be made again: DuckDB writes Parquet in another
+ * @throws {AlreadyPublishedError} somebody has changed a file, or it cannot be made again: DuckDB writes Parquet in another
  * order each time
  */
 async function restoreFiles(of: Export, manifest: Manifest): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Publication, Published } from '../destination.ts'
-import { PublishedOtherwiseError, refuseIncomplete } from '../errors.ts'
+import { AlreadyPublishedError, refuseIncomplete } from '../errors.ts'
 import { idOf, instant, stagedIdOf, stagedName, toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { isSameRead, type Manifest } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
@@ -227,7 +227,7 @@ async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Do
   const { where } = db
   const { covered } = before
   if (!isSameRead(publication, existing) || !isSameParts(publication, existing.tables))
-    throw new PublishedOtherwiseError(
+    throw new AlreadyPublishedError(
       `${where} holds the export of ${publication.resource} by this run already, of another read or with other` +
         ' rows than these parts hold. What is published is never changed: start a new run.',
     )

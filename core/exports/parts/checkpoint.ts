@@ -59,7 +59,7 @@ interface CheckpointNote extends Checkpoint {
   from?: string
 }
 
-interface Place {
+interface PartsFolder {
   shared: SharedFolder
   /** The folder of the parts. */
   folder: string
@@ -71,7 +71,7 @@ interface Place {
  * @param options.from the checkpoint that the attempt resumed from
  */
 export async function saveCheckpoint(
-  options: Place & { checkpoint: Checkpoint; from?: Checkpoint | undefined },
+  options: PartsFolder & { checkpoint: Checkpoint; from?: Checkpoint | undefined },
 ): Promise<void> {
   const { shared, folder, checkpoint, from } = options
   const path = pathOf(folder, checkpoint.name)
@@ -100,7 +100,7 @@ export async function loadCheckpoint({
   shared,
   folder,
   name,
-}: Place & { name: string }): Promise<Checkpoint> {
+}: PartsFolder & { name: string }): Promise<Checkpoint> {
   if (!fileName.test(`${name}.checkpoint.json`))
     throw new InvalidInput(`checkpoint: ${JSON.stringify(name)} is not the name of one.`)
   const { from, ...checkpoint } = await loadNote({ shared, folder, name })
@@ -116,7 +116,7 @@ export async function loadCheckpoint({
   }
 }
 
-async function loadNote({ shared, folder, name }: Place & { name: string }): Promise<CheckpointNote> {
+async function loadNote({ shared, folder, name }: PartsFolder & { name: string }): Promise<CheckpointNote> {
   const path = pathOf(folder, name)
   await shared.fetch(path)
   try {
@@ -134,7 +134,7 @@ async function loadNote({ shared, folder, name }: Place & { name: string }): Pro
  *
  * @throws {PartsDamagedError} the checkpoint is unreadable
  */
-export async function latestCheckpoint({ shared, folder }: Place): Promise<Checkpoint | undefined> {
+export async function latestCheckpoint({ shared, folder }: PartsFolder): Promise<Checkpoint | undefined> {
   const names = (await shared.list(folder)).flatMap((entry) => fileName.exec(entry)?.[1] ?? []).toSorted()
   const latest = names.findLast((name) => name.endsWith('.ended')) ?? names.at(-1)
   return latest === undefined ? undefined : await loadCheckpoint({ shared, folder, name: latest })

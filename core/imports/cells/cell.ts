@@ -83,7 +83,7 @@ export interface CellReader {
 export function createCellReader(conventions: Conventions): CellReader {
   const marks = { ',': 'a decimal comma', '.': 'a decimal point' }
   const orders = { dmy: 'the day first', mdy: 'the month first', ymd: 'the year first' }
-  const mark = createConvention<DecimalMark>(marks, '--input decimal=, or --input decimal=.')
+  const mark = createConvention<DecimalMark>(marks, `--input decimal=',' or --input decimal='.'`)
   const order = createConvention<DateOrder>(orders, '--input dates=dmy or --input dates=mdy')
 
   function number({ text, meta, row }: CellToRead): CellReading {

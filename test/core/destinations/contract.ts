@@ -238,7 +238,7 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       await publish(publication)
       const rows = await main(publication)
       const other = await toPublication('customers', [['{"id":"cus_9"}']])
-      await expect(publish(other)).rejects.toMatchObject({ name: 'PublishedOtherwiseError' })
+      await expect(publish(other)).rejects.toMatchObject({ name: 'AlreadyPublishedError' })
       expect(await main(publication)).toEqual(rows)
     })
 
@@ -248,7 +248,7 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
       const startedAt = '2026-03-20T03:00:00.000Z'
       const unproven = { ...facts, startedAt, verdict: 'unproven' as const, reasons: ['a link was lost'] }
       await expect(publish({ ...publication, facts: unproven })).rejects.toMatchObject({
-        name: 'PublishedOtherwiseError',
+        name: 'AlreadyPublishedError',
         message: expect.stringContaining('start a new run'),
       })
       expect(await publish(publication)).toEqual({ ...first, fresh: false })
@@ -268,7 +268,7 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
           return
         }
         expect(again).toMatchObject({
-          name: 'PublishedOtherwiseError',
+          name: 'AlreadyPublishedError',
           message: expect.stringMatching(new RegExp(`no longer has ${table}.*start a new run`)),
         })
       },

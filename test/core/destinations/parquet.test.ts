@@ -75,7 +75,7 @@ describe('an export in Parquet files', () => {
     await createParquetDestination().publish(publication)
     await truncate(join(folderOf(publication), 'customers.parquet'), 10)
     await expect(createParquetDestination().publish(publication)).rejects.toMatchObject({
-      name: 'PublishedOtherwiseError',
+      name: 'AlreadyPublishedError',
       message: expect.stringContaining('customers'),
     })
   })

@@ -258,7 +258,7 @@ export function describeStoreDestination(name: string, openStore: OpenStore): vo
       const states = [first, second].map(({ status }) => status)
       expect(states.toSorted()).toEqual(['fulfilled', 'rejected'])
       const lost = [first, second].find((one) => one.status === 'rejected')
-      expect(lost).toMatchObject({ reason: { name: 'PublishedOtherwiseError' } })
+      expect(lost).toMatchObject({ reason: { name: 'AlreadyPublishedError' } })
       expect(await verifyStoredExport(store, `exports/customers/${night}`)).toMatchObject({ problems: [] })
     })
 

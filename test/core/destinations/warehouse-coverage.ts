@@ -107,7 +107,7 @@ export function describeCoverage(
         expect(await covered()).toBeUndefined()
         // All rows are there again, and not because of the run that says so.
         await expect(harness.destination.publish(publication)).rejects.toMatchObject({
-          name: 'PublishedOtherwiseError',
+          name: 'AlreadyPublishedError',
         })
         expect((await changes(2, 3)).manifest.verdict).toBe('unproven')
         await full(4)

@@ -107,7 +107,7 @@ export function describeWarehouse(
         await dropTables()
         await publish('changes', [{ id: 'c' }], { facts: readOn(2), mode: 'incremental' })
         const again = await harness.destination.publish(publication).catch((error: unknown) => error)
-        if (again instanceof Error) expect(again.name).toBe('PublishedOtherwiseError')
+        if (again instanceof Error) expect(again.name).toBe('AlreadyPublishedError')
         else expect(await states()).toEqual(['a there', 'b there', 'c there'])
       })
 
@@ -116,7 +116,7 @@ export function describeWarehouse(
         await harness.destination.publish(publication)
         await ask(`delete from ${harness.schema}.customers`)
         const again = await harness.destination.publish(publication).catch((error: unknown) => error)
-        if (again instanceof Error) expect(again.name).toBe('PublishedOtherwiseError')
+        if (again instanceof Error) expect(again.name).toBe('AlreadyPublishedError')
         else expect(await states()).toEqual(['a there', 'b there'])
       })
 
@@ -128,7 +128,7 @@ export function describeWarehouse(
         await harness.destination.publish(publication)
         await ask(`drop table ${harness.schema}._rejected`)
         const again = await harness.destination.publish(publication).catch((error: unknown) => error)
-        expect(again).toMatchObject({ name: 'PublishedOtherwiseError' })
+        expect(again).toMatchObject({ name: 'AlreadyPublishedError' })
       })
 
       const newer = {

@@ -224,7 +224,7 @@ describe('a file', () => {
     const path = await fileOf(`${header}s;7;1;04-03-2026;x;45.890\ns;7;2;05-03-2026;x;12.345\n`)
     expect(await problemsOf({ kind: 'retentions', path })).toEqual([
       'row 2, date: 04-03-2026 could mean 2026-03-04 or 2026-04-03. Set --locale, --input dates=dmy or --input dates=mdy (and 1 more)',
-      'row 2, lines.1.amount: 45.890 could mean 45.890 or 45890. Set --locale, --input decimal=, or --input decimal=. (and 1 more)',
+      `row 2, lines.1.amount: 45.890 could mean 45.890 or 45890. Set --locale, --input decimal=',' or --input decimal='.' (and 1 more)`,
     ])
   })
 

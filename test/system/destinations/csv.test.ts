@@ -111,7 +111,7 @@ describe('an export in CSV files', () => {
     // As a spreadsheet does when it saves.
     await appendFile(join(location, 'customers.csv'), '\n')
     await expect(publish(publication)).rejects.toMatchObject({
-      name: 'PublishedOtherwiseError',
+      name: 'AlreadyPublishedError',
       message: expect.stringContaining('no longer has customers.csv as published'),
     })
   })
@@ -201,7 +201,7 @@ describe('an export in CSV files', () => {
     const { location } = await publishAs({ run: 'run' })
     const before = await readFile(join(location, 'manifest.json'), 'utf8')
     await expect(publishAs({ run: 'run', workspace: 'acc_2' })).rejects.toMatchObject({
-      name: 'PublishedOtherwiseError',
+      name: 'AlreadyPublishedError',
     })
     const excel = await publishAs({ run: 'run', forExcel: true })
     expect(excel.location).toBe(`${location}-excel`)

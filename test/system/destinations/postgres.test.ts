@@ -315,7 +315,7 @@ describe('tables in PostgreSQL', () => {
     const again = warehouse.publish(first).catch((error: unknown) => error)
     await areWaiting(1)
     await writer.query('commit')
-    expect(await again).toMatchObject({ name: 'PublishedOtherwiseError' })
+    expect(await again).toMatchObject({ name: 'AlreadyPublishedError' })
     await writer.end()
   })
 
