@@ -160,7 +160,10 @@ test.each([
 test.each([
   ['46106', 'dmy', '25-03-2026'],
   ['46106,0', undefined, '2026-03-25'],
-  ['12345', 'dmy', undefined],
+  ['32873', 'ymd', undefined],
+  ['32874', 'ymd', '1990-01-01'],
+  ['73415', 'ymd', '2100-12-31'],
+  ['73416', 'ymd', undefined],
   ['20260325', 'dmy', undefined],
 ] as const)('the day number %s is answered with its day, if it is near', (text, order, fix) => {
   const reading = readDate(text, order)

@@ -31,6 +31,7 @@ async function endless(status: number) {
 
 test.each([
   [200, { outcome: 'delivered' }],
+  [300, { outcome: 'refused', why: expect.stringContaining('answered 300') }],
   [
     400,
     { outcome: 'refused', why: expect.stringMatching(/answered 400: an answer of more than 65536 bytes$/) },
