@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { callCommand } from '../../system/command-line/call-command.ts'
+import { checkAll } from '../../system/check/findings.ts'
 import { password, startPostgres } from '../../system/destinations/postgres-server.ts'
 import { createWorld, openTestWorker, startTestWorker, type World } from '../../system/export/world.ts'
 import { createFleet } from './fleet-world.ts'
@@ -10,21 +10,13 @@ import { createFleet } from './fleet-world.ts'
 const fleet = createFleet()
 const { fleetOf } = fleet
 
-interface Finding {
-  check: string
-  status: string
-  message: string
-}
-
 /** What `check` says of the state. */
 async function checkState(of: World, more: Record<string, string> = {}): Promise<string[]> {
-  const env = { ...fleetOf(of), ...more }
-  const { stdout, stderr } = await callCommand(of, ['check', '--json'], { env })
-  for (const text of [stdout, stderr]) expect(text).not.toContain(encodeURIComponent(password))
-  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
-  const found = findings.filter(({ check }) => check === 'state')
-  for (const { message } of found) expect(message).toMatch(/^[A-Z].*\S\.$/)
-  return found.map(({ status, message }) => `${status}: ${message}`)
+  const { findings } = await checkAll(of, { ...fleetOf(of), ...more })
+  expect(JSON.stringify(findings)).not.toContain(encodeURIComponent(password))
+  return findings.flatMap(({ check, status, message }) =>
+    check === 'state' ? [`${status}: ${message}`] : [],
+  )
 }
 
 test('check names the state on PostgreSQL before and after the worker creates it', async () => {
@@ -60,11 +52,7 @@ test('a bucket that is missing is said once, by its own check', async () => {
     AWS_SECRET_ACCESS_KEY: 'x',
     AWS_REGION: 'us-east-1',
   }
-  const { stdout } = await callCommand(of, ['check', '--json'], { env })
-  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
-  const wrong = findings
-    .filter(({ status }) => status === 'wrong')
-    .map(({ check, message }) => `${check}: ${message}`)
+  const wrong = (await checkAll(of, env)).wrong.map(({ check, message }) => `${check}: ${message}`)
   expect(wrong.filter((one) => /^(temporal|data folder): /.test(one))).toEqual([])
   expect(wrong).toContainEqual(expect.stringMatching(/^bucket: There is no bucket nowhere/))
 })

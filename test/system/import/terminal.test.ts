@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { type ImportOrder, runImport } from '../../../scripts/runs/import.ts'
-import type { Terminal } from '../../../scripts/terminal/terminal.ts'
+import { personWho } from '../command-line/person-who.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import {
   connectTemporal,
@@ -217,28 +217,6 @@ test(
     expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
   },
 )
-
-/** A person at a terminal who answers each question as told, and what was shown. */
-function personWho(answers: string[]) {
-  const questions: string[] = []
-  const notes: string[] = []
-  const progress = { update: () => undefined, end: () => undefined }
-  const terminal: Terminal = {
-    isInteractive: true,
-    identity: () => undefined,
-    note: (line) => notes.push(line),
-    progress: () => progress,
-    task: () => progress,
-    ask: async (question) => {
-      questions.push(question)
-      return answers.shift() ?? ''
-    },
-    result: () => undefined,
-    failure: () => 1,
-    close: () => undefined,
-  }
-  return { terminal, questions, notes }
-}
 
 const order = (
   file: string,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { recoveryRequest, runRecovery } from '../../../scripts/runs/jobs.ts'
-import type { Terminal } from '../../../scripts/terminal/terminal.ts'
+import { personWho } from '../command-line/person-who.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { createWorld, until } from '../export/world.ts'
 import { begin, breakSome, idsOf, resume, resumesAsked, resumesDone, well } from './world.ts'
@@ -171,22 +171,7 @@ describe('a person at a terminal', () => {
 
   /** Answers each question as told, and keeps what was shown. */
   async function recoverAt(world: Parameters<typeof idsOf>[0], answers: string[], more: Partial<Order> = {}) {
-    const [questions, notes]: [string[], string[]] = [[], []]
-    const progress = { update: () => undefined, end: () => undefined }
-    const terminal: Terminal = {
-      isInteractive: true,
-      identity: () => undefined,
-      note: (line) => notes.push(line),
-      progress: () => progress,
-      task: () => progress,
-      ask: async (question) => {
-        questions.push(question)
-        return answers.shift() ?? ''
-      },
-      result: () => undefined,
-      failure: () => 1,
-      close: () => undefined,
-    }
+    const { terminal, questions, notes } = personWho(answers)
     const settings = readSettings({ env: { ...world.env, ...soon }, cwd: world.dataDir })
     onTestFinished(() => void (process.exitCode = 0))
     await runRecovery({ settings, terminal, ...order, ...more })
