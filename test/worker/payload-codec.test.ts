@@ -1,4 +1,5 @@
 import { defaultPayloadConverter } from '@temporalio/common'
+import proto from '@temporalio/proto'
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createPayloadCodec, keyIdOf, PayloadKeyError } from '../../worker/codec/payload-codec.ts'
@@ -23,6 +24,21 @@ test('an encrypted payload shows nothing of its value, differs each time, and is
   expect(bytes.join()).not.toMatch(/Ana|rut|json/)
   expect(bytes[0]).not.toBe(bytes[1])
   expect(await read(codec, encoded)).toEqual([value, value])
+})
+
+test('a codec server with the layout of Temporal’s samples reads it: 12 bytes of nonce, the payload, its tag of 16', async () => {
+  const key = newKey()
+  const [encoded] = await codecOf(key).encode([payload], context)
+  const data = Uint8Array.from(encoded?.data ?? [])
+  const { subtle } = globalThis.crypto
+  const secret = await subtle.importKey('raw', Buffer.from(key, 'base64'), 'AES-GCM', false, ['decrypt'])
+  const opened = await subtle.decrypt(
+    { name: 'AES-GCM', iv: data.subarray(0, 12) },
+    secret,
+    data.subarray(12),
+  )
+  const read = proto.temporal.api.common.v1.Payload.decode(new Uint8Array(opened))
+  expect(defaultPayloadConverter.fromPayload(read)).toEqual(value)
 })
 
 test('the first key encrypts and every key decrypts, so that keys can be rotated', async () => {
