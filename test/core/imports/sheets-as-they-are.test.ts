@@ -78,6 +78,7 @@ describe('a total below the rows', () => {
     ['with the word', 'Total;;;;;10\n'],
     ['with the word in Spanish', ';;;;TOTAL GENERAL;10\n'],
     ['with nothing but its amount', ';;;;;10\n'],
+    ['with a single empty cell that is required', 'Total;7;;2026-03-25;x;10\n'],
   ])('%s is one problem, with the option that skips it', async (_, total) => {
     const path = await fileOf(header + row + total)
     const file = { kind: 'retentions', path } as const
