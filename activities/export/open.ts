@@ -19,7 +19,7 @@ import {
   startPlan,
 } from '../../core/exports/plan.ts'
 import { readAfter } from '../../core/exports/references.ts'
-import { type IdSource, keepAskedIds, readAskedIds } from '../../core/exports/requested-ids.ts'
+import { type IdSource, toRequestedIds } from '../../core/exports/requested-ids.ts'
 import { toSeenClaims, toSince } from '../../core/exports/watermark.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
@@ -97,18 +97,21 @@ export function createOpenFetch(deps: ActivityDeps) {
     const { documents, exclude = [], hash = [] } = asked
     const resource = documentResources[documents]
     checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
-    const source = await openIds({ ...deps, asked })
+    const requested = await toRequestedIds(await openIds({ ...deps, asked }))
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
-    const ids = await keepAskedIds({ ...deps, run: plan.run, source })
-    plan.ids = ids
     await takeLeases(leasesOf(plan))
-    const [id] = await readAskedIds({ ...deps, run: plan.run, asked: ids })
+    const [id] = requested.ids
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     if (id !== undefined)
       await resource.get(watch(deps.billing), id, { tries: 1, signal }).catch(unlessAnswered)
-    return { plan: await toOpened(deps, await savePlan({ ...deps, plan })) }
+    return {
+      plan: await toOpened(deps, withoutIds(await savePlan({ ...deps, plan: { ...plan, requested } }))),
+    }
   }
 }
+
+/** What a workflow may know: its history has no ids of a file. */
+const withoutIds = (plan: ExportPlan): ExportPlan => ({ ...plan, requested: undefined })
 
 async function openIds(
   options: Pick<ActivityDeps, 'dataDir' | 'shared'> & { asked: z.output<typeof fetchInput> },
@@ -157,7 +160,7 @@ export function createOpenPublish(deps: ActivityDeps) {
     plan.resources = plan.resources.filter((resource) => checkpoints[resource] !== undefined)
     if (plan.resources.length === 0)
       throw new InvalidInput(`The run ${plan.run} did not finish reading any resource. Export again.`)
-    const opened = await toOpened(deps, plan)
+    const opened = await toOpened(deps, withoutIds(plan))
     await takeLeases(leasesOf(plan))
     return { plan: opened, again: { ...again, to: plan.to }, checkpoints }
   }

@@ -19,7 +19,6 @@ import {
 } from '../../core/exports/parts/read-plan.ts'
 import { readSegment, type SegmentSetup } from '../../core/exports/parts/read-segment.ts'
 import { type ExportPlan, leasesOf } from '../../core/exports/plan.ts'
-import { readAskedIds } from '../../core/exports/requested-ids.ts'
 import { startRange } from '../../core/reading/ranges.ts'
 import type { RangeState } from '../../core/reading/range-state.ts'
 import { type IdState, readById, toIdOutcome } from '../../core/reading/read-by-id.ts'
@@ -122,18 +121,17 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
   }
 
   /** The read from the service of one range, or of all documents by id. */
-  async function openRange(
+  function openRange(
     context: StepContext,
     input: ReadInput & { range: number; planned: ReadPlan; from: Checkpoint | undefined },
-  ): Promise<SegmentSetup['open']> {
+  ): SegmentSetup['open'] {
     const { plan, resource, range, planned, from } = input
     const billing = context.watch(rates.forRun(plan))
     const { signal: cancelled } = context
     if (isDocumentName(resource)) {
-      const ids = await readAskedIds({ ...deps, run: plan.run, asked: idsOf(plan) })
       const read = readById({
         resource,
-        ids,
+        ids: requestedOf(plan).ids,
         fetchDocument: (id) => documentResources[resource].get(billing, id, { signal: cancelled }),
         testMode: plan.identity.mode === 'test',
         concurrency: deps.concurrency,
@@ -180,7 +178,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     return await alone(folder, async () => {
       const from = await latestCheckpoint({ ...deps, folder })
       if (from !== undefined && hasEnded(from)) return toRangeResult(from)
-      const open = await openRange(context, { ...input, planned, from })
+      const open = openRange(context, { ...input, planned, from })
       const { range: number, ...whole } = input
       const last = await readOn(context, ranges > 1 ? { ...whole, range: number } : whole, {
         folder,
@@ -214,7 +212,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     if (planned === undefined) return { records: 0, requests: 0, isOpen: true }
     const folder = folderOf(input)
     return await alone(folder, async () => {
-      const toOutcome = (state: IdState) => toIdOutcome(state, { resource, notes: idsOf(plan).notes })
+      const toOutcome = (state: IdState) => toIdOutcome(state, { resource, notes: requestedOf(plan).notes })
       const from =
         (await latestCheckpoint({ ...deps, folder })) ??
         (await joinParts({ ...deps, folder, planned, toIdOutcome: toOutcome }))
@@ -239,9 +237,9 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
   return { planRead, readRange: readOneRange, finishRead }
 }
 
-function idsOf({ run, ids }: ExportPlan) {
-  if (ids === undefined) throw new Error(`the run ${run} has no ids to fetch`)
-  return ids
+function requestedOf({ run, requested }: ExportPlan) {
+  if (requested === undefined) throw new Error(`the run ${run} has no ids to fetch`)
+  return requested
 }
 
 const isBroken = (read: AnyReadState) => 'phase' in read && read.phase === 'pages'

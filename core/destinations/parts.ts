@@ -82,6 +82,17 @@ export async function verifyParts(
   for await (const _chunk of readParts(parts, { signal, reusesBuffer: true }));
 }
 
+/** The length and the checksum of a file. */
+export async function sumBytes(file: AsyncIterable<Buffer>): Promise<{ bytes: number; sha256: string }> {
+  const sum = createHash('sha256')
+  let bytes = 0
+  for await (const chunk of file) {
+    sum.update(chunk)
+    bytes += chunk.length
+  }
+  return { bytes, sha256: sum.digest('hex') }
+}
+
 /** The checksum of a table's parts, made of the checksums that were made while they were written. */
 export function sumOf(parts: readonly PartFile[], table: string): PartsSum {
   const own = parts.filter((part) => part.table === table)

@@ -19,9 +19,9 @@ import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { type CertificateLine, sumOf, type Taken, type WindowLine } from '../reading/certificate.ts'
 import type { FileStore } from '../storage/file-store.ts'
-import { currencyColumn, decimalColumns, judgeTotals, TotalsCounter } from '../tables/totals.ts'
+import { currencyColumn, decimalColumns, judgeTotals, type Totals, TotalsCounter } from '../tables/totals.ts'
 
-/** A record as its row has it; `at` is undefined if the row does not show its time. */
+/** A record as its row has it; `at` is undefined if the table does not show its time, and NaN if the row has none. */
 interface Row {
   id: string
   /** With the positions of its rows in the tables below, as `Taken.keys` has them. */
@@ -58,7 +58,7 @@ export async function checkCertificate(
   try {
     // Parquet, or what a spreadsheet shows, is not compared.
     const isPlain = manifest.destination === 'csv' && manifest.dialect?.formulaGuard === false
-    if (isPlain) await checkTotals(store, path, manifest)
+    const rows = isPlain ? await readTables(store, path, manifest) : undefined
     if (manifest.mode === 'byId') {
       need(isDocumentName(manifest.resource), 'a list is not read by id')
       return undefined
@@ -83,7 +83,6 @@ export async function checkCertificate(
     need(manifest.reasons.length === 0, 'it is proven, although there are reasons why it is not')
     const partial = new Set([manifest.mode === 'incremental', key === 'updated', changedSince !== null])
     need(partial.size === 1, 'it is of the whole list, but has only what changed since a time')
-    const rows = isPlain ? await readRows(store, path, manifest) : undefined
     follow(middle as unknown as CertificateLine[], manifest, rows)
     return undefined
   } catch (error) {
@@ -99,51 +98,51 @@ async function openFile(store: FileStore, path: string) {
   return stream
 }
 
-async function readRows(store: FileStore, path: string, manifest: Manifest): Promise<Row[]> {
-  const [main, ...below] = manifest.tables as [PublishedTable, ...PublishedTable[]]
-  const positions = await Promise.all(below.map((table) => readPositions(cellsOf(store, path, table), table)))
-  const rows: Row[] = []
-  const columns = main.columns.map(({ name }) => name)
-  const [id, time] = [columns.indexOf(main.key[0]!), columns.indexOf(manifest.ordering)]
-  const isShown = time >= 0 && !manifest.hashed.includes(`${main.name}.${manifest.ordering}`)
-  for await (const row of cellsOf(store, path, main)) {
-    const keys = positions.map((of) => `;${(of.get(row[id]!) ?? []).join(' ')}`)
-    rows.push({
-      id: row[id]!,
-      keys: [row[id], ...keys].join(''),
-      at: isShown ? instantOf(row[time]!) : undefined,
-    })
-  }
-  const ids = new Set(rows.map((row) => row.id))
-  need(ids.size === rows.length && rows.length === main.rows, 'an id comes twice, or a row is missing')
-  const isOfRecord = positions.every((of) => [...of.keys()].every((parent) => ids.has(parent)))
-  need(isOfRecord, 'a row of a table below belongs to no record')
-  return rows
-}
-
-/** Adds up the rows of all tables. */
-async function checkTotals(store: FileStore, path: string, manifest: Manifest): Promise<void> {
-  const { tables, hashed, totals: claimed, drift } = manifest
-  const [main] = tables as [PublishedTable, ...PublishedTable[]]
+/** The rows of an export's tables, which add up to its totals. */
+async function readTables(store: FileStore, path: string, manifest: Manifest): Promise<Row[]> {
+  const { tables, hashed, ordering } = manifest
+  const main = tables[0]!
   const placeOf = (column: string) =>
     hashed.includes(`${main.name}.${column}`) ? -1 : main.columns.findIndex(({ name }) => name === column)
-  const [created, currency] = [placeOf('created'), placeOf(currencyColumn)]
+  const [time, created, currency] = [placeOf(ordering), placeOf('created'), placeOf(currencyColumn)]
   const counter = new TotalsCounter(tables, { hasCurrency: currency >= 0 })
   const currencies = new Map<string, string | undefined>()
+  const rows: Row[] = []
   for (const table of tables) {
+    const keys = table.key.map((name) => table.columns.findIndex((column) => column.name === name))
     const decimals = decimalColumns([table]).map(
       ([name, column]) => [name, table.columns.indexOf(column)] as const,
     )
+    const below = new Map<string, string[]>()
     for await (const row of cellsOf(store, path, table)) {
-      const id = row[0]!
-      if (table === main) currencies.set(id, row[currency])
+      const [id, ...position] = keys.map((place) => row[place]!) as [string, ...string[]]
+      if (table === main) {
+        currencies.set(id, row[currency])
+        rows.push({ id, keys: id, at: time < 0 ? undefined : (toInstant(row[time]) ?? NaN) })
+      } else below.set(id, [...(below.get(id) ?? []), position.join()])
       const cells = decimals.map(([column, place]) => ({ column, cell: row[place]! }))
       counter.add(cells, currencies.get(id), table === main ? row[created] : undefined)
     }
+    if (table === main) continue
+    for (const row of rows) row.keys += `;${(below.get(row.id) ?? []).join(' ')}`
+    const isOfRecord = [...below.keys()].every((id) => currencies.has(id))
+    need(isOfRecord, `a row of ${table.name} belongs to no record`)
   }
-  const found = judgeTotals(tables, counter.take(), drift)
-  // Where an id comes twice, nothing tells whose currency a row below has.
-  const isOnce = currencies.size === main.rows
+  const isOnce = currencies.size === rows.length
+  checkTotals(manifest, counter.take(), { isOnce })
+  const { verdict, mode } = manifest
+  const isWhole = isOnce && rows.length === main.rows
+  need(isWhole || verdict !== 'proven' || mode === 'byId', 'an id comes twice, or a row is missing')
+  return rows
+}
+
+/** @param options.isOnce no id comes twice: otherwise, nothing tells whose currency a row below has */
+function checkTotals(
+  { tables, totals: claimed, drift }: Manifest,
+  totals: Totals,
+  { isOnce }: { isOnce: boolean },
+): void {
+  const found = judgeTotals(tables, totals, drift)
   for (const name of Object.keys({ ...claimed.columns, ...found.columns })) {
     const [claim, total] = [claimed.columns[name], found.columns[name]].map((one) =>
       isOnce ? one : { ...one, byCurrency: {} },
@@ -162,22 +161,6 @@ async function* cellsOf(store: FileStore, path: string, { files }: PublishedTabl
     // The last stream fails with any earlier failure.
     yield* pipeline(stream, parse({ from: 2 }), () => {}) as AsyncIterable<string[]>
   }
-}
-
-/** The positions of the rows of a table below, by the id of their record. */
-async function readPositions(
-  cells: AsyncIterable<string[]>,
-  { key, columns }: PublishedTable,
-): Promise<Map<string, string[]>> {
-  const places = key.map((name) => columns.findIndex((column) => column.name === name))
-  const positions = new Map<string, string[]>()
-  for await (const row of cells) {
-    const [id, ...position] = places.map((place) => row[place]!) as [string, ...string[]]
-    const known = positions.get(id)
-    if (known === undefined) positions.set(id, [position.join()])
-    else known.push(position.join())
-  }
-  return positions
 }
 
 /** @param rows undefined if they cannot be compared */

@@ -61,7 +61,7 @@ function commandOf(
   resources: readonly string[],
   { keepCap = false }: { keepCap?: boolean } = {},
 ): string {
-  const { to, exclude, hash, out, schema, filters, maxPages, forExcel, ids } = plan
+  const { to, exclude, hash, out, schema, filters, maxPages, forExcel, requested } = plan
   const input = {
     to: to.join(',') === 'csv' ? undefined : to,
     maxPages: keepCap ? maxPages : undefined,
@@ -73,7 +73,7 @@ function commandOf(
     filters,
     forExcel,
   }
-  return ids === undefined
+  return requested === undefined
     ? inputCommand(['export', ...resources], exportInput, input)
     : inputCommand(['fetch', ...resources, '<the same ids>'], fetchInput, input)
 }

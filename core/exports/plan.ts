@@ -18,6 +18,7 @@ import { allowedRoot, resolveInside } from '../storage/inside.ts'
 import { toFields } from '../tables/privacy.ts'
 import { publishAgainFields, type PublishingInput } from './input.ts'
 import { foldersReported } from './report.ts'
+import type { RequestedIds } from './requested-ids.ts'
 
 /**
  * The lists that a run reads and where it publishes them, fixed at its start. Every later step loads it and checks the identity
@@ -53,17 +54,8 @@ export interface ExportPlan {
   out?: string | undefined
   /** The address of the store that files are published to; absent for a folder. */
   files?: string | undefined
-  /** Set for a fetch only: the ids to read. The ids themselves are stored beside the parts. */
-  ids?: AskedIds
-}
-
-export interface AskedIds {
-  /** The number of distinct ids. */
-  asked: number
-  /** Checksum of the ids in their order; their file beside the parts is named after it. */
-  sha256: string
-  /** Remarks about the ids for a person, one sentence each. */
-  notes: string[]
+  /** Set for a fetch only: what it reads. Never part of a workflow's history. */
+  requested?: RequestedIds | undefined
 }
 
 /** The leases of a run: only one run at a time exports a resource to a destination. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { orMissing } from './system-errors.ts'
 
@@ -16,29 +16,11 @@ export async function readJson<T>(path: string): Promise<T | undefined> {
   return text === undefined ? undefined : (JSON.parse(text) as T)
 }
 
-/**
- * Like `replaceFile`, for a file of any length. Removes temporary files left by a crash. Returns the result
- * of `write`.
- */
-export async function replaceInPieces<T>(path: string, write: (file: FileHandle) => Promise<T>): Promise<T> {
-  await mkdir(dirname(path), { recursive: true })
-  await removeTemporaries(path)
-  return await replace(path, (temporary) => createFile(temporary, write))
-}
-
 /** Writes a small file that must not exist yet into an existing folder, and fsyncs it. */
-export const writeNew = (path: string, text: string | Uint8Array): Promise<void> =>
-  createFile(path, (file) => file.writeFile(text))
-
-async function createFile<T>(path: string, write: (file: FileHandle) => Promise<T>): Promise<T> {
-  const file = await open(path, 'wx')
-  try {
-    const result = await write(file)
-    await file.sync()
-    return result
-  } finally {
-    await file.close()
-  }
+export async function writeNew(path: string, text: string | Uint8Array): Promise<void> {
+  await using file = await open(path, 'wx')
+  await file.writeFile(text)
+  await file.sync()
 }
 
 /** Changes the target of a relative symbolic link, by rename. */
@@ -47,14 +29,13 @@ export async function replaceLink(path: string, target: string): Promise<void> {
 }
 
 /** Replaces a file by rename, by what `make` has put under a temporary name beside it. */
-export async function replace<T>(path: string, make: (temporary: string) => Promise<T>): Promise<T> {
+export async function replace(path: string, make: (temporary: string) => Promise<unknown>): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const temporary = temporaryName(path)
   try {
-    const result = await make(temporary)
+    await make(temporary)
     await rename(temporary, path)
     await syncPath(dirname(path))
-    return result
   } finally {
     await rm(temporary, { force: true })
   }
@@ -62,12 +43,8 @@ export async function replace<T>(path: string, make: (temporary: string) => Prom
 
 /** Fsyncs a file, or the entries of a folder. */
 export async function syncPath(path: string): Promise<void> {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path, 'r')
+  await file.sync()
 }
 
 /** A unique, recognizably temporary name beside a path. */

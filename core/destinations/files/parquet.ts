@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Destination, Publication } from '../destination.ts'
@@ -7,7 +7,7 @@ import { readRows, withDrift } from '../duckdb/rows.ts'
 import { toWarehouseTable, type WarehouseTable, literal } from '../layout.ts'
 import type { PublishedFile, ReadFacts } from '../manifest.ts'
 import { toPublishedTable } from '../to-manifest.ts'
-import { checkTables } from '../parts.ts'
+import { checkTables, sumBytes } from '../parts.ts'
 import { stageNotes } from './csv.ts'
 import { createFileDestination, type StagedFiles } from './publish.ts'
 
@@ -79,21 +79,7 @@ async function stageTable(
     where: path,
     signal: publication.signal,
   })
-  return { file: { path, rows, ...(await sumFile(file)) }, drift }
-}
-
-async function sumFile(path: string): Promise<Pick<PublishedFile, 'bytes' | 'sha256'>> {
-  const hash = createHash('sha256')
-  const file = await open(path, 'r+')
-  try {
-    await file.sync()
-    let bytes = 0
-    for await (const chunk of file.createReadStream({ autoClose: false }) as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      hash.update(chunk)
-    }
-    return { bytes, sha256: hash.digest('hex') }
-  } finally {
-    await file.close()
-  }
+  await using written = await open(file, 'r+')
+  await written.sync()
+  return { file: { path, rows, ...(await sumBytes(createReadStream(file))) }, drift }
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { FileStore } from '../../storage/file-store.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
@@ -11,6 +10,7 @@ import {
   MalformedManifestError,
   readStoredManifest,
 } from '../manifest.ts'
+import { sumBytes } from '../parts.ts'
 
 export interface Verified {
   /** Undefined if there is no readable manifest. */
@@ -67,16 +67,9 @@ async function checkFile(
 ): Promise<string[]> {
   const stream = await store.open(posix.join(folder, path))
   if (stream === undefined) return [`${path} is missing.`]
-  const hash = createHash('sha256')
-  let found = 0
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    hash.update(chunk)
-    found += chunk.length
-  }
-  if (found !== bytes) return [`${path} has ${found} bytes, and the manifest says ${bytes}.`]
-  return hash.digest('hex') === sha256
-    ? []
-    : [`${path} is not as it was published: its SHA-256 sum is another.`]
+  const found = await sumBytes(stream)
+  if (found.bytes !== bytes) return [`${path} has ${found.bytes} bytes, and the manifest says ${bytes}.`]
+  return found.sha256 === sha256 ? [] : [`${path} is not as it was published: its SHA-256 sum is another.`]
 }
 
 /**

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises'
 import type { PartFile } from '../../destinations/destination.ts'
-import { readParts } from '../../destinations/parts.ts'
+import { readLines, readParts } from '../../destinations/parts.ts'
 import { toInstant } from '../../billing/instants.ts'
 import { parseLossless } from '../../billing/lossless-json.ts'
 import type { Identity, IdSet } from '../../reading/range-state.ts'
@@ -48,7 +48,7 @@ export async function openIdSet(options: {
     return set.add('ids', `${id} of ${created}`, created)
   }
   const addLine = (line: string) => set.add('rejected', createHash('sha256').update(line).digest('hex'))
-  for await (const line of linesOf(options.rejected)) {
+  for await (const line of readLines(options.rejected)) {
     addLine(line)
     // One with an id was read and counted, although it has no row.
     const id = idOf((parseLossless(line) as { record: unknown }).record)
@@ -133,16 +133,6 @@ function hashOf(text: string): number {
   high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909)
   low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909)
   return 4_294_967_296 * (2_097_151 & low) + (high >>> 0)
-}
-
-async function* linesOf(parts: readonly PartFile[]): AsyncIterable<string> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of readParts(parts)) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
 }
 
 const quote = 0x22

@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { replaceInPieces } from '../../../core/storage/durable.ts'
+import { replace } from '../../../core/storage/durable.ts'
 
 let folder: string
 let path: string
@@ -16,28 +16,21 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
 test('a file that is replaced in pieces shows the old content until all of the new one is there', async () => {
-  const during = await replaceInPieces(path, async (file) => {
-    await file.appendFile('one ')
-    await file.appendFile('two')
-    return await readFile(path, 'utf8')
+  await replace(path, async (temporary) => {
+    await appendFile(temporary, 'one ')
+    await appendFile(temporary, 'two')
+    expect(await readFile(path, 'utf8')).toBe('before')
   })
-  expect(during).toBe('before')
   expect(await readFile(path, 'utf8')).toBe('one two')
   expect(await readdir(folder)).toEqual(['rows.txt'])
 })
 
 test('a file that could not be written to its end stays as it was, and leaves nothing beside it', async () => {
-  const failing = replaceInPieces(path, async (file) => {
-    await file.appendFile('one')
+  const failing = replace(path, async (temporary) => {
+    await appendFile(temporary, 'one')
     throw new Error('the source failed')
   })
   await expect(failing).rejects.toThrow('the source failed')
   expect(await readFile(path, 'utf8')).toBe('before')
-  expect(await readdir(folder)).toEqual(['rows.txt'])
-})
-
-test('the remains of a replacement that crashed are removed by the next one', async () => {
-  await writeFile(join(folder, '.rows.txt.0123abcd.tmp'), 'cut short')
-  await replaceInPieces(path, (file) => file.appendFile('whole'))
   expect(await readdir(folder)).toEqual(['rows.txt'])
 })
