@@ -58,6 +58,13 @@ export interface ExportPlan {
   requested?: RequestedIds | undefined
 }
 
+/**
+ * When a run was started, by Temporal's clock, as scheduled slots are: a worker's clock may be wrong. A run of a schedule
+ * begins at its slot, even where two of Temporal's hosts differ.
+ */
+export const begunAtOf = ({ startedAt, scheduledFor = startedAt }: ExportPlan): string =>
+  new Date(Math.max(Date.parse(startedAt), Date.parse(scheduledFor))).toISOString()
+
 /** The leases of a run: only one run at a time exports a resource to a destination. */
 export const leasesOf = (plan: Pick<ExportPlan, 'resources' | 'to'>): string[] =>
   plan.resources.flatMap((resource) => plan.to.map((destination) => `export ${resource} to ${destination}`))

@@ -13,7 +13,7 @@ import type { Publication as PublicationRow } from '../state/publications.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
 import { certificatePart, fetchParts, isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
-import { type ExportPlan, privacyOf, storeOf } from './plan.ts'
+import { begunAtOf, type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
 import type { PublishedExport } from './report.ts'
 import { notedReferences } from './references.ts'
@@ -88,7 +88,7 @@ async function toRow(
   const { manifest, manifestPath } = done
   const { mode, capped, verdict, completeThrough, absentFields, unknownFields } = manifest
   // Kept parts may be published by a worker with another key.
-  const { hashedWith = '', begunAt } = layout
+  const { hashedWith = '' } = layout
   const place = placeOf(plan, destination)
   const series = await seriesOf(of)
   return {
@@ -99,7 +99,7 @@ async function toRow(
     mode,
     capped,
     verdict,
-    startedAt: begunAt,
+    startedAt: begunAtOf(plan),
     completeThrough,
     changesThrough: isOfIds(outcome)
       ? null
@@ -175,14 +175,14 @@ function toPublication(
   },
 ): Publication {
   const { deps, plan, resource, checkpoint, layout } = options
-  const { tables, hashedWith, begunAt } = layout
+  const { tables, hashedWith } = layout
   const { parts } = checkpoint
   const outcome = outcomeOf(checkpoint)
   const named = (name: string) => parts.filter(({ table }) => table === name)
   const mode = plan.since[resource] === undefined ? 'full' : 'incremental'
   return {
     run: plan.run,
-    begunAt,
+    begunAt: begunAtOf(plan),
     workspace: plan.identity.workspace,
     baseUrl: plan.identity.baseUrl,
     testMode: plan.identity.mode === 'test',

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Billing } from '../../billing/client.ts'
 import { Refused } from '../../billing/errors.ts'
@@ -41,10 +40,6 @@ export interface ReadDeps {
 
 /** How one list or set of documents is read and written. The first attempt decides it, and it never changes. */
 export interface ReadPlan {
-  /** Identifies what is read, and how it is written: attempts that differ would mix their rows. */
-  fingerprint: string
-  /** When the run that began it was started, by Temporal's clock, as scheduled slots are: a worker's clock may be wrong. */
-  begunAt: string
   /** As the version that read it laid them out. */
   tables: Table[]
   /** Fingerprint of the key that values are hashed with. */
@@ -87,7 +82,7 @@ class OtherReadError extends Error {
 export async function findReadPlan(read: Read): Promise<ReadPlan | undefined> {
   const { deps, plan, resource } = read
   const begun = await loadReadPlan({ ...deps, folder: partsFolder({ ...deps, run: plan.run, resource }) })
-  if (begun === undefined || begun.fingerprint === fingerprintOf(read)) return begun
+  if (begun === undefined || writesAs(begun, read)) return begun
   throw new OtherReadError({ resource, run: plan.run })
 }
 
@@ -144,28 +139,24 @@ export async function openReadPlan(
 }
 
 function toLayout({ deps: { hashKey }, plan, resource }: Read): ReadPlan {
-  const { exclude, hash, startedAt, scheduledFor = startedAt } = plan
-  const tables = toTables(allResources[resource], { exclude, hash, hashKey })
+  const { exclude, hash } = plan
   const hashedWith = markOf(plan, hashKey)
-  // Another version may describe the same column in other words.
-  const what = JSON.stringify({ hashedWith, tables }, (name, value: unknown) =>
-    name === 'note' ? undefined : value,
-  )
   return {
-    fingerprint: createHash('sha256').update(what).digest('hex'),
-    // A run of a schedule begins at its slot, even where two of Temporal's hosts differ.
-    begunAt: new Date(Math.max(Date.parse(startedAt), Date.parse(scheduledFor))).toISOString(),
-    tables,
+    tables: toTables(allResources[resource], { exclude, hash, hashKey }),
     ...(hashedWith !== undefined && { hashedWith }),
   }
 }
 
-/** Undefined for a worker that cannot read it at all: it has no hash key, or does not know a column. */
-function fingerprintOf(read: Read): string | undefined {
+/** Whether this worker would write the rows of a read as they are written: others would mix with them. */
+function writesAs(begun: ReadPlan, read: Read): boolean {
+  // Another version may describe the same column in other words.
+  const toForm = ({ hashedWith, tables }: ReadPlan) =>
+    JSON.stringify({ hashedWith, tables }, (name, value: unknown) => (name === 'note' ? undefined : value))
   try {
-    return toLayout(read).fingerprint
+    return toForm(begun) === toForm(toLayout(read))
   } catch (error) {
-    if (error instanceof PrivacyRefusedError || error instanceof UnknownFieldError) return undefined
+    // It has no hash key, or does not know a column.
+    if (error instanceof PrivacyRefusedError || error instanceof UnknownFieldError) return false
     throw error
   }
 }

@@ -31,7 +31,7 @@ async function startRead() {
     await saveCheckpoint({ shared, folder: own, checkpoint })
     return path
   }
-  const planned = { fingerprint: '', begunAt: '', tables: [], list }
+  const planned = { tables: [], list }
   const toIdOutcome = () => {
     throw new Error('a list has no ids')
   }

@@ -45,7 +45,7 @@ function publish(outcome: ReadOutcome, facts = {}) {
       plan,
       resource: 'customers',
       checkpoint,
-      layout: { fingerprint: '', begunAt: '', tables: [] },
+      layout: { tables: [] },
     }),
     ...facts,
   }
