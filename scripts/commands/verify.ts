@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { checkCertificate } from '../../core/exports/certificate-check.ts'
-import { publishingFields } from '../../core/exports/input.ts'
+import { schemaInput } from '../../core/exports/input.ts'
 import {
   type Verified,
   verifyExport,
@@ -27,7 +27,11 @@ const verifyInput = z.object({
     flag: '--against <warehouse>',
     help: 'check its tables, row by row, instead of the certificate',
   }),
-  schema: publishingFields.schema,
+  schema: schemaInput.optional().meta({
+    flag: '--schema <name>',
+    help: 'the schema in PostgreSQL',
+    otherwise: 'billing; in test mode billing_test',
+  }),
 })
 
 export function configureVerify(command: Command, terminal: Terminal): void {
