@@ -103,7 +103,7 @@ export function createOpenFetch(deps: ActivityDeps) {
     const [id] = requested.ids
     // Try once and let Temporal retry: its UI shows the failure, which retries in here would hide for minutes.
     if (id !== undefined)
-      await resource.get(watch(deps.billing), id, { tries: 1, signal }).catch(unlessAnswered)
+      await watch(deps.billing).getDocument(documents, id, { tries: 1, signal }).catch(unlessAnswered)
     return {
       plan: await toOpened(deps, withoutIds(await savePlan({ ...deps, plan: { ...plan, requested } }))),
     }

@@ -1,4 +1,4 @@
-import { documentResources, isDocumentName } from '../../core/billing/resources/lists.ts'
+import { isDocumentName } from '../../core/billing/resources/lists.ts'
 import type { RunRates } from '../../core/billing/run-rates.ts'
 import {
   type AnyReadState,
@@ -24,6 +24,7 @@ import type { RangeState } from '../../core/reading/range-state.ts'
 import { type IdState, readById, toIdOutcome } from '../../core/reading/read-by-id.ts'
 import { readList, readRange } from '../../core/reading/read-list.ts'
 import type { RunWorkers } from '../../core/runs/name.ts'
+import { createKeyedMutex } from '../../core/storage/keyed-mutex.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
@@ -68,25 +69,11 @@ export interface FinishResult extends ReadProgress {
  * a failure continue.
  */
 export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRates }) {
-  const inProgress = new Map<string, Promise<unknown>>()
-
   /**
-   * Runs one attempt in a folder. This process may still be running an attempt that Temporal has given up on; it is
-   * awaited first, because both share a request budget.
+   * By folder: this process may still be running an attempt that Temporal has given up on; it is awaited first, because both
+   * share a request budget.
    */
-  async function alone<T>(folder: string, attempt: () => Promise<T>): Promise<T> {
-    const before = inProgress.get(folder)
-    const running = (async () => {
-      await before?.catch(() => undefined)
-      return await attempt()
-    })()
-    inProgress.set(folder, running)
-    try {
-      return await running
-    } finally {
-      if (inProgress.get(folder) === running) inProgress.delete(folder)
-    }
-  }
+  const mutex = createKeyedMutex()
 
   const folderOf = ({ plan, resource }: ReadInput) =>
     partsFolder({ dataDir: deps.dataDir, run: plan.run, resource })
@@ -132,7 +119,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
       const read = readById({
         resource,
         ids: requestedOf(plan).ids,
-        fetchDocument: (id) => documentResources[resource].get(billing, id, { signal: cancelled }),
+        fetchDocument: (id) => billing.getDocument(resource, id, { signal: cancelled }),
         testMode: plan.identity.mode === 'test',
         concurrency: deps.concurrency,
         now: () => deps.state.now(),
@@ -153,7 +140,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     context.report(() => ({ resource }))
     await takeLeases(context, input)
     const folder = folderOf(input)
-    const planned = await alone(folder, () =>
+    const planned = await mutex.runExclusive(folder, () =>
       openReadPlan({
         deps,
         plan,
@@ -175,7 +162,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     const ranges = planned?.list?.ranges.length ?? 1
     if (planned === undefined || range >= ranges) return { records: 0, requests: 0, ended: 'gone' }
     const folder = rangeFolder(folderOf(input), range)
-    return await alone(folder, async () => {
+    return await mutex.runExclusive(folder, async () => {
       const from = await latestCheckpoint({ ...deps, folder })
       if (from !== undefined && hasEnded(from)) return toRangeResult(from)
       const open = openRange(context, { ...input, planned, from })
@@ -211,7 +198,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     const planned = await findReadPlan({ deps, plan, resource })
     if (planned === undefined) return { records: 0, requests: 0, isOpen: true }
     const folder = folderOf(input)
-    return await alone(folder, async () => {
+    return await mutex.runExclusive(folder, async () => {
       const toOutcome = (state: IdState) => toIdOutcome(state, { resource, notes: requestedOf(plan).notes })
       const from =
         (await latestCheckpoint({ ...deps, folder })) ??

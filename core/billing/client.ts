@@ -11,6 +11,7 @@ import {
   toRecord,
 } from './reply.ts'
 import type { ListResource } from './resources/filters.ts'
+import type { DocumentName } from './resources/lists.ts'
 import type { TroubleWatch } from './trouble-watch.ts'
 import { createTransport } from './transport.ts'
 
@@ -95,8 +96,8 @@ export interface Billing {
     options?: WriteOptions,
   ): Promise<Returned>
   deleteOrder(id: string, options?: WriteOptions): Promise<void>
-  getCreditNote(id: string, options?: ReadOptions): Promise<FetchedDocument>
-  getCancellation(id: string, options?: ReadOptions): Promise<FetchedDocument>
+  /** A document that the service returns only by id. */
+  getDocument(name: DocumentName, id: string, options?: ReadOptions): Promise<FetchedDocument>
   /**
    * The same client with an additional rate limit (a run's share). The object is read for every request: a changed rate
    * applies within a second.
@@ -138,8 +139,6 @@ export function createBilling(settings: BillingSettings): Billing {
 }
 
 function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'> {
-  const get = (operation: string, path: string, options?: ReadOptions) =>
-    read({ operation, path, ...options }, toDocument)
   const post = (operation: string, path: string, body: Body, options?: WriteOptions) =>
     write({ operation, method: 'POST', path, body, ...options }, toRecord)
   const patch = (operation: string, path: string, body: Body, options?: WriteOptions) =>
@@ -154,8 +153,8 @@ function operations({ read, write }: Calls): Omit<Billing, 'limited' | 'watched'
         (...reply) => toListPage(...reply, since),
       )
     },
-    getCreditNote: async (id, options) => get('get credit note', recordPath('creditnotes', id), options),
-    getCancellation: async (id, options) => get('get cancellation', recordPath('cancellations', id), options),
+    getDocument: async (name, id, options) =>
+      read({ operation: `get ${name}`, path: recordPath(name, id), ...options }, toDocument),
     createRetention: (...sent) => post('create retention', '/retentions/', ...sent),
     createProduct: (...sent) => post('create product', '/products/', ...sent),
     createAddon: (...sent) => post('create addon', '/addons/', ...sent),

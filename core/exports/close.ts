@@ -102,17 +102,10 @@ async function noteMissing(options: {
   if (published?.missing === undefined || published.missing.count === 0) return undefined
   const folder = partsFolder({ dataDir, run: plan.run, resource: published.resource })
   const { parts = [] } = (await latestCheckpoint({ shared, folder })) ?? {}
-  const missing = parts.filter(isMissing)
-  await fetchParts({ dataDir, shared, parts: missing })
+  const missing = parts.filter(({ table }) => table === missingPart)
+  await fetchParts({ shared, parts: missing })
   const file = reportFile({ dataDir, run: name, ending: '.missing.csv' })
-  await replaceFile(file, [missingHeader, ...(await textsOf(missing))].join(''))
+  const texts = await Array.fromAsync(readParts(missing), (chunk) => chunk.toString('utf8'))
+  await replaceFile(file, [missingHeader, ...texts].join(''))
   return { ...published.missing, file }
-}
-
-const isMissing = ({ table }: { table: string }) => table === missingPart
-
-async function textsOf(parts: Parameters<typeof readParts>[0]): Promise<string[]> {
-  const texts: string[] = []
-  for await (const chunk of readParts(parts)) texts.push(chunk.toString('utf8'))
-  return texts
 }

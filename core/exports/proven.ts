@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type Manifest,
   MalformedManifestError,
@@ -53,7 +54,7 @@ function isOf(published: Publication, wanted: Wanted): boolean {
     published.place === wanted.place &&
     // A full read qualifies where an incremental one is wanted, but not the reverse.
     (published.mode === 'full' || mode === 'incremental') &&
-    (isSame(published.filters, filters) || Object.keys(published.filters).length === 0)
+    (isDeepStrictEqual(published.filters, filters) || Object.keys(published.filters).length === 0)
   )
 }
 
@@ -69,11 +70,6 @@ export const isWhole = (published: Pick<Publication, 'mode' | 'filters' | 'cappe
 
 const isWithin = (columns: readonly string[], allowed: readonly string[] | undefined): boolean =>
   allowed === undefined || columns.every((column) => allowed.includes(column))
-
-function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
-  const names = Object.keys(a)
-  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name])
-}
 
 async function isStillThere(
   { manifest, run }: Pick<Publication, 'manifest' | 'run'>,

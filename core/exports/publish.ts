@@ -59,7 +59,7 @@ export async function publishRead(
   const checkpoint = await loadCheckpoint({ shared, folder, name: options.checkpoint })
   const store = isFileDestination(destination) ? storeOf(deps, plan) : undefined
   const layout = await knownReadPlan({ shared, folder })
-  await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
+  await fetchParts({ shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
   const facts = await withChangedFields(deps, plan.exclude, read)
   const notes = createRunNotes(deps.state)

@@ -97,7 +97,7 @@ async function findRead(
   const { dataDir, shared } = deps
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const checkpoint = await loadCheckpoint({ shared, folder, name })
-  await fetchParts({ dataDir, shared, parts: checkpoint.parts, signal })
+  await fetchParts({ shared, parts: checkpoint.parts, signal })
   return { ...(await knownReadPlan({ shared, folder })), checkpoint, outcome: outcomeOf(checkpoint) }
 }
 

@@ -199,13 +199,8 @@ export function createBucketStore(options: BucketAddress & { config: BucketConfi
         const files: StoredFile[] = []
         const Prefix = path === '' ? keyOf('') : `${keyOf(path)}/`
         for await (const page of s3.paginateListObjectsV2({ client }, { Bucket, Prefix }))
-          for (const { Key = '', Size: bytes = 0, LastModified } of page.Contents ?? [])
-            files.push({
-              path: Key.slice(keyOf('').length),
-              bytes,
-              // Without a time, it counts as new.
-              changedAt: LastModified?.getTime() ?? Date.now(),
-            })
+          for (const { Key = '', Size: bytes = 0 } of page.Contents ?? [])
+            files.push({ path: Key.slice(keyOf('').length), bytes })
         return files
       }),
     remove: (path) =>

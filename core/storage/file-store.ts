@@ -9,8 +9,6 @@ export interface TaggedText {
 export interface StoredFile {
   path: string
   bytes: number
-  /** When it was last written (ms since 1970), by the clock of the store. */
-  changedAt: number
 }
 
 /**

@@ -59,8 +59,8 @@ export function createFolderStore(folder: string): FileStore {
       const files = (entries ?? []).filter((entry) => entry.isFile())
       return await Promise.all(
         files.map(async ({ parentPath, name }) => {
-          const { size: bytes, mtimeMs: changedAt } = await stat(join(parentPath, name))
-          return { path: toPath(join(parentPath, name)), bytes, changedAt }
+          const { size: bytes } = await stat(join(parentPath, name))
+          return { path: toPath(join(parentPath, name)), bytes }
         }),
       )
     },

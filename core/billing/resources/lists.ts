@@ -1,6 +1,4 @@
 import type { z } from 'zod'
-import type { Billing, ReadOptions } from '../client.ts'
-import type { FetchedDocument } from '../reply.ts'
 import { customers } from './customers.ts'
 import { plans } from './catalog.ts'
 import type { ListResource } from './filters.ts'
@@ -16,32 +14,16 @@ export const listResources: Readonly<Record<ListName, ListResource<ListName>>> =
 
 export const listNames: readonly ListName[] = Object.values(lists).map(({ name }) => name)
 
-/** A document (operations 12 and 13): the service returns it only by id, so ids come from elsewhere. */
-interface DocumentResource<Name extends string = string> {
-  name: Name
-  /** One record; nothing in it is required but an id. */
-  schema: z.ZodObject
-  get(billing: Billing, id: string, options?: ReadOptions): Promise<FetchedDocument>
-}
-
-const creditnotes: DocumentResource<'creditnotes'> = {
-  name: 'creditnotes',
-  schema: creditNote,
-  get: (billing, id, options) => billing.getCreditNote(id, options),
-}
-
-const cancellations: DocumentResource<'cancellations'> = {
-  name: 'cancellations',
-  schema: cancellation,
-  get: (billing, id, options) => billing.getCancellation(id, options),
-}
-
-/** The table of documents; every list of their names comes from it. */
-const documents = { creditnotes, cancellations }
+/** The documents (operations 12 and 13): the service returns them only by id, so ids come from elsewhere. */
+const documents = {
+  creditnotes: { name: 'creditnotes', schema: creditNote },
+  cancellations: { name: 'cancellations', schema: cancellation },
+} as const
 
 export type DocumentName = keyof typeof documents
 
-export const documentResources: Readonly<Record<DocumentName, DocumentResource<DocumentName>>> = documents
+export const documentResources: Readonly<Record<DocumentName, { name: DocumentName; schema: z.ZodObject }>> =
+  documents
 
 export const documentNames: readonly DocumentName[] = Object.values(documents).map(({ name }) => name)
 

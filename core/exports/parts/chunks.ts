@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
-import { mkdir, open, stat, utimes, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, utimes, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
-import { freeBytes, orMissing } from '../../storage/system-errors.ts'
+import { orMissing } from '../../storage/system-errors.ts'
 
 /** Rows are written in pieces of this size, large enough that the cost of the system call is negligible. */
 const bufferBytes = 1 << 20
@@ -128,44 +128,20 @@ export const certificatePart = 'certificate'
 export const isOfTable = ({ table }: Pick<PartFile, 'table'>): boolean =>
   table !== rejectedPart && table !== missingPart && table !== certificatePart
 
-/** Another machine may have more room. */
-class ScratchFullError extends Error {
-  override readonly name = 'ScratchFullError'
-  readonly retryable = true
-  constructor({ dataDir, needed, free }: { dataDir: string; needed: number; free: number }) {
-    const inMegabytes = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`
-    super(
-      `The disk of ${dataDir} has ${inMegabytes(free)} left, and this step needs ${inMegabytes(needed)}. It is retried, ` +
-        'where possible on another machine.',
-    )
-  }
-}
-
 /** Enough to keep a connection busy although each chunk is small. */
 const atOnce = 4
 
 /**
- * Downloads the parts that are not on this machine yet: another worker may have read them.
- *
- * @throws {ScratchFullError} there is no room for them and for what is made of them
+ * Downloads the parts that are not on this machine yet: another worker may have read them. Where there is no room for them,
+ * Temporal retries the step, where possible on another machine.
  */
 export async function fetchParts(options: {
-  dataDir: string
   shared: SharedFolder
   parts: readonly PartFile[]
   signal?: AbortSignal
 }): Promise<void> {
-  const { dataDir, shared, parts, signal } = options
+  const { shared, parts, signal } = options
   for (const folder of new Set(parts.map(({ path }) => dirname(path)))) await markUsed(folder)
-  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0)
-  const there = (await Promise.all(parts.map(({ path }) => sizeOf(path)))).reduce(
-    (sum, size) => sum + size,
-    0,
-  )
-  if (there >= total) return
-  const needed = 2 * total - there
-  const free = await freeBytes(dataDir)
-  if (free < needed) throw new ScratchFullError({ dataDir, needed, free })
   const left = parts.values()
   const fetchNext = async () => {
     for (const { path, bytes } of left) {
@@ -175,12 +151,6 @@ export async function fetchParts(options: {
   }
   await Promise.all(Array.from({ length: atOnce }, fetchNext))
 }
-
-const sizeOf = (path: string) =>
-  stat(path).then(
-    ({ size }) => size,
-    () => 0,
-  )
 
 /** Copies are pruned by the age of their folders, which reading them does not change. */
 async function markUsed(folder: string): Promise<void> {

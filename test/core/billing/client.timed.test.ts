@@ -59,8 +59,8 @@ describe('the operations', () => {
       '{"next_billing":"2026-01-01"}',
     ],
     ['delete order', (b) => b.deleteOrder('o1'), 'DELETE', '/orders/o1/', ''],
-    ['get credit note', (b) => b.getCreditNote('7'), 'GET', '/creditnotes/7/', ''],
-    ['get cancellation', (b) => b.getCancellation('8'), 'GET', '/cancellations/8/', ''],
+    ['get creditnotes', (b) => b.getDocument('creditnotes', '7'), 'GET', '/creditnotes/7/', ''],
+    ['get cancellations', (b) => b.getDocument('cancellations', '8'), 'GET', '/cancellations/8/', ''],
   ]
 
   it.each(asked)('%s asks as the interface says', async (_name, call, method, url, body) => {

@@ -115,6 +115,9 @@ test('a document and a 404 carry the age that a cache gives them', async () => {
   )
   onTestFinished(() => service[Symbol.asyncDispose]())
   const billing = quickBilling({ baseUrl: service.baseUrl })
-  expect(await billing.getCreditNote('7')).toEqual({ record: { id: 7 }, ageMs: 60_000 })
-  await expect(billing.getCreditNote('7')).rejects.toMatchObject({ name: 'NotFound', ageMs: 60_000 })
+  expect(await billing.getDocument('creditnotes', '7')).toEqual({ record: { id: 7 }, ageMs: 60_000 })
+  await expect(billing.getDocument('creditnotes', '7')).rejects.toMatchObject({
+    name: 'NotFound',
+    ageMs: 60_000,
+  })
 })

@@ -83,7 +83,7 @@ test('an answer of the service, also a refusal, ends the trouble', async () => {
   const { watch, billing } = await watched({}, json(503, {}), page(), json(503, {}), refusal)
   await billing.list(plans)
   expect(watch.trouble).toBeUndefined()
-  await failure(billing.getCreditNote('1'))
+  await failure(billing.getDocument('creditnotes', '1'))
   expect(watch.trouble).toBeUndefined()
 })
 

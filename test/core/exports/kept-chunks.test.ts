@@ -148,18 +148,6 @@ test('a worker with other columns or another hash key leaves a read to one like 
       await expect(begin(other)).rejects.toMatchObject({ name: 'OtherReadError', retryable: true })
 })
 
-test('too little room for a publication is an error that another machine may not have', async () => {
-  const store = await newStore()
-  const machine = await newMachine(store)
-  const path = join(machine.folder, 'a.part')
-  const part = { table: 'customers', path, bytes: 1e18, rows: 1, longest: 1, sha256: '' }
-  await expect(fetchParts({ ...machine, parts: [part] })).rejects.toMatchObject({
-    name: 'ScratchFullError',
-    retryable: true,
-    message: expect.stringMatching(/has \d+ MB left, and this step needs 2000000000000 MB/),
-  })
-})
-
 test('a read goes by the clock of the state, which machines that read it in turns have in common', () => {
   const state = { now: () => 42 }
   const deps = { state, concurrency: 1, readLagMs: 0 } as unknown as ReadDeps

@@ -108,7 +108,7 @@ test('copies that a step is about to read are not removed under it, however long
   await shared.keep(path)
   const old = new Date(Date.now() - 3 * day)
   for (const part of ['customers', '']) await utimes(join(folder, part), old, old)
-  await fetchParts({ dataDir, shared, parts: [part] })
+  await fetchParts({ shared, parts: [part] })
   await pruneParts({ dataDir, shared, state: nothing, now: Date.now() })
   expect(await readdir(join(folder, 'customers'))).toEqual(['customers.a.part'])
 })

@@ -68,8 +68,8 @@ export function describeFileStore(
         await store.put(path, await toFile(path))
       const listed = (await other.list('a')).toSorted((x, y) => (x.path < y.path ? -1 : 1))
       expect(listed).toEqual([
-        { path: 'a/b/two.csv', bytes: 11, changedAt: expect.closeTo(Date.now(), -5) },
-        { path: 'a/one.csv', bytes: 9, changedAt: expect.closeTo(Date.now(), -5) },
+        { path: 'a/b/two.csv', bytes: 11 },
+        { path: 'a/one.csv', bytes: 9 },
       ])
       expect(await store.list('')).toHaveLength(3)
       expect(await store.list('none')).toEqual([])
