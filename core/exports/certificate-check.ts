@@ -127,12 +127,12 @@ async function readTables(store: FileStore, path: string, manifest: Manifest): P
     for (const row of rows) row.keys += `;${(below.get(row.id) ?? []).join(' ')}`
     const isOfRecord = [...below.keys()].every((id) => currencies.has(id))
     need(isOfRecord, `a row of ${table.name} belongs to no record`)
+    const isEachOnce = [...below.values()].every((of) => new Set(of).size === of.length)
+    need(isEachOnce || manifest.verdict !== 'proven', `a row of ${table.name} comes twice`)
   }
   const isOnce = currencies.size === rows.length
   checkTotals(manifest, counter.take(), { isOnce })
-  const { verdict, mode } = manifest
-  const isWhole = isOnce && rows.length === main.rows
-  need(isWhole || verdict !== 'proven' || mode === 'byId', 'an id comes twice, or a row is missing')
+  need(isOnce || manifest.verdict !== 'proven', 'an id comes twice')
   return rows
 }
 
@@ -155,12 +155,26 @@ function checkTotals(
   }
 }
 
-async function* cellsOf(store: FileStore, path: string, { files }: PublishedTable): AsyncGenerator<string[]> {
-  for (const file of files) {
+/** The rows of a table, whose columns and number are those of the manifest. */
+async function* cellsOf(store: FileStore, path: string, table: PublishedTable): AsyncGenerator<string[]> {
+  const names = table.columns.map(({ name }) => name)
+  let count = 0
+  for (const file of table.files) {
     const stream = await openFile(store, posix.join(path, file.path))
     // The last stream fails with any earlier failure.
-    yield* pipeline(stream, parse({ from: 2 }), () => {}) as AsyncIterable<string[]>
+    const rows = pipeline(stream, parse({ relax_column_count: true }), () => {}) as AsyncIterable<string[]>
+    let isHeader = true
+    for await (const row of rows) {
+      const isRight = isHeader ? isDeepStrictEqual(row, names) : row.length === names.length
+      need(isRight, `${file.path} has other columns than the manifest`)
+      if (!isHeader) {
+        count++
+        yield row
+      }
+      isHeader = false
+    }
   }
+  need(count === table.rows, `${table.name} has ${count} rows, not ${table.rows}`)
 }
 
 /** @param rows undefined if they cannot be compared */

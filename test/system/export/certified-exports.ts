@@ -43,6 +43,10 @@ export interface CertifiedExport {
   /** A field that its first or its last line lacks. */
   lacks?: string
   facts: Pick<Taken['outcome'], 'clock' | 'hiddenFound' | 'statusCheck'>
+  /** What the forger writes over the first line of the table. */
+  header?: string
+  /** How many rows more of the other table the forger claims. */
+  moreBelow?: number
   /** What the forger changes in the totals, which fit otherwise. */
   forge?: (totals: Manifest['totals']) => void
 }
@@ -104,6 +108,7 @@ export async function writeCertified(
 ): Promise<Manifest> {
   const { rows, lines, verdict, completeThrough, reasons, windows } = exported
   const { records = rows.length, changedSince, orphans = [], mode = 'full' } = exported
+  const { header = 'id,created,currency,amount', moreBelow = 0 } = exported
   const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode, filters: {} }
   const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
@@ -115,7 +120,7 @@ export async function writeCertified(
     amount: amountOf(id),
   }))
   const written = customers.map((row) => ({ ...row, amount: row.amount || (exported.amount ?? '') }))
-  const table = `id,created,currency,amount\n${written.map((row) => `${Object.values(row).join()}\n`).join('')}`
+  const table = `${header}\n${written.map((row) => `${Object.values(row).join()}\n`).join('')}`
   const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap(({ id, contacts }) =>
     contacts.map((position) => ({ id, position, amount: amountOf(`${id} ${position}`) })),
   )
@@ -165,7 +170,7 @@ export async function writeCertified(
           { name: 'position', kind: 'integer', source: 'customers.contacts' },
           { name: 'amount', kind: 'decimal', source: 'customers.contacts.amount' },
         ],
-        rows: contacts.length,
+        rows: contacts.length + moreBelow,
         files: [toFile('customer_contacts.csv', below, contacts.length)],
       },
     ],
@@ -467,6 +472,14 @@ export const mutants: Record<string, Mutant> = {
   },
   'a row in another table belongs to no record': (exported) => {
     exported.orphans = ['1']
+    return true
+  },
+  'the table names its columns otherwise': (exported) => {
+    exported.header = 'id,created,amount,currency'
+    return true
+  },
+  'one row more is counted in another table than it has': (exported) => {
+    exported.moreBelow = 1
     return true
   },
   'complete through a later time': (exported) => {
