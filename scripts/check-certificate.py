@@ -76,6 +76,7 @@ def read_tables(folder, manifest, key):
                         totals.currencies[row[places[0]]] = None if currency is None else row[currency]
                         if created is not None and row[created]:
                             totals.times.append(instant(row[created]))
+                            totals.months[row[created][:7]] = totals.months.get(row[created][:7], 0) + 1
                     for place, column in decimals:
                         totals.add(column, row[place], totals.currencies.get(row[places[0]]))
         need(count == table["rows"], f"{name} has {count} rows, not {table['rows']}")
@@ -90,7 +91,7 @@ class Totals:
     """What each decimal column adds up to, by the currency of the records if they say it."""
 
     def __init__(self):
-        self.columns, self.currencies, self.times = {}, {}, []
+        self.columns, self.currencies, self.times, self.months = {}, {}, [], {}
 
     def begin(self, table):
         """The places of its decimal columns, and their totals."""
@@ -124,6 +125,8 @@ class Totals:
         times = manifest["totals"].get("created")
         claimed = [instant(times["oldest"]), instant(times["newest"])] if times else []
         need(claimed == ([min(self.times), max(self.times)] if self.times else []), "the oldest or newest record is another")
+        months = self.months if 0 < len(self.months) <= 1200 else None
+        need((times or {}).get("months") == months, "the records were created in other months")
 
 class Chain:
     """What is known after each line: where the frontier is, and whether all records of its time are known."""

@@ -48,7 +48,14 @@ const readFactsSchema = z.object({
   repeatedIds: z.array(z.string()).exactOptional(),
   /** Of the rows that were read, before a warehouse merges them. */
   totals: z.object({
-    created: z.object({ oldest: z.string(), newest: z.string() }).exactOptional(),
+    created: z
+      .object({
+        oldest: z.string(),
+        newest: z.string(),
+        /** The records of each month, as the service writes it. Absent if there are more than 1,200 months. */
+        months: z.record(z.string(), count).exactOptional(),
+      })
+      .exactOptional(),
     columns: z.record(z.string(), totalSchema),
   }),
   /** The values that did not fit their columns, by path in the record, and what the first looks like. */

@@ -153,6 +153,8 @@ function checkTotals(
     const isSame = toInstant(claimed.created?.[end]) === toInstant(found.created?.[end])
     need(isSame, `its ${end} record is of another time`)
   }
+  const [claim, months] = [claimed, found].map(({ created }) => created?.months)
+  need(isDeepStrictEqual(claim, months), 'its records were created in other months')
 }
 
 /** The rows of a table, whose columns and number are those of the manifest. */

@@ -83,9 +83,35 @@ function toPageSheet({ identity }: ExportReport, of: Of): PageSheet {
           ]),
       ...of.map(({ item }) => ({ name: `Published to ${item.destination}`, value: item.where })),
     ],
+    ...toBars(created?.months),
     tables: [toTotals(sheet), toFiles(of)],
   }
 }
+
+/** Of a longer time, the years are shown: a page has no room for more bars. */
+const mostMonths = 120
+const mostYears = 200
+
+/** The records by month, or by year, also those without one. */
+function toBars(counts: Readonly<Record<string, number>> = {}): Pick<PageSheet, 'bars'> {
+  const months = Object.keys(counts).toSorted()
+  const [first, last] = [months[0], months.at(-1)]
+  if (first === undefined || last === undefined) return {}
+  const [from, to] = [monthsSince(first), monthsSince(last)]
+  const isLong = to - from >= mostMonths
+  const sums = new Map<string, number>()
+  for (let month = from; month <= to; month++) {
+    const name = `${String(Math.floor(month / 12)).padStart(4, '0')}-${String((month % 12) + 1).padStart(2, '0')}`
+    const place = isLong ? name.slice(0, 4) : name
+    sums.set(place, (sums.get(place) ?? 0) + (counts[name] ?? 0))
+  }
+  if (sums.size > mostYears) return {}
+  const title = `Records by ${isLong ? 'year' : 'month'} of created`
+  return { bars: { title, of: Array.from(sums, ([name, value]) => ({ name, value })) } }
+}
+
+/** The number of a month: `0001-01` is 12. */
+const monthsSince = (month: string): number => Number(month.slice(0, 4)) * 12 + Number(month.slice(5)) - 1
 
 function toQuery(sheet: Sheet): string {
   const {

@@ -16,9 +16,20 @@ export interface ColumnTotal {
 export interface Totals {
   /** By table and column: `plans.amount`. */
   columns: Record<string, ColumnTotal>
-  /** When the records were created, as the service wrote it, if the table says so. */
-  created?: { oldest: string; newest: string }
+  /** When the records were created, if the table says so. */
+  created?: CreatedTotals
 }
+
+interface CreatedTotals {
+  /** As the service wrote it. */
+  oldest: string
+  newest: string
+  /** The records of each month (`2026-11`), in the zone that the service writes. Absent if there are too many months. */
+  months?: Record<string, number>
+}
+
+/** A century of them. */
+const mostMonths = 1_200
 
 export const noTotals = (): Totals => ({ columns: {} })
 
@@ -39,7 +50,10 @@ export function judgeTotals(
     const unreadable = misfits[source]?.count ?? 0
     columns[name] = { ...total, empty: total.empty - unreadable, unreadable }
   }
-  return { ...totals, columns }
+  const { created } = totals
+  if (created?.months === undefined) return { ...totals, columns }
+  const months = Object.entries(created.months).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return { columns, created: { ...created, months: Object.fromEntries(months) } }
 }
 
 /** By table and column. */
@@ -63,14 +77,24 @@ export function addTotals(totals: Totals, more: Totals): void {
       ...(byCurrency && { byCurrency: sums }),
     }
   }
-  const { created = more.created } = totals
-  if (created === undefined || more.created === undefined) return
-  const [oldest, newest] = [created.oldest, created.newest].map((time) => toInstant(time)!)
-  totals.created = {
-    oldest: toInstant(more.created.oldest)! < oldest! ? more.created.oldest : created.oldest,
-    newest: toInstant(more.created.newest)! > newest! ? more.created.newest : created.newest,
+  if (more.created !== undefined) totals.created = addCreated(totals.created, more.created)
+}
+
+function addCreated(known: CreatedTotals | undefined, more: CreatedTotals): CreatedTotals {
+  if (known === undefined) return more
+  const { oldest, newest } = known
+  const months = new Map(Object.entries(known.months ?? {}))
+  for (const [month, count] of Object.entries(more.months ?? {}))
+    months.set(month, (months.get(month) ?? 0) + count)
+  return {
+    oldest: toInstant(more.oldest)! < toInstant(oldest)! ? more.oldest : oldest,
+    newest: toInstant(more.newest)! > toInstant(newest)! ? more.newest : newest,
+    ...(known.months && more.months && withMonths(months)),
   }
 }
+
+const withMonths = (months: ReadonlyMap<string, number>) =>
+  months.size <= mostMonths && { months: Object.fromEntries(months) }
 
 /** The column of a main table with the currency of its records, and of what belongs to them. */
 export const currencyColumn = 'currency'
@@ -84,6 +108,7 @@ export class TotalsCounter {
   readonly #hasCurrency: boolean
   #oldest: { at: Instant; text: string } | undefined
   #newest: { at: Instant; text: string } | undefined
+  readonly #months = new Map<string, number>()
 
   /** @param hasCurrency whether the records say their currency */
   constructor(tables: readonly Table[], { hasCurrency }: { hasCurrency: boolean }) {
@@ -110,8 +135,11 @@ export class TotalsCounter {
     }
     const at = toInstant(created)
     if (at === undefined) return
-    if (this.#oldest === undefined || at < this.#oldest.at) this.#oldest = { at, text: created as string }
-    if (this.#newest === undefined || at > this.#newest.at) this.#newest = { at, text: created as string }
+    const text = created as string
+    if (this.#oldest === undefined || at < this.#oldest.at) this.#oldest = { at, text }
+    if (this.#newest === undefined || at > this.#newest.at) this.#newest = { at, text }
+    const month = text.slice(0, 7)
+    this.#months.set(month, (this.#months.get(month) ?? 0) + 1)
   }
 
   /** The totals since the last call. */
@@ -129,7 +157,10 @@ export class TotalsCounter {
       }),
     )
     const [oldest, newest] = [this.#oldest?.text, this.#newest?.text]
+    if (oldest === undefined || newest === undefined) return { columns }
+    const created = { oldest, newest, ...withMonths(this.#months) }
     this.#oldest = this.#newest = undefined
-    return { columns, ...(oldest !== undefined && newest !== undefined && { created: { oldest, newest } }) }
+    this.#months.clear()
+    return { columns, created }
   }
 }

@@ -77,6 +77,9 @@ const misfits = (page: Page): Promise<string[]> =>
         if (word.length <= 24 && lines.size > 1) found.push('broken: ' + word)
       }
     }
+    for (const amount of document.querySelectorAll('.amount'))
+      if (amount.checkVisibility() && amount.textContent.length <= 40 && new Set(Array.from(amount.getClientRects(), ({ bottom }) => Math.round(bottom))).size > 1)
+        found.push('broken: ' + amount.textContent)
     for (const cell of document.querySelectorAll('th, td, dt, dd, code'))
       if (cell.checkVisibility() && cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).display !== 'inline')
         found.push('too wide: ' + cell.textContent.trim())
@@ -154,6 +157,18 @@ describe('a page of a report', () => {
       expect(told).toEqual([])
     },
   )
+
+  test.each([
+    ['export-customers', 1],
+    ['export-subscriptions', 1],
+    ['export-plans', 1],
+    ['export-retentions', 1],
+    ['export', 3],
+  ])('prints on as few sheets of A4 as it can: %s', async (name, sheets) => {
+    const { page } = await show(examplePages[name]!, { width: 1000 })
+    const pdf = await page.pdf({ format: 'A4' })
+    expect(pdf.toString('latin1').match(/\/Type \/Page\b/g)).toHaveLength(sheets)
+  })
 
   test.each([
     ['words without end', viewOf('Donaudampfschifffahrtsgesellschaft'.repeat(8))],

@@ -28,6 +28,8 @@ export interface Fact {
 export interface Sheet {
   title: string
   facts: readonly Fact[]
+  /** Counts side by side, such as those of months. */
+  bars?: { title: string; of: readonly { name: string; value: number }[] }
   tables: readonly Table[]
 }
 

@@ -82,6 +82,28 @@ test('a page names the commands that check its files, and Python only where it c
   expect(exportPages['export-failed']!.checks![0]!.command).toMatch(/run publish \S+ --to csv$/)
 })
 
+test('a page shows the records by month, also the months without one, and of a long time by year', () => {
+  const barsOf = (months: Record<string, number>) => {
+    const created = { oldest: '2019-01-01T00:30:27Z', newest: '2026-11-20T22:58:47Z', months }
+    return pageOf({ totals: { created, columns: {} } }).sheets![0]!.bars
+  }
+  expect(barsOf({ '2026-02': 3, '2025-11': 1 })).toEqual({
+    title: 'Records by month of created',
+    of: [
+      { name: '2025-11', value: 1 },
+      { name: '2025-12', value: 0 },
+      { name: '2026-01', value: 0 },
+      { name: '2026-02', value: 3 },
+    ],
+  })
+  expect(barsOf({ '2016-12': 4, '2026-11': 2 })?.of).toHaveLength(120)
+  const years = barsOf({ '2016-11': 4, '2016-12': 1, '2026-11': 2 })
+  expect(years).toMatchObject({ title: 'Records by year of created', of: { length: 11, 0: { value: 5 } } })
+  // One wrong date makes no picture of nothing.
+  expect(barsOf({ '0001-01': 1, '2026-11': 2 })).toBeUndefined()
+  expect(barsOf({})).toBeUndefined()
+})
+
 test('Temporal shows nothing of the sheets', () => {
   expect(toMarkdown(exportPages['export']!)).not.toContain('aggregations')
 })

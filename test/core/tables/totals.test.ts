@@ -91,9 +91,30 @@ test('the totals of a read are those of its rows, however it was divided, and wh
       const { oldest, newest } = judged.created ?? {}
       expect(oldest === undefined ? Infinity : Date.parse(oldest)).toBe(Math.min(...times))
       expect(newest === undefined ? -Infinity : Date.parse(newest)).toBe(Math.max(...times))
+      const months = Map.groupBy(created, (time) => time.slice(0, 7))
+      const counts = Array.from(months, ([month, { length }]) => [month, length] as const)
+      expect(judged.created?.months).toEqual(counts.length === 0 ? undefined : Object.fromEntries(counts))
     }),
     { seed },
   )
+})
+
+test('records of more months than a person looks at are not counted by month, however the read was divided', () => {
+  const plansOf = (years: number) =>
+    Array.from({ length: years * 12 }, (_, at) => ({
+      id: String(at),
+      created: `${1900 + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')}-01T00:00:00Z`,
+    }))
+  const inParts = (records: readonly object[]) => {
+    const totals = noTotals()
+    for (const part of [records.slice(0, 600), records.slice(600), records.slice(0, 1)])
+      addTotals(totals, createRowEncoder({ resource: plans }).encode(part).totals)
+    return totals.created!
+  }
+  expect(Object.keys(inParts(plansOf(100)).months!)).toHaveLength(1_200)
+  expect(inParts(plansOf(101))).not.toHaveProperty('months')
+  const atOnce = createRowEncoder({ resource: plans }).encode(plansOf(101)).totals
+  expect(atOnce.created).toEqual({ oldest: '1900-01-01T00:00:00Z', newest: '2000-12-01T00:00:00Z' })
 })
 
 test('a hidden currency divides no sums, and a hidden time shows in no total', () => {

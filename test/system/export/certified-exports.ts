@@ -213,9 +213,14 @@ function toTotals(
   })
   const times = rows.map(({ created }) => created).toSorted((a, b) => toInstant(a)! - toInstant(b)!)
   const [oldest, newest] = [times[0], times.at(-1)]
+  const byMonth = Array.from(
+    Map.groupBy(times, (time) => time.slice(0, 7)),
+    ([month, { length }]) => [month, length] as const,
+  )
+  const months = Object.fromEntries(byMonth)
   return {
     columns: Object.fromEntries(columns) as Manifest['totals']['columns'],
-    ...(oldest !== undefined && newest !== undefined && { created: { oldest, newest } }),
+    ...(oldest !== undefined && newest !== undefined && { created: { oldest, newest, months } }),
   }
 }
 
@@ -338,6 +343,14 @@ export const mutants: Record<string, Mutant> = {
   }),
   'the oldest record is older': onTotals(({ created }) => {
     created!.oldest = moved(created!.oldest, -1)
+  }),
+  'a record is said to be of another month': onTotals(({ created }) => {
+    const [month = ''] = Object.keys(created!.months!)
+    created!.months![month]!--
+    created!.months!['2019-01'] = 1
+  }),
+  'the months of the records are left out': onTotals(({ created }) => {
+    delete created!.months
   }),
   'a field of the first or the last line is missing': (exported, random) => {
     exported.lacks = pick(fieldsOfEnds.split(' '), random)!

@@ -38,7 +38,7 @@ function totalsOf({ totals }: Manifest): string[] {
 
 test('the page of an export has the sums, counts and checksums of the manifests, wherever it was published', async () => {
   const world = await createWorld({
-    counts: { customers: 300, subscriptions: 200, plans: 20, retentions: 250 },
+    counts: { customers: 120, subscriptions: 20, plans: 20, retentions: 40 },
   })
   const { control } = world.sandbox
   const [id] = control.ids({ resource: 'customers' })
@@ -59,16 +59,23 @@ test('the page of an export has the sums, counts and checksums of the manifests,
     const toCsv = report.exports.filter(isPublished).find((one) => one.resource === resource && one.manifest)!
     const text = await readFile(toCsv.manifest!, 'utf8')
     const manifest = JSON.parse(text) as Manifest
-    const [facts, totals, files] = sheets[at]!.split('<section>').map(rowsOf) as [
-      string[],
-      string[],
-      string[],
-    ]
+    const [facts, totals, files] = sheets[at]!.replace(/<section class="bars">[^]*?<\/section>/, '')
+      .split('<section>')
+      .map(rowsOf) as [string[], string[], string[]]
     expect(facts.join('\n')).toContain(`Records|${count(manifest.records)}`)
     expect(facts.join('\n')).toContain(
       `${count(manifest.windows)} windows in ${count(manifest.requests)} requests`,
     )
     expect(totals.slice(1)).toEqual(totalsOf(manifest))
+    const bars = sheets[at]!.matchAll(/<title>(\d{4}-\d\d): ([\d,]+)<\/title>/g)
+    const shown = Array.from(bars, ([, month, records]) => [month, records] as const).filter(
+      ([, records]) => records !== '0',
+    )
+    expect(Object.fromEntries(shown)).toEqual(
+      Object.fromEntries(
+        Object.entries(manifest.totals.created!.months!).map(([month, records]) => [month, count(records)]),
+      ),
+    )
     expect(files.slice(1)).toEqual([
       `manifest.json||${createHash('sha256').update(text).digest('hex')}`,
       ...[...manifest.tables, manifest.rejected, manifest.certificate!].flatMap((of) =>
