@@ -4,13 +4,13 @@ export class DecimalSum {
   #places = 0
 
   /** @param decimal digits with a sign, a point or an exponent, as JSON has them */
-  add(decimal: string): this {
+  add(decimal: string, times = 1n): this {
     const exponentAt = decimal.search(/e/i)
     const digits = exponentAt === -1 ? decimal : decimal.slice(0, exponentAt)
     const exponent = exponentAt === -1 ? 0 : Number(decimal.slice(exponentAt + 1))
     const point = digits.indexOf('.')
     const places = (point === -1 ? 0 : digits.length - point - 1) - exponent
-    const units = BigInt(point === -1 ? digits : digits.slice(0, point) + digits.slice(point + 1))
+    const units = times * BigInt(point === -1 ? digits : digits.slice(0, point) + digits.slice(point + 1))
     if (places > this.#places) {
       this.#units *= 10n ** BigInt(places - this.#places)
       this.#places = places

@@ -99,6 +99,11 @@ export const commands = {
     () => import('./verify.ts'),
     'configureVerify',
   ),
+  compare: command(
+    'show what changed between two exports of a list, with sums that balance',
+    () => import('./compare.ts'),
+    'configure',
+  ),
   prune: command(
     'remove old exports and uploads that nothing needs',
     () => import('./prune.ts'),

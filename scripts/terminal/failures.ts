@@ -65,6 +65,8 @@ const refusals = new Set([
   'OtherStateError',
   // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',
+  // Exports that cannot be compared.
+  'NotComparableError',
   // The service refuses the token or the workspace.
   'Unauthorized',
   'Forbidden',

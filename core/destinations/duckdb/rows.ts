@@ -66,20 +66,22 @@ export function withDrift(facts: ReadFacts, more: readonly Drift[]): ReadFacts {
   return { ...facts, drift }
 }
 
-/** The cells of CSV files as texts. Each file is read by one thread, which takes rows as long as its buffers. */
+/** The cells of CSV files as texts. Each file is read by one thread, which takes rows as long as its buffers, or in parallel. */
 export function toCsv(of: {
   table: WarehouseTable
   files: readonly { path: string; bytes: number }[]
   /** The size of a buffer, in bytes. */
   size: number
   hasHeader?: boolean
+  /** Takes less memory for long files. DuckDB refuses those whose rows it cannot tell apart so. */
+  parallel?: boolean
 }): string {
   const { columns } = of.table.table
   const paths = of.files.flatMap(({ path, bytes }) => (bytes > 0 ? [toPath(path)] : []))
   if (paths.length === 0)
     return `(select ${columns.map(({ name }) => `null::VARCHAR as ${quote(name)}`).join(', ')} limit 0)`
   return `read_csv([${paths.join(', ')}], auto_detect = false, header = ${of.hasHeader ?? false}, delim = ',', quote = '"',
-    escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, parallel = false,
+    escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, parallel = ${of.parallel ?? false},
     max_line_size = ${of.size}, buffer_size = ${of.size},
     columns = {${columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')}})`
 }
@@ -127,7 +129,7 @@ function toValue(table: WarehouseTable, column: WarehouseColumn): string {
 const mostDigits = 38
 
 /** NULL for a number that is too large, too fine or too long: DuckDB would round it. */
-function toDecimal(cell: string): string {
+export function toDecimal(cell: string): string {
   // Casting text to a DECIMAL of more than 18 digits takes 9 to 16 µs, to a smaller one 0.1 µs (DuckDB 1.5.6).
   return `case when regexp_full_match(${cell}, '-?[0-9]{1,10}([.][0-9]{1,8}0*)?')
     then cast(cast(${cell} as DECIMAL(18,8)) as ${types.decimal})

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Table, Kind } from '../../tables/table.ts'
@@ -10,8 +11,9 @@ import { createFileDestination, type StagedFiles } from './publish.ts'
 import { parse } from 'csv-parse'
 import { stringify } from 'csv-stringify'
 import { pipeline, Readable } from 'node:stream'
+import { pipeline as finished } from 'node:stream/promises'
 import { readCell } from '../../tables/cell.ts'
-import { guardFormula, guardText } from '../../tables/formula-guard.ts'
+import { guardFormula, guardText, unguardFormula } from '../../tables/formula-guard.ts'
 
 /** Destination for CSV files. */
 export const createCsvDestination = (): Destination =>
@@ -136,24 +138,44 @@ async function stageParts(
  * Rewrites our CSV for a spreadsheet: `;` as delimiter, a decimal comma in number columns, texts that
  * it would take for numbers or dates as texts, the formula guard in all others.
  */
-export function toExcel(table: Table, chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-  const rewrite = table.columns.map((column) => toCell(column.kind))
+export const toExcel = (table: Table, chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> =>
+  rewrite(chunks, { from: machine, to: excel, cells: table.columns.map(({ kind }) => toCell(kind)) })
+
+/** Writes a table that `toExcel` has rewritten as our CSV again, with its header. */
+export const writePlain = (table: Table, from: string, to: string): Promise<void> =>
+  finished(
+    rewrite(createReadStream(from), {
+      from: excel,
+      to: machine,
+      cells: table.columns.map(({ kind }) => (isNumber(kind) ? toPoint : unguardFormula)),
+    }),
+    createWriteStream(to, { flags: 'wx' }),
+  )
+
+function rewrite(
+  chunks: AsyncIterable<Buffer>,
+  { from, to, cells }: { from: Dialect; to: Dialect; cells: readonly ((text: string) => string)[] },
+) {
   async function* rewriteRows(rows: AsyncIterable<(string | null)[]>) {
-    for await (const row of rows) yield row.map((cell, at) => (cell === null ? null : rewrite[at]!(cell)))
+    for await (const row of rows) yield row.map((cell, at) => (cell === null ? null : cells[at]!(cell)))
   }
   // The last stream fails with any earlier failure, so the callback has nothing to do.
   return pipeline(
     Readable.from(chunks),
-    parse({ cast: readCell }),
+    parse({ cast: readCell, delimiter: from.delimiter, bom: from.bom }),
     rewriteRows,
-    stringify({ delimiter: ';', quoted_match: /^$/ }),
+    stringify({ delimiter: to.delimiter, quoted_match: /^$/ }),
     () => {},
-  ) as AsyncIterable<Buffer>
+  )
 }
 
+const isNumber = (kind: Kind) => kind === 'integer' || kind === 'decimal'
+
 function toCell(kind: Kind): (text: string) => string {
-  if (kind === 'integer' || kind === 'decimal') return toComma
+  if (isNumber(kind)) return toComma
   return kind === 'text' ? guardText : guardFormula
 }
 
 const toComma = (number: string) => number.replace('.', ',')
+
+const toPoint = (number: string) => number.replace(',', '.')

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { listResources, type ListName } from '../../../core/billing/resources/lists.ts'
 import type { PartFile, Publication } from '../../../core/destinations/destination.ts'
 import type { ReadFacts } from '../../../core/destinations/manifest.ts'
+import type { Privacy } from '../../../core/tables/privacy.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
+import { addTotals, judgeTotals, noTotals } from '../../../core/tables/totals.ts'
 import { writePart } from '../exports/write-part.ts'
 import { parseLossless } from '../tables/csv.ts'
 
@@ -57,10 +59,12 @@ export async function createWorkplace() {
   let made = 0
 
   /** Parts as a read leaves them: a file for each batch of records. */
-  async function toParts(resource: ListName, batches: readonly (readonly string[])[]) {
-    const encoder = createRowEncoder({ resource: listResources[resource] })
+  async function toParts(resource: ListName, batches: readonly (readonly string[])[], privacy: Privacy = {}) {
+    const encoder = createRowEncoder({ resource: listResources[resource], privacy })
     const parts: PartFile[] = []
     const rejected: PartFile[] = []
+    const totals = noTotals()
+    const drift: ReadFacts['drift'] = {}
     const write = async (to: PartFile[], table: string, { text, rows }: { text: string; rows: number }) => {
       const path = join(folder, `${made++}.${table}.part`)
       to.push(await writePart({ table, path, text, rows }))
@@ -70,8 +74,11 @@ export async function createWorkplace() {
       for (const [index, rows] of encoded.tables.entries())
         await write(parts, encoder.tables[index]!.name, rows)
       if (encoded.rejected.rows > 0) await write(rejected, 'rejected', encoded.rejected)
+      addTotals(totals, encoded.totals)
+      for (const [path, { count, example }] of Object.entries(encoded.drift.misfits))
+        drift[path] = { count: (drift[path]?.count ?? 0) + count, example }
     }
-    return { tables: encoder.tables, parts, rejected }
+    return { tables: encoder.tables, parts, rejected, totals: judgeTotals(encoder.tables, totals, drift) }
   }
 
   return {
@@ -83,7 +90,9 @@ export async function createWorkplace() {
       resource: ListName,
       batches: readonly (readonly string[])[],
       more: Partial<Publication> = {},
+      privacy: Privacy = {},
     ): Promise<Publication> {
+      const { totals, ...parts } = await toParts(resource, batches, privacy)
       return {
         run: 'export-customers-2026-03-01',
         begunAt: '2026-03-01T02:00:00.000Z',
@@ -96,11 +105,11 @@ export async function createWorkplace() {
         capped: false,
         excluded: [],
         hashed: [],
-        ...(await toParts(resource, batches)),
-        facts,
+        ...parts,
         versions: { connector: '0.1.0' },
         folder: join(folder, 'exports'),
         ...more,
+        facts: { ...(more.facts ?? facts), totals },
       }
     },
     close: () => rm(folder, { recursive: true, force: true }),

@@ -1,0 +1,161 @@
+import type { Column, Table } from '../../tables/table.ts'
+import { currencyColumn } from '../../tables/totals.ts'
+import type { Manifest, PublishedTable } from '../manifest.ts'
+import { caveatOf } from '../warehouse/deletes.ts'
+
+// What may be said about two exports of one list, from their manifests alone.
+
+export interface Sides<T> {
+  older: T
+  newer: T
+}
+
+/** Why a comparison of two exports would mean nothing, as a sentence. */
+export function refuseSides({ older, newer }: Sides<Manifest>): string | undefined {
+  const name = ({ run, resource }: Manifest) => `the ${resource} of ${run}`
+  const modeOf = ({ testMode }: Manifest) => (testMode ? 'test' : 'live')
+  for (const [what, a, b] of [
+    ['list', older.resource, newer.resource],
+    ['workspace', older.workspace, newer.workspace],
+    ['mode', modeOf(older), modeOf(newer)],
+  ] as const)
+    if (a !== b)
+      return `Only exports of one ${what} can be compared: one is of ${a}, the other of ${b}. Name two of the same ${what}.`
+  const key = `${older.resource}.${older.tables[0]!.key[0]}`
+  if (formOf(older, key) !== formOf(newer, key))
+    return `Only exports with the same ids can be compared: ${key} is hashed in one of them only, or with another key.`
+  const doubled = [older, newer].find(({ repeatedIds = [] }) => repeatedIds.length > 0)
+  if (doubled !== undefined)
+    return `In ${name(doubled)}, several records have one id (${doubled.repeatedIds!.slice(0, 3).join(', ')}), so nobody can tell which of them changed.`
+  if (Date.parse(older.startedAt) > Date.parse(newer.startedAt))
+    return `${name(older)} were read later (${older.startedAt}) than ${name(newer)} (${newer.startedAt}): name the older export first.`
+  return undefined
+}
+
+/** Whether, and with which key, the values at a path are hashed. */
+const formOf = ({ hashed, hashedWith = '' }: Manifest, path: string) =>
+  hashed.includes(path) ? `hashed ${hashedWith}` : ''
+
+/**
+ * Why an export is not a proven read of the whole list, as the end of a sentence. Only between two of them is a record that one
+ * lacks new or gone.
+ */
+function doubtsOf(manifest: Manifest): string[] {
+  const { verdict, reasons, mode, filters, capped, changedSince } = manifest
+  const only = Object.entries(filters).map(([name, value]) => `${name}=${value}`)
+  const caveat = caveatOf(manifest)
+  return [
+    ...(verdict === 'unproven' ? [`is unproven (${reasons.join('; ')})`] : []),
+    ...(mode === 'incremental' ? [`has only what changed since ${changedSince}`] : []),
+    ...(mode === 'byId' ? ['has only the documents that were asked for'] : []),
+    ...(only.length > 0 ? [`has only records with ${only.join(', ')}`] : []),
+    ...(capped ? ['ended before the list did'] : []),
+    ...(caveat === undefined ? [] : [`may lack records (${caveat})`]),
+  ]
+}
+
+/**
+ * Which conclusions do not hold, one sentence each.
+ * @param uncovered how many of the records that are gone the proof of the newer export does not cover
+ */
+export function findDoubts({ older, newer }: Sides<Manifest>, uncovered: number): string[] {
+  const [before, after] = [doubtsOf(older), doubtsOf(newer)]
+  return [
+    ...before.map((why) => `The older export ${why}: what counts as new may not be, and more may be gone.`),
+    ...after.map(
+      (why) => `The newer export ${why}: what counts as gone may still exist, and more may be new.`,
+    ),
+    ...(uncovered === 0 || after.length > 0
+      ? []
+      : [
+          `Of what counts as gone, ${uncovered} may still exist: nothing shows that the newer export should have seen what was created after ${newer.completeThrough ?? 'its start'}.`,
+        ]),
+  ]
+}
+
+/** A table of both exports, with the columns that can be compared. */
+export interface SharedTable {
+  name: string
+  key: readonly string[]
+  columns: readonly Column[]
+}
+
+/** What only one side has, or each in another form. */
+export interface Apart {
+  /** A table, or a column as `plans.amount`. */
+  name: string
+  why: 'only in the older' | 'only in the newer' | 'in another form' | 'may hold values of the others'
+}
+
+/** Divides the tables and columns of two exports into those that can be compared and those that can't. */
+export function shareColumns(sides: Sides<Manifest>): { tables: SharedTable[]; apart: Apart[] } {
+  const { older, newer } = sides
+  const apart: Apart[] = [
+    ...lackedBy(newer.tables, older.tables, '', 'only in the older'),
+    ...lackedBy(older.tables, newer.tables, '', 'only in the newer'),
+  ]
+  const others = new Map(newer.tables.map((table) => [table.name, table]))
+  const tables = older.tables.flatMap((table): SharedTable[] => {
+    const other = others.get(table.name)
+    if (other === undefined) return []
+    const { columns, left } = shareTable(sides, table, other)
+    apart.push(...left)
+    return [{ name: table.name, key: table.key, columns }]
+  })
+  return { tables, apart }
+}
+
+const lackedBy = (
+  some: readonly { name: string }[],
+  all: readonly { name: string }[],
+  prefix: string,
+  why: Apart['why'],
+): Apart[] =>
+  all
+    .filter(({ name }) => !some.some((one) => one.name === name))
+    .map(({ name }) => ({ name: `${prefix}${name}`, why }))
+
+function shareTable(
+  { older, newer }: Sides<Manifest>,
+  table: PublishedTable,
+  other: PublishedTable,
+): { columns: Column[]; left: Apart[] } {
+  const prefix = `${table.name}.`
+  // Also below a column, as in `customers.metadata.rut`.
+  const differing = [older.excluded, newer.excluded, older.hashed, newer.hashed]
+    .flat()
+    .filter(
+      (path) =>
+        formOf(older, path) !== formOf(newer, path) ||
+        older.excluded.includes(path) !== newer.excluded.includes(path),
+    )
+  const isAlike = ({ name, kind, source }: Column) => {
+    const there = other.columns.find((column) => column.name === name)
+    return there?.kind === kind && !differing.some((path) => `${path}.`.startsWith(`${source}.`))
+  }
+  const known = table.columns.filter(({ name }) => name !== extra && !table.key.includes(name))
+  const left: Apart[] = [
+    ...lackedBy(other.columns, table.columns, prefix, 'only in the older'),
+    ...lackedBy(table.columns, other.columns, prefix, 'only in the newer'),
+  ]
+  const lacked = new Set(left.map(({ name }) => name))
+  const formed = known.filter((column) => !lacked.has(`${prefix}${column.name}`) && !isAlike(column))
+  left.push(...formed.map(({ name }): Apart => ({ name: `${prefix}${name}`, why: 'in another form' })))
+  const columns = known.filter(isAlike)
+  const rest = table.columns.find(({ name }) => name === extra)
+  if (rest === undefined || lacked.has(`${prefix}${extra}`)) return { columns, left }
+  // What has no column on one side may be here, and what does not fit one.
+  if (left.length === 0 && !differing.some((path) => path.startsWith(`${rest.source}.`))) columns.push(rest)
+  else left.push({ name: `${prefix}${extra}`, why: 'may hold values of the others' })
+  return { columns, left }
+}
+
+const extra = '_extra'
+
+/** Whether both exports say the currency of their records. */
+export const haveCurrency = ({ tables: [main] }: { tables: readonly SharedTable[] }, { hashed }: Manifest) =>
+  main!.columns.some(({ name, source }) => name === currencyColumn && !hashed.includes(source))
+
+/** The amounts of a table that can be compared. */
+export const decimalsOf = ({ columns }: Pick<Table, 'columns'>) =>
+  columns.filter(({ kind }) => kind === 'decimal')

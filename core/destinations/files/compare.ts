@@ -1,0 +1,394 @@
+import { existsSync } from 'node:fs'
+import { link, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { addDecimals, DecimalSum, subtractDecimals } from '../../tables/decimal-sum.ts'
+import { currencyColumn } from '../../tables/totals.ts'
+import { syncPath, temporaryName } from '../../storage/durable.ts'
+import { isSystemError } from '../../storage/system-errors.ts'
+import { type DuckDb, toDuckDbError, toPath, withDuckDb } from '../duckdb/open.ts'
+import { toCsv, toDecimal, toPartsError, usualBuffer } from '../duckdb/rows.ts'
+import { instant, literal, quote, textColumnOf, toWarehouseTable } from '../layout.ts'
+import type { Manifest, PublishedTable } from '../manifest.ts'
+import {
+  type Apart,
+  decimalsOf,
+  findDoubts,
+  haveCurrency,
+  refuseSides,
+  shareColumns,
+  type SharedTable,
+  type Sides,
+} from './comparable.ts'
+import { writePlain } from './csv.ts'
+
+/** What happened to a list between two exports. */
+export interface Changes {
+  /** Whether both exports are proven reads of the whole list. */
+  verdict: 'proven' | 'unproven'
+  /** Which conclusions do not hold, one sentence each. */
+  reasons: string[]
+  records: Record<'opening' | 'new' | 'gone' | 'closing' | 'changed' | 'unchanged', number>
+  /** For each decimal column and currency: opening + new - gone + changed = closing. */
+  sums: Sum[]
+  apart: Apart[]
+}
+
+export interface Sum {
+  /** By table and column: `plans.amount`. */
+  column: string
+  /** '' for none, `other` for what is no currency; null if the records do not say. */
+  currency: string | null
+  opening: string
+  new: string
+  gone: string
+  /** What the changed records have more than before. */
+  changed: string
+  closing: string
+}
+
+/** The two exports cannot be compared, or the file would overwrite another one. */
+export class NotComparableError extends Error {
+  override readonly name = 'NotComparableError'
+}
+
+/** An export's files do not hold what its manifest says. */
+export class UnbalancedError extends Error {
+  override readonly name = 'UnbalancedError'
+}
+
+interface Side {
+  folder: string
+  manifest: Manifest
+}
+
+/**
+ * Compares two exports of one list, whose files are as their manifests say, and writes what changed to a file. DuckDB holds a
+ * fingerprint of each record (with its child rows) and the rows of the records that differ, on disk if they are many. The sums
+ * of the exports are those that their manifests had from the read, so the balance also proves the comparison.
+ * @throws {NotComparableError | UnbalancedError}
+ */
+export async function compareExports(
+  of: Sides<Side> & { out: string; signal?: AbortSignal | undefined },
+): Promise<Changes> {
+  const { older, newer, out, signal } = of
+  const refused = refuseSides({ older: older.manifest, newer: newer.manifest })
+  if (refused !== undefined) throw new NotComparableError(refused)
+  const isThere = () => new NotComparableError(`There is ${out} already: name another file with --out.`)
+  if (existsSync(out)) throw isThere()
+  const beside = temporaryName(out)
+  const compare = (size: number, memory: number) =>
+    withDuckDb({ path: undefined, memory, beside, signal }, async (db) => {
+      const work = new Work(db, of, { beside, size })
+      const changes = await work.compare()
+      const written = await work.write()
+      await syncPath(written)
+      await link(written, out).catch((error: unknown) => {
+        throw isSystemError(error, 'EEXIST') ? isThere() : error
+      })
+      return changes
+    })
+  await mkdir(beside, { recursive: true })
+  try {
+    return await compare(usualBuffer, comparingMemory).catch((error: unknown) => {
+      // Of other rows than DuckDB can tell apart in parallel.
+      if (!/Invalid Input Error: .*CSV/.test(String(error))) throw error
+      return compare(longestRow, memoryForLongest)
+    })
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw toDuckDbError(toPartsError(error, older.manifest.resource), { path: beside })
+  }
+}
+
+/** In MB, for any number of records. */
+const comparingMemory = 112
+
+/** In bytes, and the memory in MB for buffers of that size. */
+const longestRow = 128_000_000
+const memoryForLongest = 1_000
+
+const sides = ['older', 'newer'] as const
+type SideName = (typeof sides)[number]
+
+class Work {
+  readonly #db: DuckDb
+  readonly #of: Sides<Side>
+  readonly #beside: string
+  readonly #size: number
+  readonly #tables: SharedTable[]
+  readonly #apart: Apart[]
+  readonly #hasCurrency: boolean
+
+  constructor(db: DuckDb, of: Sides<Side>, { beside, size }: { beside: string; size: number }) {
+    this.#db = db
+    this.#of = of
+    this.#beside = beside
+    this.#size = size
+    const shared = shareColumns({ older: of.older.manifest, newer: of.newer.manifest })
+    this.#tables = shared.tables
+    this.#apart = shared.apart
+    this.#hasCurrency = haveCurrency(shared, of.older.manifest)
+  }
+
+  async compare(): Promise<Changes> {
+    const db = this.#db
+    const { older, newer } = this.#of
+    await this.#findChanged()
+    for (const side of sides) for (const table of this.#tables) await this.#keepChanged(side, table)
+    const rows = await db.all('select change, count(*) as records from changes group by change')
+    const count = (change: string) => Number(rows.find((row) => row['change'] === change)?.['records'] ?? 0)
+    const [opening, closing] = [rowsOf(older), rowsOf(newer)]
+    const records = { opening, new: count('new'), gone: count('gone'), closing, changed: count('changed') }
+    const unchanged = opening - records.gone - records.changed
+    if (unchanged !== closing - records.new - records.changed)
+      throw new UnbalancedError(`The records of the two exports do not balance. ${verifyBoth}`)
+    const manifests = { older: older.manifest, newer: newer.manifest }
+    const reasons = findDoubts(manifests, await this.#countUncovered())
+    return {
+      verdict: reasons.length === 0 ? 'proven' : 'unproven',
+      reasons,
+      records: { ...records, unchanged },
+      sums: await this.#sum(),
+      apart: this.#apart,
+    }
+  }
+
+  #tableOf(side: SideName, { name }: SharedTable): PublishedTable {
+    return this.#of[side].manifest.tables.find((table) => table.name === name)!
+  }
+
+  /** The cells of a table as texts, as the service wrote them. */
+  async #cells(side: SideName, shared: SharedTable): Promise<string> {
+    const { folder, manifest } = this.#of[side]
+    const table = this.#tableOf(side, shared)
+    const files = table.files.map((file) => ({ ...file, path: join(folder, file.path) }))
+    if (manifest.destination === 'parquet') return toTexts(table, files)
+    if (manifest.dialect?.formulaGuard === true)
+      for (const file of files) {
+        const path = join(this.#beside, `${side}-${table.name}.csv`)
+        if (!existsSync(path)) await writePlain(table, file.path, path)
+        file.path = path
+      }
+    return toCsv({
+      table: toWarehouseTable(table),
+      files,
+      size: this.#size,
+      hasHeader: true,
+      parallel: this.#size === usualBuffer,
+    })
+  }
+
+  /** Finds the records that are new, gone or changed, by an MD5 sum of all that is compared of each. */
+  async #findChanged(): Promise<void> {
+    const rows = sides.flatMap((side) => this.#of[side].manifest.tables.map(({ rows }) => rows))
+    // DuckDB would need memory for all records at once.
+    const pieces = Math.ceil(rows.reduce((sum, one) => sum + one, 1) / rowsAtOnce)
+    await this.#db.run(
+      'create table prints (side varchar, id uhugeint, is_record boolean, piece ubigint, currency varchar, print uhugeint)',
+    )
+    for (const side of sides)
+      for (const [at, table] of this.#tables.entries()) {
+        const values = table.columns.map((column) => toValue(column, quote(column.name)))
+        const row = [literal(table.name), ...table.key.map(quote), ...values]
+        await this.#db
+          .run(`insert into prints select ${literal(side)} as side, ${idOf(table)} as id, ${at === 0} as is_record,
+          hash(${quote(table.key[0]!)}) % ${pieces} as piece,
+          ${at === 0 && this.#hasCurrency ? toGroup : "''"} as currency,
+          md5_number(cast(to_json([${row.join(', ')}]) as varchar)) as print from ${await this.#cells(side, table)}`)
+      }
+    await this.#db.run('create table changes (id uhugeint, older varchar, newer varchar, change varchar)')
+    for (let piece = 0; piece < pieces; piece++) {
+      await this.#db.run(`create or replace table piece as select * from prints where piece = ${piece}`)
+      // Equal rows of both sides leave nothing.
+      await this.#db.run(`insert into changes select id, max(case when side = 'older' then currency end),
+        max(case when side = 'newer' then currency end),
+        case when not bool_or(is_record and side = 'older') then 'new'
+          when not bool_or(is_record and side = 'newer') then 'gone' else 'changed' end
+        from piece group by id having bit_xor(print) <> 0 and bool_or(is_record)`)
+    }
+    await this.#db.run('drop table prints')
+  }
+
+  /** Keeps the rows of the records that are new, gone or changed. */
+  async #keepChanged(side: SideName, table: SharedTable): Promise<void> {
+    await this.#db.run(`create table ${keptName(side, table)} as select c.*, k.change as _change,
+      k.${side} as _currency from ${await this.#cells(side, table)} c
+      join changes k on ${idOf(table, 'c.')} = k.id`)
+  }
+
+  /** How many records are gone that the newer export need not have seen, as far as the list says when they were created. */
+  async #countUncovered(): Promise<number> {
+    const { completeThrough } = this.#of.newer.manifest
+    const [main] = this.#tables
+    const created = this.#tableOf('older', main!).columns.find(
+      ({ name, kind }) => name === 'created' && kind === 'timestamp',
+    )
+    const isCovered =
+      created === undefined || completeThrough === null
+        ? 'false'
+        : `coalesce(try_cast(created as timestamptz) <= ${instant(completeThrough)}, false)`
+    const [row] = await this.#db.all(
+      `select count(*) as records from ${keptName('older', main!)} where _change = 'gone' and not ${isCovered}`,
+    )
+    return Number(row?.['records'])
+  }
+
+  async #sum(): Promise<Sum[]> {
+    const amounts = new Map<string, DecimalSum>()
+    const keyOf = (...names: (string | null | undefined)[]) => JSON.stringify(names)
+    const groups = new Map<string, Set<string>>()
+    const tables = this.#tables.filter((table) => decimalsOf(table).length > 0)
+    const columns = tables.flatMap((table) => decimalsOf(table).map(({ name }) => `${table.name}.${name}`))
+    if (columns.length === 0) return []
+    for (const name of columns) groups.set(name, new Set())
+    for await (const { column, currency, side, change, amount, times } of this.#amounts(tables)) {
+      groups.get(column!)!.add(currency!)
+      const key = keyOf(column, currency, side, change)
+      const sum = amounts.get(key) ?? new DecimalSum()
+      amounts.set(key, sum.add(amount!, BigInt(times!)))
+    }
+    return columns.flatMap((column) => {
+      const totals = sides.map((side) => this.#of[side].manifest.totals.columns[column])
+      const known = groups.get(column)!
+      if (this.#hasCurrency)
+        for (const total of totals) for (const group of Object.keys(total?.byCurrency ?? {})) known.add(group)
+      else known.add('')
+      return [...known].toSorted().map((group): Sum => {
+        const [opening, closing] = totals.map((total) =>
+          this.#hasCurrency ? (total?.byCurrency?.[group] ?? '0') : (total?.sum ?? '0'),
+        ) as [string, string]
+        const of = (side: SideName, change: string) =>
+          String(amounts.get(keyOf(column, group, side, change)) ?? '0')
+        const changed = subtractDecimals(of('newer', 'changed'), of('older', 'changed'))
+        const sums = { opening, new: of('newer', 'new'), gone: of('older', 'gone'), changed, closing }
+        const balance = addDecimals(subtractDecimals(addDecimals(opening, sums.new), sums.gone), changed)
+        if (!isZero(subtractDecimals(balance, closing)))
+          throw new UnbalancedError(`The sums of ${column} do not balance. ${verifyBoth}`)
+        return { column, currency: this.#hasCurrency ? group : null, ...alignPlaces(sums) }
+      })
+    })
+  }
+
+  /** The amounts of the changed records: DuckDB adds up those that its type holds, and the others come one by one. */
+  async *#amounts(tables: readonly SharedTable[]) {
+    const queries = tables.flatMap((table) => {
+      const cells = decimalsOf(table).map(
+        ({ name }) => `{name: ${literal(`${table.name}.${name}`)}, cell: ${quote(name)}}`,
+      )
+      return sides.map(
+        (
+          side,
+        ) => `select ${literal(side)} as side, _change, _currency, unnest([${cells.join(', ')}]) as amount
+          from ${keptName(side, table)}`,
+      )
+    })
+    await this.#db.run(`create table amounts as select row_number() over () as place, * from (
+      select side, _change as change, _currency as currency, amount.name as "column", sum(value) as total,
+        case when value is null then amount.cell end as misfit, count(*) as times
+      from (select *, ${toDecimal('amount.cell')} as value from (${queries.join(' union all ')}))
+      where amount.cell is not null group by all)`)
+    for (let place = 0; ; place += readAtOnce) {
+      const rows = await this.#db.all(`select side, change, currency, "column",
+        coalesce(misfit, cast(total as varchar)) as amount, case when misfit is null then 1 else times end as times
+        from amounts where place > ${place} and place <= ${place + readAtOnce}`)
+      yield* rows
+      if (rows.length < readAtOnce) return
+    }
+  }
+
+  /** Writes a line for each record that is new or gone, and for each value that changed; returns the file's path. */
+  async write(): Promise<string> {
+    const path = join(this.#beside, 'changes.csv')
+    const queries = this.#tables.map((table, at) => {
+      const [id, ...positions] = table.key.map((key) => `coalesce(o.${quote(key)}, n.${quote(key)})`)
+      const fields = [...table.key.slice(1).map((name) => ({ name, kind: 'text' })), ...table.columns].map(
+        (column, index) => {
+          const cells = sides.map((side) => `${side[0]}.${quote(column.name)}`)
+          const [before, after] = cells.map((cell) => toValue(column, cell))
+          return `{nth: ${index}, field: ${literal(column.name)}, before: ${cells[0]}, after: ${cells[1]},
+          differs: ${before} is distinct from ${after}}`
+        },
+      )
+      const kept = (side: SideName) =>
+        `(select * from ${keptName(side, table)} where _change = 'changed') ${side[0]}`
+      const isSame = table.key.map((key) => `o.${quote(key)} = n.${quote(key)}`).join(' and ')
+      return `select 'changed' as change, ${id} as id, ${at} as place, ${literal(table.name)} as "table",
+        [${positions.map((one) => `cast(${one} as bigint)`).join(', ')}]::bigint[] as positions,
+        unnest(list_filter([${fields.join(', ')}], lambda one: one.differs)) as value
+        from ${kept('older')} full join ${kept('newer')} on ${isSame}`
+    })
+    const [main] = this.#tables
+    const whole = sides.map(
+      (side) => `select _change as change, ${quote(main!.key[0]!)} as id, -1 as place, null as "table",
+        null as positions, null as value from ${keptName(side, main!)} where _change <> 'changed'`,
+    )
+    await this.#db
+      .run(`copy (select change as _change, id, "table", nullif(array_to_string(positions, ','), '') as position,
+        value.field, value.before, value.after
+      from (${whole.join(' union all ')} union all ${queries.join(' union all ')})
+      order by id, place, positions, value.nth) to ${literal(path)} (format csv, header true)`)
+    return path
+  }
+}
+
+const readAtOnce = 1_000
+
+/** The rows that are compared at a time. */
+const rowsAtOnce = 1_000_000
+
+/** The id of a row's record, of the same length whatever the service's is. */
+const idOf = ({ key }: Pick<SharedTable, 'key'>, of = ''): string => `md5_number(${of}${quote(key[0]!)})`
+
+const rowsOf = ({ manifest }: Side): number => manifest.tables[0]!.rows
+
+const keptName = (side: SideName, { name }: SharedTable) => quote(`${side} ${name}`)
+
+const verifyBoth =
+  'Verify both exports; one may have been changed, or be in Parquet without _extra, where amounts that its columns do not hold would be.'
+
+/** As `toGroup` has it for the totals of an export. */
+const toGroup = `case when ${currencyColumn} is null then '' when regexp_full_match(${currencyColumn}, '([A-Za-z]{3})?')
+  then ${currencyColumn} else 'other' end`
+
+/** What is compared of a cell: of a decimal its number, however it is written. */
+const toValue = ({ kind }: { kind: string }, cell: string): string =>
+  kind === 'decimal' ? `coalesce(cast(${toDecimal(cell)} as varchar), ${cell})` : cell
+
+/** The cells of Parquet files as the service wrote them, but for the zeros at the end of decimals. */
+function toTexts(table: PublishedTable, files: readonly { path: string }[]): string {
+  const hasExtra = table.columns.some(({ name }) => name === '_extra')
+  const cells = table.columns.map((column) => {
+    const name = quote(column.name)
+    const text = `cast(${name} as varchar)`
+    const misfit = hasExtra
+      ? `json_extract_string(_extra, ${literal(`$._misfits."${column.name}"`)})`
+      : 'null'
+    const cell =
+      column.kind === 'decimal'
+        ? `case when ${name} is null then ${misfit} else regexp_replace(${text}, '[.]?0+$', '') end`
+        : column.name === '_extra'
+          ? `nullif(regexp_replace(${text}, '^[{]"_misfits":[{][^}]*[}],?', '{'), '{}')`
+          : column.kind === 'timestamp'
+            ? quote(textColumnOf(column))
+            : text
+    return `${cell} as ${name}`
+  })
+  return `(select ${cells.join(', ')} from read_parquet([${files.map(({ path }) => toPath(path)).join(', ')}]))`
+}
+
+const isZero = (decimal: string) => /^-?[0.]*$/.test(decimal)
+
+/** The sums with the decimal places of the most exact of them, without zeros that DuckDB's type adds. */
+function alignPlaces<Names extends string>(sums: Record<Names, string>): Record<Names, string> {
+  const trimmed = Object.entries<string>(sums).map(([name, sum]) => [
+    name,
+    name === 'opening' || name === 'closing' || !sum.includes('.') ? sum : sum.replace(/[.]?0+$/, ''),
+  ])
+  const places = Math.max(...trimmed.map(([, sum]) => sum!.split('.')[1]?.length ?? 0))
+  return Object.fromEntries(
+    trimmed.map(([name, sum]) => {
+      const [whole = '', fraction = ''] = sum!.split('.')
+      return [name, places === 0 ? whole : `${whole}.${fraction.padEnd(places, '0')}`]
+    }),
+  ) as Record<Names, string>
+}

@@ -1,0 +1,407 @@
+import { parse } from 'csv-parse/sync'
+import { stringify } from 'csv-stringify/sync'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { listResources, type ListName } from '../../../core/billing/resources/lists.ts'
+import type { Publication } from '../../../core/destinations/destination.ts'
+import { compareExports } from '../../../core/destinations/files/compare.ts'
+import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
+import type { ReadFacts } from '../../../core/destinations/manifest.ts'
+import { toFields, type Privacy } from '../../../core/tables/privacy.ts'
+import { createWorkplace, facts, type Workplace } from './publication.ts'
+
+let workplace: Workplace
+beforeEach(async () => {
+  workplace = await createWorkplace()
+  return () => workplace.close()
+})
+
+type Record = { [field: string]: unknown }
+
+interface Export {
+  resource?: ListName
+  more?: Partial<Publication>
+  privacy?: Privacy
+  to?: 'csv' | 'parquet'
+}
+
+/** When each side was read; records are created in 2025, unless they say. */
+const read = (month: number, more: Partial<ReadFacts> = {}): ReadFacts => ({
+  ...facts,
+  startedAt: `2026-0${month}-01T03:00:00.000Z`,
+  finishedAt: `2026-0${month}-01T03:00:10.000Z`,
+  completeThrough: `2026-0${month}-01T02:59:00.000000Z`,
+  ...more,
+})
+
+let made = 0
+async function publish(records: readonly (Record | string)[], of: Export & { facts: ReadFacts }) {
+  const { resource = 'plans', more = {}, privacy = {}, to = 'csv', facts } = of
+  const lines = records.map((record) =>
+    typeof record === 'string' ? record : JSON.stringify({ created: '2025-01-01T00:00:00Z', ...record }),
+  )
+  const paths = (names: readonly string[] = [], action: 'exclude' | 'hash') =>
+    toFields(listResources[resource], { names, action })
+  const publication = await workplace.toPublication(
+    resource,
+    [lines],
+    {
+      run: `run-${made++}`,
+      facts,
+      excluded: paths(privacy.exclude, 'exclude'),
+      hashed: paths(privacy.hash, 'hash'),
+      ...(privacy.hashKey !== undefined && { hashedWith: privacy.hashKey }),
+      ...more,
+    },
+    privacy,
+  )
+  const destination = to === 'csv' ? createCsvDestination() : createParquetDestination()
+  const { location, manifest } = await destination.publish(publication)
+  return { folder: location, manifest }
+}
+
+const older = (records: readonly (Record | string)[], of: Export = {}) =>
+  publish(records, { facts: read(1), ...of, ...(of.more?.facts && { facts: of.more.facts }) })
+const newer = (records: readonly (Record | string)[], of: Export = {}) =>
+  publish(records, { facts: read(2), ...of, ...(of.more?.facts && { facts: of.more.facts }) })
+
+type Side = Awaited<ReturnType<typeof publish>>
+
+/** The comparison, and the lines of `changes.csv`. */
+async function compare(older: Side, newer: Side) {
+  const out = join(workplace.folder, `changes-${made++}.csv`)
+  const changes = await compareExports({ older, newer, out })
+  const [head, ...lines] = (await readFile(out, 'utf8')).trimEnd().split('\n')
+  expect(head).toBe('_change,id,table,position,field,before,after')
+  const left = (await readdir(workplace.folder)).filter((name) => name.endsWith('.tmp'))
+  expect(left).toEqual([])
+  return { ...changes, lines }
+}
+
+const plan = (id: string, amount: string | null, currency: string | null, more: Record = {}) =>
+  JSON.stringify({ id, created: '2025-01-01T00:00:00Z', currency, name: id, ...more }).replace(
+    /}$/,
+    amount === null ? ',"amount":null}' : `,"amount":${amount}}`,
+  )
+
+test('counts what is new, gone, changed and unchanged, and balances the sums of each currency', async () => {
+  const before = await older([
+    plan('same', '10.10', 'USD'),
+    plan('gone', '5', 'CLP'),
+    plan('dearer', '1.005', 'USD'),
+    plan('moved', '7', 'USD'),
+    plan('renamed', null, null),
+  ])
+  const after = await newer([
+    plan('same', '10.10', 'USD'),
+    plan('new', '3.3', 'EUR'),
+    plan('dearer', '2.5', 'USD'),
+    plan('moved', '7', 'CLP'),
+    plan('renamed', null, null, { name: 'other, "name"' }),
+  ])
+  const { verdict, reasons, records, sums, apart, lines } = await compare(before, after)
+  expect({ verdict, reasons, apart }).toEqual({ verdict: 'proven', reasons: [], apart: [] })
+  expect(records).toEqual({ opening: 5, new: 1, gone: 1, changed: 3, unchanged: 1, closing: 5 })
+  expect(sums.filter(({ column }) => column === 'plans.amount')).toEqual([
+    {
+      column: 'plans.amount',
+      currency: 'CLP',
+      opening: '5',
+      new: '0',
+      gone: '5',
+      changed: '7',
+      closing: '7',
+    },
+    {
+      column: 'plans.amount',
+      currency: 'EUR',
+      opening: '0.0',
+      new: '3.3',
+      gone: '0.0',
+      changed: '0.0',
+      closing: '3.3',
+    },
+    {
+      column: 'plans.amount',
+      currency: 'USD',
+      opening: '18.105',
+      new: '0.000',
+      gone: '0.000',
+      changed: '-5.505',
+      closing: '12.600',
+    },
+  ])
+  expect(lines).toEqual([
+    'changed,dearer,plans,,amount,1.005,2.5',
+    'gone,gone,,,,,',
+    'changed,moved,plans,,currency,USD,CLP',
+    'new,new,,,,,',
+    'changed,renamed,plans,,name,renamed,"other, ""name"""',
+  ])
+})
+
+/** A plan in USD with tiers. */
+const tiers = (id: string, ...tiers: Record[]) => ({ id, currency: 'USD', tiers })
+
+test.each(['csv', 'parquet'] as const)(
+  'counts a record whose child rows changed as changed (%s)',
+  async (to) => {
+    const of: Export = { to }
+    const before = await older(
+      [
+        tiers('same', { unit_scheme: 'a', amount: 1 }, { unit_scheme: 'b', amount: 2 }),
+        tiers('more', { unit_scheme: 'a', amount: 1 }),
+        tiers('less', { unit_scheme: 'a', amount: 1.5 }, { unit_scheme: 'b', amount: 2 }),
+        tiers('other', { unit_scheme: 'a', amount: 1, quantity_to: 5 }),
+        tiers('swapped', { unit_scheme: 'a', amount: 1 }, { unit_scheme: 'b', amount: 2 }),
+        tiers('gone', { unit_scheme: 'a', amount: 4 }),
+      ],
+      of,
+    )
+    const after = await newer(
+      [
+        tiers('same', { unit_scheme: 'a', amount: 1 }, { unit_scheme: 'b', amount: 2 }),
+        tiers('more', { unit_scheme: 'a', amount: 1 }, { unit_scheme: '' }),
+        tiers('less', { unit_scheme: 'a', amount: 1.5 }),
+        tiers('other', { unit_scheme: 'a', amount: 3, quantity_to: 5 }),
+        tiers('swapped', { unit_scheme: 'b', amount: 2 }, { unit_scheme: 'a', amount: 1 }),
+      ],
+      of,
+    )
+    const { records, sums, lines: written } = await compare(before, after)
+    expect(records).toEqual({ opening: 6, new: 0, gone: 1, changed: 4, unchanged: 1, closing: 5 })
+    expect(sums).toContainEqual({
+      column: 'plan_tiers.amount',
+      currency: 'USD',
+      opening: '15.5',
+      new: '0.0',
+      gone: '4.0',
+      changed: '0.0',
+      closing: '11.5',
+    })
+    expect(written).toEqual([
+      'gone,gone,,,,,',
+      'changed,less,plan_tiers,2,position,2,',
+      'changed,less,plan_tiers,2,amount,2,',
+      'changed,less,plan_tiers,2,unit_scheme,b,',
+      'changed,more,plan_tiers,2,position,,2',
+      'changed,more,plan_tiers,2,unit_scheme,,""',
+      'changed,other,plan_tiers,1,amount,1,3',
+      'changed,swapped,plan_tiers,1,amount,1,2',
+      'changed,swapped,plan_tiers,1,unit_scheme,a,b',
+      'changed,swapped,plan_tiers,2,amount,2,1',
+      'changed,swapped,plan_tiers,2,unit_scheme,b,a',
+    ])
+  },
+)
+
+/** Values that a format writes in its own way. */
+const peculiar = [
+  plan('long', '1234567890123456789012345678901234567890.123456789012345678901234567890', 'USD', {
+    name: 'a "quoted", name\nof two lines',
+    sku: '=1+1',
+  }),
+  plan('power', '15e-1', 'USD', { sku: '01000', unknown: { a: [1, 'é'] } }),
+  plan('negative', '-0.5', 'USD', { sku: '', exempt: true }),
+  plan('fine', '0.123456789', 'CLP', {
+    sku: '3-4',
+    created: '2025-01-01T00:00:00.5-03:00',
+    tiers: [{ amount: 2.5 }],
+  }),
+  plan('none', null, null, { sku: "'=x", unknown: 1 }),
+]
+
+describe('the same records in two formats', () => {
+  const formats = {
+    csv: {},
+    excel: { more: { forExcel: true } },
+    parquet: { to: 'parquet' },
+  } as const satisfies { [name: string]: Export }
+  const names = Object.keys(formats) as (keyof typeof formats)[]
+  test.each(names.flatMap((one) => names.map((other) => [one, other] as const)))(
+    'are unchanged (%s, %s), and the same change is found',
+    async (one, other) => {
+      const before = await older(peculiar, formats[one])
+      const same = await compare(before, await newer(peculiar, formats[other]))
+      expect(same.lines).toEqual([])
+      expect(same.records).toEqual({ opening: 5, new: 0, gone: 0, changed: 0, unchanged: 5, closing: 5 })
+      const changed = peculiar.with(
+        0,
+        peculiar[0]!.replace('.123456789012345678901234567890', '.223456789012345678901234567890'),
+      )
+      const { lines, sums } = await compare(before, await newer(changed, formats[other]))
+      expect(lines).toEqual([
+        'changed,long,plans,,amount,1234567890123456789012345678901234567890.123456789012345678901234567890,1234567890123456789012345678901234567890.223456789012345678901234567890',
+      ])
+      expect(
+        sums.find(({ currency, column }) => currency === 'USD' && column === 'plans.amount'),
+      ).toMatchObject({
+        changed: '0.100000000000000000000000000000',
+      })
+    },
+  )
+})
+
+describe('what may be concluded', () => {
+  const unproven: Partial<ReadFacts> = { verdict: 'unproven', reasons: ['the chain broke'] }
+
+  test.each<[Partial<Publication>, Partial<Publication>, string[]]>([
+    [{}, {}, []],
+    [
+      { facts: read(1, unproven) },
+      {},
+      [
+        'The older export is unproven (the chain broke): what counts as new may not be, and more may be gone.',
+      ],
+    ],
+    [
+      {},
+      { facts: read(2, unproven) },
+      [
+        'The newer export is unproven (the chain broke): what counts as gone may still exist, and more may be new.',
+      ],
+    ],
+    [
+      { filters: { status: 'active' } },
+      {},
+      [expect.stringContaining('older export has only records with status=active')],
+    ],
+    [{}, { capped: true }, [expect.stringContaining('newer export ended before the list did')]],
+    [
+      {},
+      { mode: 'incremental', facts: read(2, { changedSince: '2026-01-01T00:00:00Z' }) },
+      [expect.stringContaining('newer export has only what changed since 2026-01-01T00:00:00Z')],
+    ],
+    [
+      {},
+      { facts: read(2, { hiddenFound: true }) },
+      [expect.stringContaining('newer export may lack records (the list hides')],
+    ],
+    [
+      {},
+      { facts: read(2, { completeThrough: '2024-12-31T00:00:00Z' }) },
+      [
+        expect.stringMatching(
+          /^Of what counts as gone, 1 may still exist: .* created after 2024-12-31T00:00:00Z\.$/,
+        ),
+      ],
+    ],
+  ])('of %j and %j, %j', async (before, after, reasons) => {
+    const changes = await compare(
+      await older([plan('a', '1', 'USD'), plan('b', '1', 'USD')], { more: before }),
+      await newer([plan('a', '1', 'USD')], { more: after }),
+    )
+    expect(changes.reasons).toEqual(reasons)
+    expect(changes.verdict).toBe(reasons.length === 0 ? 'proven' : 'unproven')
+  })
+})
+
+describe('refuses', () => {
+  const ids = { hash: ['plans.id'], hashKey: 'key' }
+  test.each<[string, Export, Export]>([
+    ['one list', {}, { resource: 'customers' }],
+    ['one mode', { more: { testMode: true } }, {}],
+    ['name the older export first', { more: { facts: read(3) } }, {}],
+    ['several records have one id', { more: { facts: read(1, { repeatedIds: ['a'] }) } }, {}],
+    ['the same ids', { privacy: ids }, {}],
+    ['the same ids', { privacy: ids }, { privacy: { ...ids, hashKey: 'other' } }],
+  ])('what has no meaning: %s', async (words, before, after) => {
+    await expect(
+      compare(await older([{ id: 'a' }], before), await newer([{ id: 'a' }], after)),
+    ).rejects.toMatchObject({
+      name: 'NotComparableError',
+      message: expect.stringContaining(words),
+    })
+  })
+
+  test('another workspace', async () => {
+    const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'a' }])]
+    after.manifest.workspace = 'acc_2'
+    await expect(compare(before, after)).rejects.toThrow('one is of acc_1, the other of acc_2')
+  })
+
+  test('to write over a file, whatever it is', async () => {
+    const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'b' }])]
+    const out = join(workplace.folder, 'changes.csv')
+    await compareExports({ older: before, newer: after, out })
+    await expect(compareExports({ older: before, newer: after, out })).rejects.toThrow('--out')
+    expect(await readFile(out, 'utf8')).toContain('gone,a')
+  })
+
+  test('sums that are not those of the read', async () => {
+    const [before, after] = [await older([plan('a', '1', 'USD')]), await newer([plan('a', '2', 'USD')])]
+    after.manifest.totals.columns['plans.amount']!.byCurrency!['USD'] = '2.01'
+    await expect(compare(before, after)).rejects.toMatchObject({ name: 'UnbalancedError' })
+  })
+
+  test('files that lack a record of the manifest', async () => {
+    const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'a' }])]
+    after.manifest.tables[0]!.rows = 2
+    await expect(compare(before, after)).rejects.toMatchObject({ name: 'UnbalancedError' })
+  })
+})
+
+describe('names what it does not compare', () => {
+  test.each<[Export, Export, string[]]>([
+    [
+      { privacy: { exclude: ['plans.sku'] } },
+      {},
+      ['plans.sku only in the newer', 'plans._extra may hold values of the others'],
+    ],
+    [
+      {},
+      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
+      ['plans.sku in another form', 'plans._extra may hold values of the others'],
+    ],
+    [
+      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
+      { privacy: { hash: ['plans.sku'], hashKey: 'other' } },
+      ['plans.sku in another form', 'plans._extra may hold values of the others'],
+    ],
+    [
+      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
+      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
+      [],
+    ],
+    [{ privacy: { exclude: ['plans._extra.x'] } }, {}, ['plans._extra may hold values of the others']],
+    [
+      {},
+      { privacy: { exclude: ['plans.tiers'] } },
+      ['plan_tiers only in the older', 'plans._extra may hold values of the others'],
+    ],
+    [
+      {},
+      { privacy: { exclude: ['plans.amount'] } },
+      ['plans.amount only in the older', 'plans._extra may hold values of the others'],
+    ],
+  ])('of %j and %j', async (before, after, expected) => {
+    const records = [
+      plan('a', '1.5', 'USD', { sku: 's', x: 1, tiers: [{ amount: 2 }] }),
+      plan('b', '1.5', 'USD', { sku: 't', x: 1 }),
+    ]
+    const changed = [records[0]!, plan('b', '1.5', 'USD', { sku: 't', x: 1, name: 'new' })]
+    const { apart, lines } = await compare(await older(records, before), await newer(changed, after))
+    expect(apart.map(({ name, why }) => `${name} ${why}`)).toEqual(expected)
+    expect(lines).toEqual(['changed,b,plans,,name,b,new'])
+  })
+
+  test('a column of a newer schema, which is no change of every row', async () => {
+    const records = [plan('a', '1', 'USD'), plan('b', '1', 'USD', { label: 'x' })]
+    const [before, after] = [await older(records), await newer(records)]
+    const [main] = before.manifest.tables
+    // As if the older version had not known it.
+    await rewrite(before, (cells) => cells.filter((_, at) => main!.columns[at]!.name !== 'sku'))
+    main!.columns = main!.columns.filter(({ name }) => name !== 'sku')
+    const { records: counted, apart } = await compare(before, after)
+    expect(counted).toMatchObject({ changed: 0, unchanged: 2 })
+    expect(apart.map(({ name }) => name)).toEqual(['plans.sku', 'plans._extra'])
+  })
+})
+
+async function rewrite({ folder }: Side, change: (cells: string[]) => string[]): Promise<void> {
+  const path = join(folder, 'plans.csv')
+  const rows = parse(await readFile(path))
+  await writeFile(path, stringify(rows.map(change)))
+}
