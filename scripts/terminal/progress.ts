@@ -38,7 +38,7 @@ function describe(shown: Shown): string {
     ...(unit === '' ? [] : [`${howMany} ${unit}`]),
     formatDuration(performance.now() - startedAt),
   ]
-  return toPrintableLine(`${name}: ${[...words, ...(note === undefined ? [] : [note])].join(', ')}`)
+  return toPrintableLine(`${name}: ${[...words, ...(note ? [note] : [])].join(', ')}`)
 }
 
 /** Loaded late: most commands show no bars. */

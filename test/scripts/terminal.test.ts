@@ -58,7 +58,7 @@ describe('lines', () => {
       expect(said()).toBe('plans: 20 records, 5.0 s\n')
       vi.advanceTimersByTime(5_000)
       expect(said()).toBe('')
-      bar.update({ done: 30 })
+      bar.update({ done: 30, note: '' })
       bar.end()
       bar.end()
       expect(said()).toBe('plans: 30 records, 10 s\n')
