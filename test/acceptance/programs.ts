@@ -10,6 +10,8 @@ interface Program {
   install: string
   /** The acceptance tests that need it. */
   tests: string[]
+  /** What it needs besides, for which CI may do without it. */
+  needs?: string
 }
 
 /** Programs that acceptance tests use and npm does not install. */
@@ -43,6 +45,13 @@ const programs = {
     variable: 'GO_PATH',
     install: 'apt-get install golang-go',
     tests: ['test/acceptance/deployment/**', 'test/acceptance/bucket/**', 'test/acceptance/state/**'],
+  },
+  podman: {
+    names: ['podman'],
+    variable: 'PODMAN_PATH',
+    install: 'apt-get install podman runc catatonit netavark aardvark-dns debootstrap',
+    tests: ['test/acceptance/image/**'],
+    needs: 'root, and leave to make containers',
   },
 } satisfies Record<string, Program>
 

@@ -21,6 +21,9 @@ const standIns = {
   prometheus: 'docker.io/prom/prometheus:v3.5.0',
 } as const
 
+type Stage = keyof typeof standIns
+
+export const connectorImage = 'docker.io/library/connector:local'
 const debian = 'localhost/connector-debian'
 /** What the stand-ins of PostgreSQL, nginx and Prometheus run, as Debian has it, and what scripts in containers use. */
 const packages = 'ca-certificates,gettext-base,netcat-openbsd,nginx-light,postgresql-15,prometheus'
@@ -31,21 +34,23 @@ const temporalUi = { module: 'github.com/temporalio/ui-server/v2', version: 'v2.
 /**
  * Makes the images that are not in podman's store yet, and the connector's own by its Dockerfile. Images that were pulled
  * are used as they are.
+ * @param stages those that the caller needs; the connector's own image needs only `node`
  */
-export async function makeImages({ podman }: Engine): Promise<void> {
+export async function makeImages(
+  { podman }: Engine,
+  stages: readonly Stage[] = Object.keys(standIns) as Stage[],
+): Promise<void> {
   const isThere = (image: string) =>
     podman('image', 'exists', image).then(
       () => true,
       () => false,
     )
-  const missing: [string, string][] = []
-  for (const [stage, image] of Object.entries(standIns))
-    if (!(await isThere(image))) missing.push([stage, image])
+  const missing: Stage[] = []
+  for (const stage of stages) if (!(await isThere(standIns[stage]))) missing.push(stage)
   if (missing.length > 0 && !(await isThere(debian))) await makeDebian(podman)
   if (missing.length > 0) await makeStandIns(podman, missing)
   process.stderr.write('Building the image of the connector by its Dockerfile\n')
-  const image = ['--tag', 'docker.io/library/connector:local', '--format', 'docker']
-  await podman('build', '--pull=never', '--network=host', ...image, root)
+  await podman('build', '--pull=never', '--network=host', '--tag', connectorImage, '--format', 'docker', root)
 }
 
 async function makeDebian(podman: Engine['podman']): Promise<void> {
@@ -62,40 +67,43 @@ async function makeDebian(podman: Engine['podman']): Promise<void> {
   }
 }
 
-async function makeStandIns(podman: Engine['podman'], missing: readonly [string, string][]): Promise<void> {
+async function makeStandIns(podman: Engine['podman'], missing: readonly Stage[]): Promise<void> {
   const context = await mkdtemp(join(tmpdir(), 'images-'))
   try {
     await cp(here, context, { recursive: true })
     const put = async (name: string, file: string) => cp(file, join(context, name), { recursive: true })
-    await put(
-      'temporal-server',
-      await goProgram({ ...temporal, name: 'temporal-server', path: 'cmd/server' }),
-    )
-    await put(
-      'temporal-sql-tool',
-      await goProgram({ ...temporal, name: 'temporal-sql-tool', path: 'cmd/tools/sql' }),
-    )
-    await buildGateway()
-    await put('versitygw', versitygw())
-    await put('ui-server', await goProgram({ ...temporalUi, name: 'ui-server', path: 'cmd/server' }))
-    await put('temporal', await findBinary({ env: process.env, startTask }))
-    const server = await moduleFolder(temporal)
-    await put('schema', join(server, 'schema'))
-    await put('entrypoint.sh', join(server, 'docker', 'scripts', 'sh', 'entrypoint.sh'))
-    const ui = await moduleFolder(temporalUi)
-    await put('docker.yaml', join(ui, 'config', 'docker.yaml'))
-    await put('start-ui-server.sh', join(ui, 'docker', 'start-ui-server.sh'))
+    if (missing.some((stage) => stage !== 'node')) await putPrograms(put)
     await copyFile(process.execPath, join(context, 'node'))
     // `npm root --global` would name a folder beside the project's own Node, which has no npm.
     await put('npm', join(dirname(process.env['npm_execpath'] ?? ''), '..'))
     await put('certificates.crt', process.env['NODE_EXTRA_CA_CERTS'] ?? '/etc/ssl/certs/ca-certificates.crt')
-    for (const [stage, image] of missing) {
+    for (const stage of missing) {
+      const image = standIns[stage]
       process.stderr.write(`Making ${image}\n`)
       await podman('build', '--pull=never', '--format=docker', '--target', stage, '--tag', image, context)
     }
   } finally {
     await rm(context, { recursive: true })
   }
+}
+
+/** What the stand-ins of all images but Node's are made of. */
+async function putPrograms(put: (name: string, file: string) => Promise<void>): Promise<void> {
+  await put('temporal-server', await goProgram({ ...temporal, name: 'temporal-server', path: 'cmd/server' }))
+  await put(
+    'temporal-sql-tool',
+    await goProgram({ ...temporal, name: 'temporal-sql-tool', path: 'cmd/tools/sql' }),
+  )
+  await buildGateway()
+  await put('versitygw', versitygw())
+  await put('ui-server', await goProgram({ ...temporalUi, name: 'ui-server', path: 'cmd/server' }))
+  await put('temporal', await findBinary({ env: process.env, startTask }))
+  const server = await moduleFolder(temporal)
+  await put('schema', join(server, 'schema'))
+  await put('entrypoint.sh', join(server, 'docker', 'scripts', 'sh', 'entrypoint.sh'))
+  const ui = await moduleFolder(temporalUi)
+  await put('docker.yaml', join(ui, 'config', 'docker.yaml'))
+  await put('start-ui-server.sh', join(ui, 'docker', 'start-ui-server.sh'))
 }
 
 function startTask(title: string) {
