@@ -16,10 +16,7 @@ test('the image runs any command, and without one a worker that is healthy and e
   const world = await createWorld({ counts: { customers: 300, plans: 20 } })
   const name = world.workspace
   const variables = Object.entries({ ...world.env, CONNECTOR_DATA_DIR: '/data' })
-  const options = [
-    '--network=host',
-    ...variables.flatMap(([key, value = '']) => ['--env', `${key}=${value}`]),
-  ]
+  const options = ['--network=host', ...variables.flatMap(([key, value]) => ['--env', `${key}=${value}`])]
   expect(await podman('run', '--rm', connectorImage, '--help')).toContain('Usage: connector ')
   await podman('run', '--detach', '--name', name, ...options, connectorImage)
   try {
