@@ -111,6 +111,19 @@ describe('settings', () => {
     ])
   })
 
+  it('name `init` where nothing was set yet, and the page of variables where one is wrong', () => {
+    const hintOf = (env: Record<string, string>) => {
+      try {
+        readSettings({ env, cwd })
+      } catch (error) {
+        return (error as SettingsError).hint
+      }
+      return undefined
+    }
+    expect(hintOf({})).toContain('npx connector init')
+    expect(hintOf({ ...enough, BILLING_TOKEN: ' ' })).toContain('docs/configuration.md')
+  })
+
   it('say in which file a wrong value stands', () => {
     writeFileSync(join(cwd, '.env'), 'BILLING_CONCURRENCY=many\n')
     expect(problemsOf(enough)).toEqual([expect.stringContaining(`("many") in ${join(cwd, '.env')} is not`)])

@@ -15,7 +15,7 @@ import {
 } from './environment.ts'
 import { fixedToken, tokenFromFile } from './rotating.ts'
 import { checkedVariables, described, foreignVariables, inFiles, shownText, variables } from './variables.ts'
-import { shell } from '../../core/runs/view/shell.ts'
+import { connector, shell } from '../../core/runs/view/shell.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 
 type Environment = ReadonlyMap<string, SetVariable>
@@ -74,7 +74,11 @@ function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   )
   const parsed = schema.safeParse(Object.fromEntries([...defaults, ...environment]))
   problems.push(...toProblems(parsed.error?.issues ?? [], environment))
-  if (!parsed.success || problems.length > 0) throw new SettingsError(problems)
+  if (!parsed.success || problems.length > 0) {
+    const isNew = problems.some((one) => one.startsWith('BILLING_BASE_URL is not set'))
+    const hint = `${connector`init`} asks for the settings and writes .env, which commands read in their folder.`
+    throw new SettingsError(problems, isNew ? { hint } : {})
+  }
   return { values: parsed.data, environment }
 }
 
