@@ -162,7 +162,9 @@ function toReasons(byReason: FullReport['byReason']): Table {
 
 /** The tables of what would be resumed and how much is charged immediately. */
 export function toPreviewTables(preview: Preview): Table[] {
-  const { byReason, toResume, byScheme, byNextBilling, today, needsPerson, notResumed, listValue } = preview
+  const { byReason, toResume, byScheme, byNextBilling, today, needsPerson, listValue } = preview
+  // Those have a table of their own.
+  const { needsPerson: _, ...notResumed } = preview.notResumed
   const table = (title: string, counts: Readonly<Record<string, number>>): Table => ({
     title,
     head: ['', 'subscriptions'],
