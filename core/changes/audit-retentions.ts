@@ -2,7 +2,7 @@ import type { Billing } from '../billing/client.ts'
 import { type Instant, toInstant } from '../billing/instants.ts'
 import type { ListPage } from '../billing/reply.ts'
 import { retention, retentions } from '../billing/resources/tax-documents.ts'
-import { readList } from '../reading/read-list.ts'
+import { readInMemory } from '../reading/read-list.ts'
 import { isRecord, type SourceRecord } from '../reading/record.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
@@ -292,23 +292,16 @@ export async function readDown(
   }: Pick<AuditOptions, 'billing' | 'testMode' | 'readLagMs' | 'signal'>,
   { bound, take }: { bound: Instant; take: (records: readonly SourceRecord[]) => Promise<void> },
 ): Promise<{ reasons: string[]; requests: number; toEnd: boolean }> {
-  const ids = new Set<string>()
-  const read = readList({
+  const read = readInMemory({
     resource: retentions,
     testMode,
     fetchPage: (request) => billing.list({ resource: retentions, ...request, ...(signal && { signal }) }),
     downTo: bound - 1,
     readLagMs,
-    now: Date.now,
-    idSet: async () => ({
-      add: (added) => added.map(({ id }) => ids.size !== ids.add(id).size),
-    }),
   })
   for (;;) {
     const step = await read.next()
     if (step.done === true) return { ...step.value, toEnd: !step.value.sawBound }
-    const { records } = step.value
-    await take(records)
-    for (const record of records) ids.add(textOf(record['id']))
+    await take(step.value.records)
   }
 }

@@ -13,6 +13,7 @@ import {
   type ReadStep,
 } from './range-state.ts'
 import { Reading } from './reading.ts'
+import { identityOf } from './record.ts'
 
 /**
  * Reads a list that changes during the read, and says whether it can prove that nothing is missing.
@@ -47,6 +48,21 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
   const repeatedIds = (await options.repeatedIds?.()) ?? []
   if (repeatedIds.length > 0) reading.addReason(whyRepeated(repeatedIds))
   return toOutcome(reading, repeatedIds)
+}
+
+/** `readList`, with the ids of all records in memory. */
+export async function* readInMemory(
+  options: Omit<ReadOptions, 'idSet' | 'now'>,
+): AsyncGenerator<ReadStep, ReadOutcome> {
+  const ids = new Set<string>()
+  const add: IdSet['add'] = (added) => added.map(({ id }) => ids.size !== ids.add(id).size)
+  const read = readList({ ...options, now: Date.now, idSet: async () => ({ add }) })
+  for (;;) {
+    const step = await read.next()
+    if (step.done === true) return step.value
+    for (const record of step.value.records) ids.add(identityOf(record))
+    yield step.value
+  }
 }
 
 /** Follows the chain; if it breaks, reads page by page. */

@@ -4,7 +4,7 @@ import type { ListResource } from '../billing/resources/filters.ts'
 import { subscriptions } from '../billing/resources/subscriptions.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import type { PageRequest } from '../reading/range-state.ts'
-import { readList } from '../reading/read-list.ts'
+import { readInMemory } from '../reading/read-list.ts'
 import { outwardMessage } from '../runs/errors.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import { addPrices, type ListValue, noPrices, type PlanPrices, toListValue } from './list-value.ts'
@@ -125,18 +125,8 @@ export async function readCandidates(options: {
       },
       onFailure: () => count('failed'),
     })
-  const readWhole = (resource: ListResource, filters = {}) => {
-    const ids = new Set<string>()
-    return readList({
-      resource,
-      filters,
-      testMode,
-      fetchPage: fetchFrom(resource),
-      readLagMs,
-      now: Date.now,
-      idSet: async () => ({ add: (added) => added.map(({ id }) => ids.size !== ids.add(id).size) }),
-    })
-  }
+  const readWhole = (resource: ListResource, filters = {}) =>
+    readInMemory({ resource, filters, testMode, fetchPage: fetchFrom(resource), readLagMs })
   const found: Body[] = []
   const read = readWhole(subscriptions, { status: 'needs_attention' })
   let last: { countBefore?: number | undefined; reasons: string[] } | undefined
@@ -166,7 +156,7 @@ export async function readCandidates(options: {
 }
 
 /** Reads the prices of all plans. Money is told, not decided by them: a recovery does not fail without them. */
-async function readPrices(read: ReturnType<typeof readList>, signal: AbortSignal): Promise<PlanPrices> {
+async function readPrices(read: ReturnType<typeof readInMemory>, signal: AbortSignal): Promise<PlanPrices> {
   const prices: PlanPrices['prices'] = new Map()
   try {
     for await (const { records } of read) addPrices(prices, records)

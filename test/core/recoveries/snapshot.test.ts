@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { readCandidates } from '../../../core/recoveries/candidates.ts'
 import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
 import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
@@ -65,4 +66,26 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
   const next = await takeNew()
   expect([next.staged, next.candidates]).toEqual([8, 8])
   expect(await Array.fromAsync(ledger.rows({ run: plan.run }))).toEqual(rows)
+})
+
+test('a subscription is counted once, although the list had to be read again page by page', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 250, customers: 4, plans: 2 },
+    needsAttention: 1,
+  })
+  const state = await openState({ folder: await temporaryFolder() })
+  onTestFinished(() => state.close())
+  const notes = createRunNotes(state)
+  const { candidates, proven } = await readCandidates({
+    run: 'recovery-1',
+    notes,
+    billing: clientOf(sandbox),
+    testMode: false,
+    readLagMs: 0,
+    maxPages: 50,
+    signal: new AbortController().signal,
+    // Once some are read, the list loses its order.
+    onProgress: () => sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] }),
+  })
+  expect([candidates.length, proven]).toEqual([250, false])
 })
