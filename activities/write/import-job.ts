@@ -2,7 +2,7 @@ import { customers } from '../../core/billing/resources/customers.ts'
 import { auditImport, closeImport } from '../../core/imports/close.ts'
 import { canarySize, type ImportPlan, leaseOf, parseImportInput } from '../../core/imports/input.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
-import { findKeptPlan, openImport } from '../../core/imports/open.ts'
+import { openImport } from '../../core/imports/open.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { stageRun } from '../../core/imports/staging.ts'
 import { fetchInput } from '../../core/imports/stored-input.ts'
@@ -13,8 +13,11 @@ import type { Job } from './job.ts'
 export const importJob: Job<ImportPlan> = {
   async open({ deps, context, request, check }) {
     const { owner: execution, scheduledAt: startedAt, takeLeases } = context
-    const kept = await findKeptPlan(deps.notes, execution)
-    if (kept !== undefined) return kept
+    const { noted } = await deps.notes.name<ImportNotes>(
+      execution.workflowId,
+      ({ job, execution: { runId } }) => job === 'import' && runId === execution.runId,
+    )
+    if (noted.plan !== undefined) return noted.plan
     const input = parseImportInput(request)
     await check({ identity: input.identity, resource: customers })
     return await openImport({ deps, input, execution, startedAt, takeLeases })

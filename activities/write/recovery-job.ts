@@ -2,12 +2,7 @@ import { subscriptions } from '../../core/billing/resources/subscriptions.ts'
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
 import { refuseForgotten } from '../../core/changes/staged-changes.ts'
 import { leaseOf, parseRecoveryInput, type RecoveryPlan, waitsOf } from '../../core/recoveries/input.ts'
-import {
-  nameRecovery,
-  type RecoveryNotes,
-  saveRecoveryPlan,
-  toRecoveryPlan,
-} from '../../core/recoveries/open.ts'
+import { type RecoveryNotes, saveRecoveryPlan, toRecoveryPlan } from '../../core/recoveries/open.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
 import { closeRecovery } from '../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../core/recoveries/snapshot.ts'
@@ -21,7 +16,11 @@ export const recoveryJob: Job<RecoveryPlan> = {
     const { identity, settleMs, notes } = deps
     const { owner, scheduledAt: startedAt, takeLeases } = context
     const execution = { workflowId: owner.workflowId, runId: firstRunId }
-    const { run, plan: kept } = await nameRecovery(notes, execution)
+    const { run, noted } = await notes.name<RecoveryNotes>(
+      execution.workflowId,
+      ({ job, execution: { runId } }) => job === 'recovery' && runId === firstRunId,
+    )
+    const { plan: kept } = noted
     const takeLease = async (plan: RecoveryPlan) => {
       const { name, taken } = recoveryJob.lease(plan, context)
       if (taken !== 'never') await takeLeases([name], execution)

@@ -40,7 +40,11 @@ export async function openImport(options: {
   const { dataDir, identity, notes } = deps
   const { hash, ...stored } = await storeInput(deps, input)
   const fingerprint = fingerprintOf({ ...input, ...identity, hash })
-  const { run, noted } = await nameImport({ notes, execution, fingerprint, dryRun: input.dryRun })
+  // The same rows resume their run, except that a dry run is not a real one.
+  const { run, noted } = await notes.name<ImportNotes>(
+    execution.workflowId,
+    (plan) => plan.job === 'import' && plan.fingerprint === fingerprint && (plan.dryRun || !input.dryRun),
+  )
   // Else a repair would give this plan the staged changes of another file.
   if (noted.plan === undefined) await refuseForgotten(deps, run)
   await takeLeases([leaseOf(run)])
@@ -122,36 +126,4 @@ function toPlan(
       canary: decisions.some(({ about }) => about === 'canary'),
     },
   }
-}
-
-/**
- * Names the run after its workflow id. An id that a person chose may have been used before: for the same
- * rows, that run resumes; for others, the new one is called `<id>.2`.
- */
-async function nameImport(of: {
-  notes: RunNotes
-  execution: Execution
-  fingerprint: string
-  dryRun: boolean
-}): Promise<{ run: string; noted: Noted<ImportNotes> }> {
-  const { notes, execution, fingerprint, dryRun } = of
-  for await (const named of notes.named<ImportNotes>(execution.workflowId)) {
-    const { plan } = named.noted
-    if (plan === undefined) return named
-    if (plan.job === 'import' && plan.fingerprint === fingerprint && (plan.dryRun || !dryRun)) return named
-  }
-  throw new RangeError('no name is left for the run')
-}
-
-/** The plan that an earlier attempt to open this execution has noted. */
-export async function findKeptPlan(
-  notes: RunNotes,
-  { workflowId, runId }: Execution,
-): Promise<ImportPlan | undefined> {
-  for await (const { noted } of notes.named<ImportNotes>(workflowId)) {
-    const { plan } = noted
-    if (plan === undefined) return undefined
-    if (plan.job === 'import' && plan.execution.runId === runId) return plan
-  }
-  return undefined
 }

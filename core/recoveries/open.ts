@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toMs } from '../runs/inputs.ts'
-import type { Execution } from '../runs/name.ts'
 import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 import { toFileName } from '../storage/file-name.ts'
 import type { CandidateRead, RequestCounts } from './candidates.ts'
@@ -46,19 +45,6 @@ export interface Snapshot extends SnapshotNote {
   open: number
   /** Rows of each reason that go first; none of a reason whose canary has a result. */
   canary: number[]
-}
-
-/** Names a recovery after its workflow id; a reused id gives `<id>.2`. An execution that has a plan keeps it. */
-export async function nameRecovery(
-  notes: RunNotes,
-  { workflowId, runId }: Execution,
-): Promise<{ run: string; plan?: RecoveryPlan }> {
-  for await (const { run, noted } of notes.named<RecoveryNotes>(workflowId)) {
-    const { plan } = noted
-    if (plan === undefined) return { run }
-    if (plan.job === 'recovery' && plan.execution.runId === runId) return { run, plan }
-  }
-  throw new RangeError('the names of a run have an end')
 }
 
 /** Notes a plan, together with its input. */

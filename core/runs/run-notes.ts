@@ -69,8 +69,14 @@ export interface FoundRow {
 export interface RunNotes {
   /** The notes of a run by name; `Known` says which the job writes. Any of them may be missing after a crash. */
   read<Known>(run: string): Promise<Noted<Known>>
-  /** The names that the next run of a workflow id may have: the id, `<id>.2`, `<id>.3` and so on, with what is known of each. */
-  named<Known>(workflowId: string): AsyncGenerator<{ run: string; noted: Noted<Known> }>
+  /**
+   * Names a run after its workflow id, which a person may have used before: the id, `<id>.2`, `<id>.3` and so on, the first
+   * that no run has, or whose run is the same.
+   */
+  name<Known extends { plan: ChangeRun }>(
+    workflowId: string,
+    isSame: (plan: Known['plan']) => boolean,
+  ): Promise<{ run: string; noted: Noted<Known> }>
   /**
    * Writes notes, all or none of them, and replaces those of the same names. `null` removes one; what is left of it keeps an earlier attempt from bringing it
    * back.
@@ -109,10 +115,14 @@ export function createRunNotes({ notes, attempt }: { notes: Notes; attempt?: num
   }
   return {
     read,
-    async *named<Known>(workflowId: string) {
+    async name<Known extends { plan: ChangeRun }>(
+      workflowId: string,
+      isSame: (plan: Known['plan']) => boolean,
+    ) {
       for (let use = 1; ; use += 1) {
         const run = runOfUse(workflowId, use)
-        yield { run, noted: await read<Known>(run) }
+        const noted = await read<Known>(run)
+        if (noted.plan === undefined || isSame(noted.plan)) return { run, noted }
       }
     },
     write: (run, written) => notes.put({ subject: runSubject(run), attempt, notes: written }),
