@@ -7,7 +7,7 @@ import {
   defaultLimits,
   runSegment,
 } from '../../core/changes/send/segment.ts'
-import { createSendRight } from '../../core/changes/send/send-right.ts'
+import { takeRight } from '../../core/changes/send/send-right.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'
@@ -50,7 +50,6 @@ export async function sendSegment(
   const reportedClaims = claimsReported(context, input)
   context.report(() => ({ claims: reportedClaims }))
   const billing = context.watch(rates.forRun({ run, requestsPerSecond }))
-  const right = createSendRight({ ledger, run, lease })
   const send = async (signal: AbortSignal) => {
     // Lookups write nothing: without any, a run that was stopped ends also while the service is down.
     if (identity.mode === 'test' && input.lookupsOnly !== true) await showTestMode({ billing, signal })
@@ -66,7 +65,7 @@ export async function sendSegment(
         ms: Math.max(leastMs, deadline - performance.now()),
         limits: limitsOf(input.limits, deps),
         ledger: watched.ledger,
-        right,
+        sender: await takeRight({ ledger, run, lease }),
         billing,
         signal,
         onProgress: (now) => {

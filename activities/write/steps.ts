@@ -1,6 +1,6 @@
 import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
 import { type SendInput, type SendStep } from '../../core/changes/send/segment.ts'
-import { createSendRight } from '../../core/changes/send/send-right.ts'
+import { takeRight } from '../../core/changes/send/send-right.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { refuseOther } from '../../core/runs/identity.ts'
@@ -54,7 +54,7 @@ export async function endSending({
   // An earlier attempt of this step has released the lease, and another run has taken it: nobody can claim for this one.
   const holder = await leases.holder(lease)
   if (holder !== undefined && holder.runId !== lease.owner.runId) return
-  await createSendRight({ ledger, run, lease }).hold()
+  await takeRight({ ledger, run, lease })
 }
 
 /** The steps of a run that writes to the service: an import or a recovery. */

@@ -1,12 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
 import { openCanary } from '../changes/send/canary.ts'
 import { defaultLimits, runSegment } from '../changes/send/segment.ts'
-import { createSendRight } from '../changes/send/send-right.ts'
+import { takeRight } from '../changes/send/send-right.ts'
 import {
   createChangesFile,
   fetchChanges,
@@ -168,9 +167,6 @@ async function withOpen({ deps: { ledger }, plan }: Work, note: SnapshotNote): P
   return { ...note, ...(await openCanary({ ledger, run, kind: resumeSubscription, size })) }
 }
 
-/** A safe timer: Node fires timers of more than 24.8 days immediately. */
-const longestTimerMs = 24 * 3_600_000
-
 /**
  * Reconciles recoveries that were terminated or whose server was lost: looks up the resumes whose result is
  * unknown, and releases the subscriptions not yet resumed. Only one recovery is active at a time, so no other run
@@ -188,29 +184,23 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
     if (run === plan.run) continue
     for (const { state, number } of await ledger.counts({ run }))
       if (state === 'sending' || state === 'unknown') lookedUp += number
-    const right = createSendRight({ ledger, run, lease })
-    for (;;) {
-      const { nextAt } = await runSegment({
-        ledger,
-        run,
-        kind: resumeSubscription,
-        billing,
-        settleMs: plan.settleMs,
-        verifyMs: toMs(plan.verifyAfter),
-        attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
-        limits: { ...defaultLimits, concurrency },
-        canarySize: { size: 0 },
-        breakers: {},
-        lookupsOnly: true,
-        right,
-        ms: Infinity,
-        signal,
-      })
-      signal.throwIfAborted()
-      if (nextAt === undefined) break
-      const ms = Math.min(Math.max(0, nextAt - ledger.now()), longestTimerMs)
-      await wait(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
-    }
+    await runSegment({
+      ledger,
+      run,
+      kind: resumeSubscription,
+      billing,
+      settleMs: plan.settleMs,
+      verifyMs: toMs(plan.verifyAfter),
+      attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
+      limits: { ...defaultLimits, concurrency },
+      canarySize: { size: 0 },
+      breakers: {},
+      lookupsOnly: true,
+      sender: await takeRight({ ledger, run, lease }),
+      ms: Infinity,
+      signal,
+    })
+    signal.throwIfAborted()
     await closeRemaining({ ledger, run, why: 'the run ended without a report' })
   }
   return lookedUp

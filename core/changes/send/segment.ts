@@ -11,7 +11,6 @@ import { rowsInDoubt, summarize } from '../report.ts'
 import { Breakers, type BreakerStates } from './breaker.ts'
 import { canaryResult, type CanarySize, markCanary } from './canary.ts'
 import { sendOne } from './send-one.ts'
-import type { SendRight } from './send-right.ts'
 import { Tally } from './tally.ts'
 
 /** Why a segment ended. */
@@ -97,9 +96,9 @@ export interface SegmentOptions
   ledger: Ledger
   /** Limited to the run's share of the rate (`billing.limited`). */
   billing: Billing
-  /** The attempt's right to send. */
-  right: SendRight
-  /** How long sends and lookups may begin. */
+  /** The attempt's right to send: see `takeRight`. */
+  sender: FencingToken
+  /** How long sends and lookups may begin; Infinity: until nothing is left, however late it is due. */
   ms: number
   /** When aborted, starts nothing more and awaits what is in flight. */
   signal: AbortSignal
@@ -120,18 +119,16 @@ const longestWaitMs = 3_600_000
 
 /**
  * Sends what a run has staged, in row order, several at a time, each claimed on disk before its request leaves, and looks
- * up what got no answer, until the time is up, it is stopped or nothing more is due soon. Changes that an earlier attempt
- * was sending when it ended become unknown; nothing is sent blindly twice.
+ * up what got no answer, until the time is up, it is stopped or nothing more is due soon. Nothing is sent blindly twice.
  *
  * @throws errors that must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable or SentTooLate for the eighth
  * time in a row, errors of the state and of the lookups; always after the requests in flight have ended
  */
 export async function runSegment(options: SegmentOptions): Promise<Omit<SendStep, 'claims' | 'workers'>> {
-  const { ledger, run, limits, right, breakerWaitsMs: waitsMs } = options
-  const token = await right.hold()
+  const { ledger, run, limits, breakerWaitsMs: waitsMs } = options
   const maxFailureShare = () => limits.maxFailureShare
   const breakers = await Breakers.load({ ledger, run, states: options.breakers, maxFailureShare, waitsMs })
-  return await new Segment(options, { token, breakers, tally: await Tally.load(options) }).run()
+  return await new Segment(options, { breakers, tally: await Tally.load(options) }).run()
 }
 
 /**
@@ -142,7 +139,6 @@ type Idle = 'busy' | 'paused' | 'none' | 'maxChanges' | 'maxFailures'
 
 class Segment {
   readonly #options: SegmentOptions
-  readonly #token: FencingToken
   readonly #breakers: Breakers
   readonly #tally: Tally
   readonly #deadline: number
@@ -163,9 +159,8 @@ class Segment {
   /** Why the segment must end. */
   #error: unknown
 
-  constructor(options: SegmentOptions, own: { token: FencingToken; breakers: Breakers; tally: Tally }) {
+  constructor(options: SegmentOptions, own: { breakers: Breakers; tally: Tally }) {
     this.#options = options
-    this.#token = own.token
     this.#breakers = own.breakers
     this.#tally = own.tally
     this.#deadline = performance.now() + options.ms
@@ -190,7 +185,7 @@ class Segment {
   }
 
   async #untilEnd(): Promise<Pick<SendStep, 'ended' | 'nextAt'>> {
-    const { ledger, signal } = this.#options
+    const { ledger, signal, ms } = this.#options
     this.#options.onProgress?.(this.#tally.counts)
     for (;;) {
       if (signal.aborted || this.#error !== undefined) return { ended: 'stopped' }
@@ -211,7 +206,8 @@ class Segment {
           continue
         }
         const waitMs = nextAt - ledger.now()
-        if (waitMs > Math.min(shortWaitMs, this.#deadline - performance.now())) return { ended, nextAt }
+        const mayWaitMs = ms === Infinity ? ms : Math.min(shortWaitMs, this.#deadline - performance.now())
+        if (waitMs > mayWaitMs) return { ended, nextAt }
         await this.#waitFor(progress, waitMs)
       }
     }
@@ -342,11 +338,11 @@ class Segment {
   }
 
   async #send(row: LedgerRow): Promise<number> {
-    const { ledger, kind, billing, signal: stop, onDoubled } = this.#options
+    const { ledger, sender, kind, billing, signal: stop, onDoubled } = this.#options
     const isTrial = this.#breakers.isOpen(row.breakerKey)
     this.#tally.begin(row)
     const onAnswer = () => this.#answered(row)
-    const sent = await sendOne({ ledger, sender: this.#token, kind, billing, row, stop, onAnswer })
+    const sent = await sendOne({ ledger, sender, kind, billing, row, stop, onAnswer })
     // First: what an answer says must not be lost where the ledger cannot be read.
     if (sent.doubled !== undefined) onDoubled?.({ row: row.row, ids: sent.doubled })
     this.#error ??= sent.error

@@ -2,31 +2,17 @@ import { sendWithinMs } from '../../billing/transport.ts'
 import type { FencingToken, SendLease } from '../../state/ledger/claims.ts'
 import type { Ledger } from '../../state/ledger/ledger.ts'
 
-/** The right of one attempt to send a run's changes. It is taken once: lost to another attempt, it is lost for good. */
-export interface SendRight {
-  /**
-   * Takes the right at the first call; later calls make sure that the attempt still has it. What was being sent and has no
-   * outcome becomes unknown.
-   *
-   * @throws {SupersededError} if another attempt has taken it since
-   */
-  hold(): Promise<FencingToken>
-}
-
 /**
- * The previous holder may still be running on another machine, and may send what it has claimed within `sendWithinMs`:
- * lookups wait that much longer.
+ * Takes the right to send a run's changes, for one attempt: lost to a later one, it is lost for good. What was being sent
+ * and has no outcome becomes unknown. The previous holder may still be running on another machine, and may send what it
+ * has claimed within `sendWithinMs`: lookups wait that much longer.
+ *
+ * @throws {SupersededError} a later attempt has taken it, or another run holds the lease
  */
-export function createSendRight(of: { ledger: Ledger; run: string; lease: SendLease }): SendRight {
-  const { ledger, run, lease } = of
-  let held: FencingToken | undefined
-  return {
-    hold: async () => {
-      const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
-      const interrupted = (at: number) =>
-        ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
-      held = await ledger.becomeSender({ run, lease, now: ledger.now, interrupted, held })
-      return held
-    },
-  }
+export function takeRight(of: { ledger: Ledger; run: string; lease: SendLease }): Promise<FencingToken> {
+  const { ledger } = of
+  const leavesWithinMs = ledger.isShared ? sendWithinMs : 0
+  const interrupted = (at: number) =>
+    ({ state: 'unknown', outcome: 'interrupted', unknownSince: at + leavesWithinMs }) as const
+  return ledger.becomeSender({ ...of, now: ledger.now, interrupted })
 }

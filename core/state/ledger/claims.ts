@@ -31,8 +31,6 @@ export interface BecomeSender {
   now: () => number
   /** Applied to what the sender before was sending when it was superseded at that time. */
   interrupted: (at: number) => RowPatch
-  /** The right that the caller has; default: none yet. */
-  held?: FencingToken | undefined
 }
 
 export interface ClaimOptions {
@@ -136,19 +134,16 @@ export function createClaims({ writes, isShared }: Pick<Store, 'writes' | 'isSha
         return numUpdatedRows === 1n
       }),
     /**
-     * Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. A caller that has the right
-     * keeps it. A restored state may lack the lease, which is then taken.
+     * Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. A restored state may lack the
+     * lease, which is then taken.
      *
      * @throws {SupersededError} another run holds the lease, or a later attempt of this run has the right
      */
-    async becomeSender({ run, lease, now, interrupted, held }: BecomeSender): Promise<FencingToken> {
-      const sender = held ?? { run, lease: lease.name, token: randomUUID() }
+    async becomeSender({ run, lease, now, interrupted }: BecomeSender): Promise<FencingToken> {
+      const sender = { run, lease: lease.name, token: randomUUID() }
       await transact(writes, async (transaction) => {
-        const has =
-          held === undefined
-            ? await takeRight(transaction, { token: sender.token, lease, takenAt: now() })
-            : await holdRight(transaction, held)
-        if (!has) throw new SupersededError(sender)
+        const isTaken = await takeRight(transaction, { token: sender.token, lease, takenAt: now() })
+        if (!isTaken) throw new SupersededError(sender)
         // Read once the row is locked: a claim that was first may have taken long, and its request leaves after it.
         const at = now()
         await transaction
@@ -182,10 +177,4 @@ async function takeRight(
     .returning('name')
     .executeTakeFirst()
   return taken !== undefined
-}
-
-/** Ensures that no one else becomes the sender until the transaction ends: the update locks the lease's row. */
-async function holdRight(db: Kysely<StateTables>, { lease, token }: FencingToken): Promise<boolean> {
-  const right = db.updateTable('leases').set({ token }).where('name', '=', lease).where('token', '=', token)
-  return (await right.executeTakeFirstOrThrow()).numUpdatedRows > 0n
 }

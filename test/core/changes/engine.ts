@@ -12,7 +12,7 @@ import {
   defaultLimits,
   runSegment,
 } from '../../../core/changes/send/segment.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { takeRight } from '../../../core/changes/send/send-right.ts'
 import type { Attempts } from '../../../core/changes/reconcile.ts'
 import { type ChangeToStage, toNewChange } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
@@ -133,7 +133,7 @@ export async function startEngine({
         canarySize: { size: 0 },
         limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
         breakers,
-        right: createSendRight({ ledger, run, lease: leaseOf(run) }),
+        sender: options.sender ?? (await takeRight({ ledger, run, lease: leaseOf(run) })),
         ms: 60_000,
         signal: new AbortController().signal,
         ...options,

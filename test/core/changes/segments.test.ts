@@ -4,7 +4,7 @@ import { sendSegment } from '../../../activities/write/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { type SendInput, defaultLimits } from '../../../core/changes/send/segment.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { takeRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import {
@@ -193,8 +193,8 @@ test.each([
     const { ledger, run } = engine
     await engine.stage(retentionRows(2))
     const [row] = await engine.rows()
-    const before = createSendRight({ ledger, run, lease: leaseOf(run) })
-    await ledger.claim({ sender: await before.hold(), id: row?.id ?? 0, sends: 0, at: ledger.now() })
+    const before = await takeRight({ ledger, run, lease: leaseOf(run) })
+    await ledger.claim({ sender: before, id: row?.id ?? 0, sends: 0, at: ledger.now() })
     const fields = JSON.parse(row?.body ?? '{}') as Record<string, unknown>
     if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })
 
@@ -210,8 +210,8 @@ test('a lookup that finds nothing waits for the first change of its run that is 
   const { ledger, run } = engine
   await engine.stage(retentionRows(3))
   const [row] = await engine.rows()
-  const before = createSendRight({ ledger, run, lease: leaseOf(run) })
-  await ledger.claim({ sender: await before.hold(), id: row!.id, sends: 0, at: ledger.now() })
+  const before = await takeRight({ ledger, run, lease: leaseOf(run) })
+  await ledger.claim({ sender: before, id: row!.id, sends: 0, at: ledger.now() })
   expect(await engine.finish()).toBe('finished')
   expect(await engine.rows()).toMatchObject([1, 2, 3].map(() => ({ state: 'done', outcome: 'created' })))
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { endSending } from '../../../activities/write/steps.ts'
 import { sendWithinMs } from '../../../core/billing/transport.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { takeRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
@@ -25,26 +25,24 @@ test('an attempt that was superseded between two rounds does not take the right 
   const engine = await startEngine({ kind, sandbox })
   const { ledger, run } = engine
   await engine.stage(addonRows(3))
-  const [first, second] = [
-    createSendRight({ ledger, run, lease: leaseOf(run) }),
-    createSendRight({ ledger, run, lease: leaseOf(run) }),
-  ]
-  await engine.send({ right: first, rows: [1] })
-  await second.hold()
-  await expect(engine.send({ right: first })).rejects.toBeInstanceOf(SupersededError)
-  await expect(engine.send({ right: first })).rejects.toBeInstanceOf(SupersededError)
+  const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
+  const first = await take(1)
+  await engine.send({ sender: first, rows: [1] })
+  const second = await take(2)
+  await expect(engine.send({ sender: first })).rejects.toBeInstanceOf(SupersededError)
+  await expect(take(1)).rejects.toBeInstanceOf(SupersededError)
   expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'staged', 'staged'])
-  expect(await engine.send({ right: second })).toMatchObject({ ended: 'finished', done: 2 })
+  expect(await engine.send({ sender: second })).toMatchObject({ ended: 'finished', done: 2 })
 })
 
-test('an attempt that still has the right finds the rows that it left behind', async () => {
+test('an attempt that takes the right once more finds the rows that it left behind', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(1))
-  const right = createSendRight({ ledger, run, lease: leaseOf(run) })
+  const take = () => takeRight({ ledger, run, lease: leaseOf(run) })
   const [row] = await engine.rows()
-  await ledger.claim({ sender: await right.hold(), id: row?.id ?? 0, sends: 0, at: 1 })
-  await right.hold()
+  await ledger.claim({ sender: await take(), id: row?.id ?? 0, sends: 0, at: 1 })
+  await take()
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', outcome: 'interrupted' }])
 })
 
@@ -55,7 +53,7 @@ test('rows that another machine may still send are looked up two seconds later',
   const [row] = await engine.rows()
   await ledger.claim({ sender: await senderOf(ledger, run), id: row!.id, sends: 0, at: 1 })
   const shared = { ...ledger, isShared: true }
-  await createSendRight({ ledger: { ...shared, now: () => 5 }, run, lease: leaseOf(run) }).hold()
+  await takeRight({ ledger: { ...shared, now: () => 5 }, run, lease: leaseOf(run) })
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', unknownSince: 5 + sendWithinMs }])
 })
 
@@ -63,42 +61,40 @@ test('ending the sending of a run takes the right from an attempt on another mac
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(2))
-  const right = createSendRight({ ledger, run, lease: leaseOf(run) })
-  await engine.send({ right, rows: [1] })
+  const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
+  await engine.send({ sender, rows: [1] })
   await endSending({
     deps: sharedBy(engine),
     attempts: createAttempts(),
     run,
     lease: leaseOf(run),
   })
-  await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
+  await expect(engine.send({ sender })).rejects.toBeInstanceOf(SupersededError)
 })
 
 test('an attempt that slept until its run had reported and released its lease sends nothing', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run, state } = engine
   await engine.stage(addonRows(2))
-  const slept = createSendRight({ ledger, run, lease: leaseOf(run, 1) })
+  const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
   const lease = leaseOf(run, 2)
   const deps = sharedBy(engine)
   await endSending({ deps, attempts: createAttempts(), run, lease })
   await state.leases.release(lease)
-  await expect(engine.send({ right: slept })).rejects.toBeInstanceOf(SupersededError)
+  await expect(take(1)).rejects.toBeInstanceOf(SupersededError)
   // The same run, reset or started again, may.
-  const later = createSendRight({ ledger, run, lease: leaseOf(run, 3) })
-  expect(await engine.send({ right: later })).toMatchObject({ ended: 'finished', done: 2 })
+  expect(await engine.send({ sender: await take(3) })).toMatchObject({ ended: 'finished', done: 2 })
 })
 
 test('an attempt that slept before it took the right does not take it from a later one', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
   await engine.stage(addonRows(2))
-  const [earlier, later] = [1, 2].map((attempt) =>
-    createSendRight({ ledger, run, lease: leaseOf(run, attempt) }),
-  )
-  await engine.send({ right: later!, rows: [1] })
-  await expect(engine.send({ right: earlier! })).rejects.toBeInstanceOf(SupersededError)
-  expect(await engine.send({ right: later! })).toMatchObject({ ended: 'finished', done: 1 })
+  const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
+  const sender = await take(2)
+  await engine.send({ sender, rows: [1] })
+  await expect(take(1)).rejects.toBeInstanceOf(SupersededError)
+  expect(await engine.send({ sender })).toMatchObject({ ended: 'finished', done: 1 })
 })
 
 test('a run sends nothing under a lease that another run holds, and ends its own sending without it', async () => {
@@ -108,8 +104,7 @@ test('a run sends nothing under a lease that another run holds, and ends its own
   const lease = leaseOf(run)
   const other = { workflowId: 'other', runId: 'other' }
   await leases.take({ name: lease.name, owner: other, isClosed: async () => false })
-  const right = createSendRight({ ledger, run, lease })
-  await expect(engine.send({ right })).rejects.toBeInstanceOf(SupersededError)
+  await expect(takeRight({ ledger, run, lease })).rejects.toBeInstanceOf(SupersededError)
   await endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease })
   expect(await leases.holder(lease)).toEqual(other)
 })

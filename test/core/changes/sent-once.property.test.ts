@@ -247,7 +247,7 @@ class World {
       if (row?.state === 'unknown' && !isLate) this.#take(sent, lands)
     }
     this.#now += 1_000_000
-    const token = (this.#sender ??= await this.#becomeSender())
+    const sender = (this.#sender ??= await this.#becomeSender())
     await runSegment({
       ledger: { ...this.ledger, now: () => this.#now },
       run,
@@ -259,7 +259,7 @@ class World {
       canarySize: { size: 0 },
       breakers: {},
       lookupsOnly: true,
-      right: { hold: async () => token },
+      sender,
       ms: 60_000,
       signal: new AbortController().signal,
     })

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWithinMs } from '../../../core/billing/transport.ts'
-import { createSendRight } from '../../../core/changes/send/send-right.ts'
+import { takeRight } from '../../../core/changes/send/send-right.ts'
 import { findWorkers, joinStore } from '../../../core/state/postgres/membership.ts'
 import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
@@ -243,7 +243,7 @@ test('a take-over that waits for a claim counts its waits from after that claim'
     await waited.promise
   })
   await claimed.promise
-  const takingOver = createSendRight({ ledger, run: 'r', lease: leaseOf('r') }).hold()
+  const takingOver = takeRight({ ledger, run: 'r', lease: leaseOf('r') })
   await sleep(1_000)
   const endedAt = state.now()
   waited.resolve()
