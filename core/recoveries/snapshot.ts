@@ -19,7 +19,6 @@ import {
 import { refuseOlderThanTold } from '../changes/old-ledger.ts'
 import { toMs } from '../runs/inputs.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
-import type { KeyHistory } from '../state/ledger/queries.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { type Candidate, readCandidates } from './candidates.ts'
@@ -48,9 +47,6 @@ interface Work {
   signal: AbortSignal
   onProgress: (progress: { phase: string }) => void
 }
-
-/** The number of keys looked up at once. */
-const batchRows = 1_000
 
 /**
  * Reads what needs attention, decides on each subscription and stages it; resumes nothing. A retry stages
@@ -102,12 +98,8 @@ async function select(
   narrowing: CandidateFilter = {},
 ): Promise<Selection> {
   const { workspace, mode } = plan.identity
-  const history = new Map<string, KeyHistory>()
-  for (let from = 0; from < candidates.length; from += batchRows) {
-    const keys = candidates.slice(from, from + batchRows).map(({ id }) => id)
-    const past = await deps.ledger.history({ workspace, mode, kind: resumeSubscription.name, keys })
-    for (const [key, value] of past) history.set(key, value)
-  }
+  const keys = candidates.map(({ id }) => id)
+  const history = await deps.ledger.history({ workspace, mode, kind: resumeSubscription.name, keys })
   return selectCandidates({ plan, ...narrowing, candidates, history })
 }
 

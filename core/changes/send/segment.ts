@@ -281,11 +281,15 @@ class Segment {
         this.#pass = undefined
         return undefined
       }
-      const row = next.value
-      if (this.#inFlight.has(row.id)) continue
-      const at = lookupAt(this.#options, row)
-      if (at <= ledger.now()) return row
-      this.#nextLookupAt = Math.min(this.#nextLookupAt, at)
+      if (this.#inFlight.has(next.value.id)) continue
+      const at = lookupAt(this.#options, next.value)
+      if (at > ledger.now()) {
+        this.#nextLookupAt = Math.min(this.#nextLookupAt, at)
+        continue
+      }
+      // It may have been looked up since its page was read, which says when it is to be looked up again.
+      const row = await ledger.byId(next.value)
+      if (row?.state === 'unknown' && lookupAt(this.#options, row) <= ledger.now()) return row
     }
   }
 

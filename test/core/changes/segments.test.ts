@@ -296,3 +296,24 @@ test('a row that the ledger has forgotten since an earlier attempt is not sent a
   await expect(send()).rejects.toBeInstanceOf(OldLedgerError)
   expect(copies(sandbox, 'addons', 'name').get('Addon 1')).toBe(1)
 })
+
+test('a row that was looked up while a page of unknown rows was worked off is neither looked up nor counted again', async () => {
+  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox: await startSandbox() })
+  const { ledger, run } = engine
+  await engine.stage(addonRows(1))
+  const [row] = await engine.rows()
+  const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
+  await ledger.claim({ sender, id: row!.id, sends: 0, at: ledger.now() })
+  /** Gives each row once more, as it was when the page was read. */
+  async function* rows(which: Parameters<Ledger['rows']>[0]) {
+    for await (const one of ledger.rows(which)) yield* [one, one]
+  }
+  let counts: ReportCounts | undefined
+  await engine.segment({
+    limits: { ...defaultLimits, concurrency: 1 },
+    lookupsOnly: true,
+    ledger: { ...ledger, rows },
+    onProgress: (now) => (counts = now),
+  })
+  expect(counts).toMatchObject({ parked: 1, unknown: 0 })
+})
