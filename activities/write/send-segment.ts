@@ -1,12 +1,6 @@
 import { watchLedger } from '../../core/changes/old-ledger.ts'
-import {
-  type Limits,
-  type SendInput,
-  type SendStep,
-  type SendWork,
-  defaultLimits,
-  runSegment,
-} from '../../core/changes/send/segment.ts'
+import { type Limits, type SendWork, defaultLimits, runSegment } from '../../core/changes/send/segment.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'

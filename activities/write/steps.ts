@@ -1,5 +1,5 @@
 import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
-import { type SendInput, type SendStep } from '../../core/changes/send/segment.ts'
+import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow'
 import type { Activities } from '../../activities/index.ts'
 import type { Opened } from '../../core/notifications/opened.ts'
-import type { SendStep } from '../../core/changes/send/segment.ts'
+import type { SendStep } from '../../core/changes/send/step.ts'
 import type { ChangeRun, JobName, RunEnd } from '../../core/runs/run-notes.ts'
 import type { RunControl } from '../run/control.ts'
 import { openingWrite, sending, skipping, wholeRun } from '../run/activity-options.ts'

@@ -5,7 +5,7 @@ import {
   condition,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { SendEnd, SendInput, SendStep } from '../../core/changes/send/segment.ts'
+import type { SendEnd, SendInput, SendStep } from '../../core/changes/send/step.ts'
 import type { RunEnd } from '../../core/runs/run-notes.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { refOf } from '../run/run-ref.ts'

@@ -1,6 +1,6 @@
 import { heartbeat } from '@temporalio/activity'
 import { expect, test } from 'vitest'
-import type { SendInput } from '../../../core/changes/send/segment.ts'
+import type { SendInput } from '../../../core/changes/send/step.ts'
 import { gate, importPlan, closedRun, sendStep, staged, startSteps } from './steps.ts'
 
 test(

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common'
 import type { WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
-import type { SendInput } from '../../../core/changes/send/segment.ts'
+import type { SendInput } from '../../../core/changes/send/step.ts'
 import { until } from '../export/world.ts'
 import {
   countsOf,

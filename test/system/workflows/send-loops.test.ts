@@ -1,7 +1,7 @@
 import { Context, heartbeat } from '@temporalio/activity'
 import type { WorkflowHandle } from '@temporalio/client'
 import { expect, test } from 'vitest'
-import type { SendInput } from '../../../core/changes/send/segment.ts'
+import type { SendInput } from '../../../core/changes/send/step.ts'
 import type { WriteProgress } from '../../../workflows/write-run/progress.ts'
 import { until } from '../export/world.ts'
 import {
