@@ -26,18 +26,15 @@ export const noCounts: ReportCounts = {
 export async function summarize({
   ledger,
   run,
-  leftOut = 0,
   staged = 0,
 }: {
   ledger: Ledger
   run: string
-  /** Number of changes not staged because of a bound. */
-  leftOut?: number
   /** Number of changes the run staged. Those missing from the ledger were lost, so they count as unknown. */
   staged?: number
 }): Promise<ReportSummary> {
-  const counts = { ...noCounts, notTried: leftOut }
-  const outcomes: Record<string, number> = leftOut === 0 ? {} : { notTried: leftOut }
+  const counts = { ...noCounts }
+  const outcomes: Record<string, number> = {}
   let doneWithoutId = 0
   let held = 0
   for (const { state, outcome, number, withId } of await ledger.counts({ run })) {

@@ -15,12 +15,9 @@ export interface DiskSet {
  *
  * @param path where to store it; by default a private temporary file that is removed automatically
  */
-export function createDiskSet({
-  path = '',
-  cacheMiB = 16,
-}: { path?: string; cacheMiB?: number } = {}): DiskSet {
+export function createDiskSet({ path = '' }: { path?: string } = {}): DiskSet {
   const database = new DatabaseSync(path)
-  database.exec(`pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -${cacheMiB * 1024};
+  database.exec(`pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -16384;
     create table keys (grp text, key text, number integer, primary key (grp, key)) without rowid; begin`)
   const insert = database.prepare('insert or ignore into keys values (?, ?, ?)')
   const select = database.prepare('select number from keys where grp = ? and key = ?')
