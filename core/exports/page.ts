@@ -84,7 +84,7 @@ function toPageSheet({ identity }: ExportReport, of: Of): PageSheet {
       ...of.map(({ item }) => ({ name: `Published to ${item.destination}`, value: item.where })),
     ],
     ...toBars(created?.months),
-    tables: [toTotals(sheet), toFiles(of)],
+    tables: [toTotals(sheet, toTitle(of)), toFiles(of)],
   }
 }
 
@@ -165,8 +165,17 @@ const mostCurrencies = 12
 
 const currencies: Readonly<Record<string, string>> = { '': 'none', other: 'other' }
 
+/** Nobody may take the sums of some records for those of all. */
+function toTitle(of: Of): string {
+  const [{ sheet }] = of as [Of[number]]
+  if (of.every(({ item }) => item.verdict === 'unproven'))
+    return 'Totals of what was read: records may be missing'
+  if (sheet.mode === 'incremental') return 'Totals of the records that changed'
+  return Object.keys(sheet.filters).length > 0 ? 'Totals of the records that match' : 'Totals'
+}
+
 /** The sums of each decimal column, each currency by itself: together they would mean nothing. */
-function toTotals({ totals }: Sheet): Table {
+function toTotals({ totals }: Sheet, title: string): Table {
   const rows = Object.entries(totals.columns).flatMap(([column, { sum, empty, unreadable, byCurrency }]) => {
     const sums = Object.entries(byCurrency ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
     const shown = sums.length === 0 ? [['', sum] as const] : sums.slice(0, mostCurrencies)
@@ -184,7 +193,7 @@ function toTotals({ totals }: Sheet): Table {
   const hasCurrency = Object.values(totals.columns).some(({ byCurrency }) => byCurrency !== undefined)
   const head = ['column', 'currency', 'sum', 'empty', 'unreadable']
   const kept = <T>(cells: readonly T[]) => cells.filter((_, at) => at !== 1 || hasCurrency)
-  return { title: 'Totals', head: kept(head), rows: rows.map(kept) }
+  return { title, head: kept(head), rows: rows.map(kept) }
 }
 
 function toFiles(of: Of): Table {

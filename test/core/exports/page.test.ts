@@ -82,6 +82,14 @@ test('a page names the commands that check its files, and Python only where it c
   expect(exportPages['export-failed']!.checks![0]!.command).toMatch(/run publish \S+ --to csv$/)
 })
 
+test('the totals of some records are not called those of all', () => {
+  const title = (sheet: object, changes: object = {}) => pageOf(sheet, changes).sheets![0]!.tables[0]!.title
+  expect(title({})).toBe('Totals')
+  expect(title({ filters: { status: 'active' } })).toBe('Totals of the records that match')
+  expect(title({ mode: 'incremental' })).toBe('Totals of the records that changed')
+  expect(title({}, { verdict: 'unproven' })).toBe('Totals of what was read: records may be missing')
+})
+
 test('a page shows the records by month, also the months without one, and of a long time by year', () => {
   const barsOf = (months: Record<string, number>) => {
     const created = { oldest: '2019-01-01T00:30:27Z', newest: '2026-11-20T22:58:47Z', months }
