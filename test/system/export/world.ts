@@ -168,6 +168,13 @@ export async function startRun(options: {
   })
 }
 
+/** Everything that a workflow's history says, with what its payloads carry: in JSON they are in base64. */
+export async function historyOf(run: Pick<WorkflowHandle, 'fetchHistory'>): Promise<string> {
+  const history = JSON.stringify(await run.fetchHistory())
+  const payloads = [...history.matchAll(/"data":"([^"]+)"/g)]
+  return [history, ...payloads.map(([, data = '']) => Buffer.from(data, 'base64').toString())].join('\n')
+}
+
 /** Where a run published a resource. */
 export function folderOf(report: ExportReport, resource: string): string {
   const [published] = report.exports.filter((one) => one.resource === resource).filter(isPublished)

@@ -6,7 +6,15 @@ import type { FetchInput } from '../../../core/exports/input.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { startPostgres } from '../destinations/postgres-server.ts'
-import { asked, connectTemporal, folderOf, openTestWorker, openWorld, type World } from '../export/world.ts'
+import {
+  asked,
+  connectTemporal,
+  folderOf,
+  historyOf,
+  openTestWorker,
+  openWorld,
+  type World,
+} from '../export/world.ts'
 import { idsOf, putFile, rowsIn, startFetch } from './world.ts'
 
 let world: World
@@ -82,6 +90,17 @@ describe('a fetch of documents', () => {
       ])
     },
   )
+
+  test('leaves no ids of a file in the history of its workflow, but for the first that do not exist', async () => {
+    const client = await connectTemporal()
+    const ids = Array.from({ length: 25 }, (_, at) => `nobody_${at + 10}`)
+    const file = await putFile(world, ['id', ...ids, ''].join('\n'))
+    const run = await startFetch({ client, world, input: { documents: 'cancellations', file } })
+    expect(await run.result()).toMatchObject({ missing: { count: 25 } })
+    const history = await historyOf(run)
+    expect(history).toContain(ids[0])
+    expect(history).not.toContain(ids.at(-1))
+  })
 
   test('lies in every destination, and in warehouses beside what was fetched before', async () => {
     const client = await connectTemporal()

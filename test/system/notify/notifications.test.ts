@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { connectTemporal, createWorld, startRun, startTestWorker, until } from '../export/world.ts'
+import { connectTemporal, createWorld, historyOf, startRun, startTestWorker, until } from '../export/world.ts'
 import { addonsCsv, putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
 import type { fetchDocuments, publishRun } from '../../../workflows/export-run.ts'
 import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
@@ -324,7 +324,9 @@ describe('a receiver', () => {
       },
     })
     expect(refusing.received).toHaveLength(1)
-    expect(JSON.stringify(await delivery.fetchHistory())).not.toContain('secret-of-the-hook')
+    const history = await historyOf(delivery)
+    expect(history).toContain('invalid_payload')
+    expect(history).not.toContain('secret-of-the-hook')
   })
 
   test('that asks to be left alone for long keeps no other waiting, and is left alone', async () => {
