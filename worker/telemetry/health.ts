@@ -1,6 +1,7 @@
 import type { NativeConnection, Worker } from '@temporalio/worker'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { WorkerLock } from '../../core/state/data-folder-lock.ts'
 import type { SharedStore } from '../../core/state/open.ts'
 import { findWorkers } from '../../core/state/postgres/membership.ts'
@@ -123,15 +124,9 @@ const checkWithinMs = 3_000
 /** Runs all checks at once; one that throws or times out has failed. */
 async function runChecks(checks: Readonly<Record<string, () => Promise<Check>>>) {
   const running = Object.entries(checks).map(async ([name, run]): Promise<[string, Check]> => {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<Check>((resolve) => {
-      const message = `no answer in ${checkWithinMs / 1000} s`
-      timer = setTimeout(() => resolve({ ok: false, message }), checkWithinMs)
-    })
+    const late = { ok: false, message: `no answer in ${checkWithinMs / 1000} s` }
     const checked = run().catch((error: unknown) => ({ ok: false, message: toMessage(error) }))
-    const check = await Promise.race([checked, late])
-    clearTimeout(timer)
-    return [name, check]
+    return [name, await Promise.race([checked, wait(checkWithinMs, late, { ref: false })])]
   })
   const checked = await Promise.all(running)
   return { ready: checked.every(([, { ok }]) => ok), checks: Object.fromEntries(checked) }
