@@ -100,7 +100,7 @@ const withMonths = (months: ReadonlyMap<string, number>) =>
 export const currencyColumn = 'currency'
 
 /** The group of a currency: itself, if it can be one, '' for none. A service that sends anything makes few groups. */
-export const toGroup = (currency = ''): string => (/^([A-Za-z]{3})?$/.test(currency) ? currency : 'other')
+const toGroup = (currency = ''): string => (/^([A-Za-z]{3})?$/.test(currency) ? currency : 'other')
 
 /** Adds up the decimal cells of records. */
 export class TotalsCounter {
