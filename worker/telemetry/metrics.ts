@@ -1,5 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  collectDefaultMetrics,
+  Counter,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  Registry,
+} from 'prom-client'
 import type { ActivityObserver, PublishedEvent } from '../../activities/deps.ts'
 import type { CallObserver, Try } from '../../core/billing/calls.ts'
 import { allResources } from '../../core/billing/resources/lists.ts'
@@ -53,10 +60,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames,
     registers: [registry],
   })
+  const gauge = <Label extends string>(of: GaugeConfiguration<Label>) => new Gauge(of)
   const labels = Object.keys(info)
-  new Gauge(
-    ours('info', 'Always 1; the labels say what this worker serves, and its version.', ...labels),
-  ).set({ ...info }, 1)
+  gauge(ours('info', 'Always 1; the labels say what this worker serves, and its version.', ...labels)).set(
+    { ...info },
+    1,
+  )
   const requests = new Counter(
     ours(
       'requests_total',
@@ -65,7 +74,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       'status',
     ),
   )
-  const refused = new Gauge(
+  const refused = gauge(
     ours('refused', '1 if the last answer of the service refused the token or the workspace.'),
   )
   const requestSeconds = new Histogram({
@@ -89,7 +98,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...ours('publish_seconds', 'Seconds that publishing took.', 'resource', 'destination'),
     buckets: [0.1, 1, 10, 60, 600, 3600],
   })
-  const proven = new Gauge(
+  const proven = gauge(
     ours(
       'last_proven_timestamp_seconds',
       'Start time of the last published read that proved the whole list, or all its changes.',
@@ -100,7 +109,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   // These are read at each scrape.
   let countedUntil = Number.NEGATIVE_INFINITY
-  new Gauge({
+  gauge({
     ...ours('changes', 'Changes of all runs in the ledger of the data folder, by state.', 'state'),
     async collect() {
       const begun = performance.now()
@@ -114,10 +123,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
       countedUntil = end + (end - begun) / countingShare
     },
   })
-  const seen = new Gauge(
+  const seen = gauge(
     ours('worker_seen_seconds', 'Seconds since a worker of the state on PostgreSQL was seen.', 'worker'),
   )
-  new Gauge({
+  gauge({
     ...ours('state_up', '0 if the state is on PostgreSQL, which does not answer; otherwise 1.'),
     async collect() {
       const workers = findWorkers === undefined ? [] : await inTime(findWorkers())
@@ -126,7 +135,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       for (const { worker, ms } of workers ?? []) seen.set({ worker }, ms / 1000)
     },
   })
-  new Gauge({
+  gauge({
     ...ours('disk_free_bytes', 'Free bytes on the disk of the data folder.'),
     async collect() {
       this.set(await freeBytes())
