@@ -101,7 +101,7 @@ export async function compareExports(
 }
 
 /** In MB, for any number of records. */
-const comparingMemory = 112
+const comparingMemory = 128
 
 /** In bytes, and the memory in MB for buffers of that size. */
 const longestRow = 128_000_000
@@ -118,6 +118,7 @@ class Work {
   readonly #tables: SharedTable[]
   readonly #apart: Apart[]
   readonly #hasCurrency: boolean
+  #pieces = 1
 
   constructor(db: DuckDb, of: Sides<Side>, { beside, size }: { beside: string; size: number }) {
     this.#db = db
@@ -134,9 +135,10 @@ class Work {
     const db = this.#db
     const { older, newer } = this.#of
     await this.#findChanged()
-    for (const side of sides) for (const table of this.#tables) await this.#keepChanged(side, table)
     const rows = await db.all('select change, count(*) as records from changes group by change')
     const count = (change: string) => Number(rows.find((row) => row['change'] === change)?.['records'] ?? 0)
+    this.#pieces = Math.max(1, Math.ceil(count('changed') / changedAtOnce))
+    for (const side of sides) for (const table of this.#tables) await this.#keepChanged(side, table)
     const [opening, closing] = [rowsOf(older), rowsOf(newer)]
     const records = { opening, new: count('new'), gone: count('gone'), closing, changed: count('changed') }
     const unchanged = opening - records.gone - records.changed
@@ -212,7 +214,7 @@ class Work {
   /** Keeps the rows of the records that are new, gone or changed. */
   async #keepChanged(side: SideName, table: SharedTable): Promise<void> {
     await this.#db.run(`create table ${keptName(side, table)} as select c.*, k.change as _change,
-      k.${side} as _currency from ${await this.#cells(side, table)} c
+      k.${side} as _currency, hash(k.id) % ${this.#pieces} as _piece from ${await this.#cells(side, table)} c
       join changes k on ${idOf(table, 'c.')} = k.id`)
   }
 
@@ -299,39 +301,46 @@ class Work {
   /** Writes a line for each record that is new or gone, and for each value that changed; returns the file's path. */
   async write(): Promise<string> {
     const path = join(this.#beside, 'changes.csv')
-    const queries = this.#tables.map((table, at) => {
-      const [id, ...positions] = table.key.map((key) => `coalesce(o.${quote(key)}, n.${quote(key)})`)
-      const fields = [...table.key.slice(1).map((name) => ({ name, kind: 'text' })), ...table.columns].map(
-        (column, index) => {
-          const cells = sides.map((side) => `${side[0]}.${quote(column.name)}`)
-          const [before, after] = cells.map((cell) => toValue(column, cell))
-          return `{nth: ${index}, field: ${literal(column.name)}, before: ${cells[0]}, after: ${cells[1]},
-          differs: ${before} is distinct from ${after}}`
-        },
-      )
-      const kept = (side: SideName) =>
-        `(select * from ${keptName(side, table)} where _change = 'changed') ${side[0]}`
-      const isSame = table.key.map((key) => `o.${quote(key)} = n.${quote(key)}`).join(' and ')
-      return `select 'changed' as change, ${id} as id, ${at} as place, ${literal(table.name)} as "table",
-        [${positions.map((one) => `cast(${one} as bigint)`).join(', ')}]::bigint[] as positions,
-        unnest(list_filter([${fields.join(', ')}], lambda one: one.differs)) as value
-        from ${kept('older')} full join ${kept('newer')} on ${isSame}`
-    })
     const [main] = this.#tables
-    const whole = sides.map(
-      (side) => `select _change as change, ${quote(main!.key[0]!)} as id, -1 as place, null as "table",
-        null as positions, null as value from ${keptName(side, main!)} where _change <> 'changed'`,
-    )
-    await this.#db
-      .run(`copy (select change as _change, id, "table", nullif(array_to_string(positions, ','), '') as position,
-        value.field, value.before, value.after
-      from (${whole.join(' union all ')} union all ${queries.join(' union all ')})
-      order by id, place, positions, value.nth) to ${literal(path)} (format csv, header true)`)
+    await this.#db.run(`create table lines (change varchar, id varchar, place integer, "table" varchar,
+      positions bigint[], value struct(nth integer, field varchar, "before" varchar, "after" varchar, differs boolean))`)
+    for (const side of sides)
+      await this.#db.run(`insert into lines select _change, ${quote(main!.key[0]!)}, -1, null, null, null
+        from ${keptName(side, main!)} where _change <> 'changed'`)
+    for (const [at, table] of this.#tables.entries())
+      for (let piece = 0; piece < this.#pieces; piece++)
+        await this.#db.run(`insert into lines ${toLines(table, at, piece)}`)
+    await this.#db.run(`copy (select change as _change, id, "table",
+        nullif(array_to_string(positions, ','), '') as position, value.field, value.before, value.after
+      from lines order by id, place, positions, value.nth) to ${literal(path)} (format csv, header true)`)
     return path
   }
 }
 
 const readAtOnce = 1_000
+
+/** A line for each value of a table that changed. */
+function toLines(table: SharedTable, at: number, piece: number): string {
+  const [id, ...positions] = table.key.map((key) => `coalesce(o.${quote(key)}, n.${quote(key)})`)
+  const fields = [...table.key.slice(1).map((name) => ({ name, kind: 'text' })), ...table.columns].map(
+    (column, index) => {
+      const cells = sides.map((side) => `${side[0]}.${quote(column.name)}`)
+      const [before, after] = cells.map((cell) => toValue(column, cell))
+      return `{nth: ${index}, field: ${literal(column.name)}, before: ${cells[0]}, after: ${cells[1]},
+        differs: ${before} is distinct from ${after}}`
+    },
+  )
+  const kept = (side: SideName) =>
+    `(select * from ${keptName(side, table)} where _change = 'changed' and _piece = ${piece}) ${side[0]}`
+  const isSame = table.key.map((key) => `o.${quote(key)} = n.${quote(key)}`).join(' and ')
+  return `select 'changed', ${id}, ${at}, ${literal(table.name)},
+    [${positions.map((one) => `cast(${one} as bigint)`).join(', ')}]::bigint[],
+    unnest(list_filter([${fields.join(', ')}], lambda one: one.differs))
+    from ${kept('older')} full join ${kept('newer')} on ${isSame}`
+}
+
+/** The changed records whose values are compared at a time. */
+const changedAtOnce = 20_000
 
 /** The rows that are compared at a time. */
 const rowsAtOnce = 1_000_000
