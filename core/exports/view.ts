@@ -40,8 +40,11 @@ export function toExportView(report: ExportReport): View {
     run,
     ...(identity && { identity }),
     verdict: { ...verdicts[report.verdict], headline: toHeadline(exports) },
-    problems: [...toProblems(exports), ...toMissing(report), ...toDangling(report)],
-    notices: inEach(published.filter((item) => !isHeldBack(item)).flatMap(toWarnings)),
+    problems: [...toProblems(exports), ...toMissing(report)],
+    notices: [
+      ...inEach(published.filter((item) => !isHeldBack(item)).flatMap(toWarnings)),
+      ...toDangling(report),
+    ],
     next: report.next ?? [],
     controls:
       report.verdict === 'proven'
@@ -107,7 +110,7 @@ function toProblems(exports: readonly ExportedItem[]): Problem[] {
 /** How many ids of a field are named. */
 const mostShown = 10
 
-/** Records that are named, and not here. */
+/** Records that are named, and not here: nothing is wrong with the export, and nobody has anything to do. */
 function toDangling({ references = [] }: ExportReport): Problem[] {
   return references.flatMap(({ field, to, dangling }) => {
     const { ids, reasons, first } = dangling
@@ -115,7 +118,7 @@ function toDangling({ references = [] }: ExportReport): Problem[] {
     const why = Object.entries(reasons).map(
       ([reason, count]) => `${formatCount(count)} ${danglingReasons[reason as DanglingReason]}`,
     )
-    const text = `${field} names ${formatCount(ids)} ${to} that are not in this export: ${why.join('; ')}.`
+    const text = `${to} that ${field} names and this export lacks: ${formatCount(ids)} (${why.join(', ')}).`
     const details = first
       .slice(0, mostShown)
       .map(({ id, from, reason }) => `${id} (in ${from}): ${danglingReasons[reason]}`)

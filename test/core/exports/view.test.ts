@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Reference } from '../../../core/destinations/manifest.ts'
 import type { ExportReport, PublishedExport } from '../../../core/exports/report.ts'
 import { toExportView } from '../../../core/exports/view.ts'
 
@@ -44,10 +45,30 @@ test('a page asks for attention where deletes were held back, and only notices w
   const drift = { ...toCsv, warnings: ['the service sends a new field, plan_tier'] }
   const held = { ...toCsv, resource: 'plans' as const, heldBack: 2, warnings: ['2 plans are gone'] }
   const exports = [drift, { ...drift, destination: 'parquet' as const }, held]
-  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'proven', exports }
+  const first = [{ id: 'cus_1', from: 'sub_1', reason: 'deleted' as const }]
+  const reference: Reference = {
+    field: 'subscriptions.customer',
+    to: 'customers',
+    checked: 20,
+    complete: false,
+    dangling: { ids: 1, reasons: { deleted: 1 }, first },
+  }
+  const report: ExportReport = {
+    summary: '',
+    run: 'export-all-1',
+    verdict: 'proven',
+    exports,
+    references: [reference],
+  }
   const { problems, notices } = toExportView(report)
   expect(problems).toEqual([{ text: 'plans: 2 plans are gone' }])
-  expect(notices).toEqual([{ text: 'customers: the service sends a new field, plan_tier' }])
+  expect(notices).toEqual([
+    { text: 'customers: the service sends a new field, plan_tier' },
+    {
+      text: 'customers that subscriptions.customer names and this export lacks: 1 (1 deleted meanwhile).',
+      details: ['cus_1 (in sub_1): deleted meanwhile'],
+    },
+  ])
   const { problems: none } = toExportView({ ...report, exports: [drift] })
   expect(none).toEqual([])
 })
