@@ -244,6 +244,14 @@ describe('the same records in two formats', () => {
   )
 })
 
+test('reads rows that are longer than a buffer of DuckDB', async () => {
+  const long = (end: string) => plan('long', '1', 'USD', { name: `${'x'.repeat(5_000_000)}\n"${end}` })
+  const short = plan('short', '2', 'USD', { name: 'a\n"b",\n' })
+  const { records, lines } = await compare(await older([long('a'), short]), await newer([long('b'), short]))
+  expect(records).toMatchObject({ changed: 1, unchanged: 1 })
+  expect(lines.join().startsWith('changed,long,plans,,name,')).toBe(true)
+})
+
 describe('what may be concluded', () => {
   const unproven: Partial<ReadFacts> = { verdict: 'unproven', reasons: ['the chain broke'] }
 
