@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { type Changes, compareExports } from '../../core/destinations/files/compare.ts'
+import type { Changes } from '../../core/destinations/files/compare.ts'
 import { verifyExport } from '../../core/destinations/files/verify.ts'
 import { type Manifest, readManifest } from '../../core/destinations/manifest.ts'
 import { isFileDestination } from '../../core/destinations/names.ts'
@@ -34,6 +34,7 @@ export function configure(command: Command, terminal: Terminal): void {
         found.map((folders) => open(folders.get(list) ?? [...folders.values()][0]!)),
       )
       const [before, after] = sides as [Side, Side]
+      const { compareExports } = await import('../../core/destinations/files/compare.ts')
       const changes = await compareExports({ older: before, newer: after, out })
       terminal.result({
         document: {
