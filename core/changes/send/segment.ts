@@ -231,15 +231,19 @@ class Segment {
         return undefined
       }
       if (this.#inFlight.has(next.value.id)) continue
-      const at = lookupAt(this.#options, next.value)
-      if (at > ledger.now()) {
-        this.#nextLookupAt = Math.min(this.#nextLookupAt, at)
-        continue
-      }
-      // It may have been looked up since its page was read, which says when it is to be looked up again.
+      if (!this.#isLookupDue(next.value)) continue
+      // It may have been looked up since its page was read, here or by another worker.
       const row = await ledger.byId(next.value)
-      if (row?.state === 'unknown' && lookupAt(this.#options, row) <= ledger.now()) return row
+      if (row?.state === 'unknown' && this.#isLookupDue(row)) return row
     }
+  }
+
+  /** Whether an unknown row is to be looked up now; remembers when one is due later. */
+  #isLookupDue(row: LedgerRow): boolean {
+    const at = lookupAt(this.#options, row)
+    if (at <= this.#options.ledger.now()) return true
+    this.#nextLookupAt = Math.min(this.#nextLookupAt, at)
+    return false
   }
 
   /** The next row that is due and that its breaker admits. */

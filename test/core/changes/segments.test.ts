@@ -58,6 +58,7 @@ async function sendAddons({
     context: {
       owner: {},
       attempt: 0,
+      beganAt: performance.now(),
       signal: new AbortController().signal,
       report: () => {},
       watch: (watched: unknown) => watched,
@@ -317,4 +318,25 @@ test('a row that was looked up while a page of unknown rows was worked off is ne
     onProgress: (now) => (counts = now),
   })
   expect(counts).toMatchObject({ parked: 1, unknown: 0 })
+})
+
+test('a row that another worker has just looked up is looked up again when that is due, not left unknown', async () => {
+  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
+  const { ledger, run } = engine
+  await engine.stage(retentionRows(1))
+  const take = () => takeRight({ ledger, run, lease: leaseOf(run) })
+  const [staged] = await engine.rows()
+  await ledger.claim({ sender: await take(), id: staged!.id, sends: 0, at: ledger.now() })
+  const sender = await take()
+  await wait(2 * settleMs)
+  /** The other worker finds nothing, once this one has read the page on which the row is due. */
+  async function* rows(which: Parameters<Ledger['rows']>[0]) {
+    for await (const row of ledger.rows(which)) {
+      const patch = { lookups: 1, checkedAt: ledger.now() }
+      if (row.lookups === 0) await ledger.move({ id: row.id, from: ['unknown'], patch })
+      yield row
+    }
+  }
+  const step = await engine.settle({ ledger: { ...ledger, rows }, sender })
+  expect(step).toMatchObject({ ended: 'finished', counts: { unknown: 0, parked: 1 } })
 })
