@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
-import { mkdir, open, utimes, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, stat, utimes, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { PartFile } from '../../destinations/destination.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
-import { orMissing } from '../../storage/system-errors.ts'
+import { freeBytes, orMissing } from '../../storage/system-errors.ts'
 
 /** Rows are written in pieces of this size, large enough that the cost of the system call is negligible. */
 const bufferBytes = 1 << 20
@@ -131,9 +131,23 @@ export const isOfTable = ({ table }: Pick<PartFile, 'table'>): boolean =>
 /** Enough to keep a connection busy although each chunk is small. */
 const atOnce = 4
 
+/** Another machine may have more room. */
+class ScratchFullError extends Error {
+  override readonly name = 'ScratchFullError'
+  readonly retryable = true
+  constructor({ folder, needed, free }: { folder: string; needed: number; free: number }) {
+    const inMegabytes = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`
+    super(
+      `The disk of ${folder} has ${inMegabytes(free)} left, and this step needs ${inMegabytes(needed)}. It is retried, ` +
+        'where possible on another machine.',
+    )
+  }
+}
+
 /**
- * Downloads the parts that are not on this machine yet: another worker may have read them. Where there is no room for them,
- * Temporal retries the step, where possible on another machine.
+ * Downloads the parts that are not on this machine yet: another worker may have read them.
+ *
+ * @throws {ScratchFullError} there is no room for them and for what is made of them
  */
 export async function fetchParts(options: {
   shared: SharedFolder
@@ -142,6 +156,7 @@ export async function fetchParts(options: {
 }): Promise<void> {
   const { shared, parts, signal } = options
   for (const folder of new Set(parts.map(({ path }) => dirname(path)))) await markUsed(folder)
+  await refuseFull(parts)
   const left = parts.values()
   const fetchNext = async () => {
     for (const { path, bytes } of left) {
@@ -150,6 +165,19 @@ export async function fetchParts(options: {
     }
   }
   await Promise.all(Array.from({ length: atOnce }, fetchNext))
+}
+
+/** Copies stay for a day: those that fill the disk would stop all other runs of this machine. */
+async function refuseFull(parts: readonly PartFile[]): Promise<void> {
+  const copies = await Promise.all(parts.map(({ path }) => orMissing(stat(path))))
+  const there = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)
+  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0)
+  const [first] = parts
+  if (first === undefined || there >= total) return
+  const folder = dirname(first.path)
+  await mkdir(folder, { recursive: true })
+  const [needed, free] = [2 * total - there, await freeBytes(folder)]
+  if (free < needed) throw new ScratchFullError({ folder, needed, free })
 }
 
 /** Copies are pruned by the age of their folders, which reading them does not change. */

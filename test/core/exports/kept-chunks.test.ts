@@ -21,6 +21,7 @@ import { loadPlan, savePlan } from '../../../core/exports/plan.ts'
 import type { RangeState } from '../../../core/reading/range-state.ts'
 import { noDrift } from '../../../core/tables/drift.ts'
 import { cached } from '../../../core/storage/cached.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { type Machine, newMachine, newStore } from './machine.ts'
 import { planCustomers } from './plan-customers.ts'
@@ -146,6 +147,23 @@ test('a worker with other columns or another hash key leaves a read to one like 
   for (const begin of [open, find])
     for (const other of ['another', ''])
       await expect(begin(other)).rejects.toMatchObject({ name: 'OtherReadError', retryable: true })
+})
+
+test('parts that do not fit are not begun: they would fill the disk for all other runs of the machine', async () => {
+  const store = await newStore()
+  const { dataDir, shared, folder } = await newMachine(store)
+  const part = { table: 'customers', bytes: 6, rows: 1, longest: 6, sha256: '' }
+  await store.create('parts/r/customers/a.part', 'abcdef')
+  const parts = [
+    { ...part, path: join(folder, 'a.part') },
+    { ...part, path: join(folder, 'b.part'), bytes: 1e18 },
+  ]
+  await expect(fetchParts({ shared, parts })).rejects.toMatchObject({
+    name: 'ScratchFullError',
+    retryable: true,
+    message: expect.stringMatching(/has \d+ MB left, and this step needs 2000000000000 MB/),
+  })
+  expect(await createFolderStore(dataDir).list('')).toEqual([])
 })
 
 test('a read goes by the clock of the state, which machines that read it in turns have in common', () => {
