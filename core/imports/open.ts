@@ -118,7 +118,7 @@ function toPlan(
     approval: input.approval || does === 'delete',
     confirmCanary: input.confirmCanary && does !== 'update',
     attended: input.attended || input.approval,
-    verifyAfter: input.verifyAfter ?? deps.settleMs / 1_000,
+    verifyAfter: Math.max(input.verifyAfter ?? 0, deps.settleMs / 1_000),
     // A person decides on each of the rows that are resolved, however many failed before.
     limits: input.onlyResolved ? { ...limits, maxFailures: undefined } : limits,
     decided: {

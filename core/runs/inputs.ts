@@ -160,9 +160,10 @@ export const approvalWaitInput = durationInput
   .prefault('2h')
   .meta({ help: 'how long the run waits for an approval' })
 
-export const verifyAfterInput = durationInput
-  .optional()
-  .meta({ help: 'the wait before a lookup of what was sent', otherwise: 'BILLING_SETTLE_SECONDS' })
+export const verifyAfterInput = durationInput.optional().meta({
+  help: 'the wait before a lookup of what was sent; for what got no answer, at least BILLING_SETTLE_SECONDS',
+  otherwise: 'BILLING_SETTLE_SECONDS',
+})
 
 export const breakerWaitsInput = z
   .array(durationInput)

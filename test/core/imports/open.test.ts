@@ -18,11 +18,11 @@ const identity = {
   store: 's',
 } as const
 
-async function open(dataDir: string, input: object, runId: string) {
+async function open(dataDir: string, input: object, runId: string, settleMs = 0) {
   const state = await openState({ folder: dataDir })
   onTestFinished(() => state.close())
   return await openImport({
-    deps: { dataDir, shared: cached(dataDir), identity, settleMs: 0, notes: createRunNotes(state) },
+    deps: { dataDir, shared: cached(dataDir), identity, settleMs, notes: createRunNotes(state) },
     input: parseImportInput({ kind: 'products', ...input }),
     execution: { workflowId: 'import-1', runId },
     startedAt: '2026-11-22T00:00:00Z',
@@ -59,6 +59,16 @@ test('a run keeps the encoding and the form of tax ids that its input names, and
   const opened = await openFile({ kind: 'products', path: join(dataDir, file), mapping: kept })
   expect((await Array.fromAsync(opened.changes()))[0]?.body).toMatchObject({ name: 'Muñoz' })
   expect(() => parseImportInput({ kind: 'products', ...input, encoding: 'latin-9' })).toThrow(/encoding/)
+})
+
+test('a row without an answer is never looked up sooner than the worker lets a lost request take effect', async () => {
+  const dataDir = await temporaryFolder()
+  await writeFile(join(dataDir, 'rows.csv'), 'name;unit_label\na;b\n')
+  const waitOf = async (runId: string, more: object) =>
+    (await open(dataDir, { file: 'rows.csv', ...more }, runId, 60_000)).verifyAfter
+  expect(await waitOf('r1', {})).toBe(60)
+  expect(await waitOf('r2', { verifyAfter: '2m' })).toBe(120)
+  expect(await waitOf('r3', { verifyAfter: 0 })).toBe(60)
 })
 
 test('a file of ids is read whatever the encoding of its other columns', async () => {

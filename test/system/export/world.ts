@@ -78,6 +78,8 @@ export async function openWorld(options: SandboxOptions = {}, temporal = suiteSe
     BILLING_TOKEN: sandbox.token,
     BILLING_WORKSPACE: workspace,
     BILLING_REQUESTS_PER_SECOND: '500',
+    // No run may look up sooner what got no answer.
+    BILLING_SETTLE_SECONDS: '0.05',
     CONNECTOR_DATA_DIR: dataDir,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace ?? 'default',

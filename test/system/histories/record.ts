@@ -42,6 +42,7 @@ const settings = readSettings({
     BILLING_TOKEN: sandbox.token,
     BILLING_WORKSPACE: workspace,
     BILLING_REQUESTS_PER_SECOND: '500',
+    BILLING_SETTLE_SECONDS: '0.05',
     CONNECTOR_DATA_DIR: dataDir,
     NOTIFY_URL: `all=${receiverUrl}`,
     BILLING_ALLOW_HTTP: 'true',
