@@ -112,9 +112,9 @@ async function toRow(
 }
 
 /** What the report says of a publication. */
-function toPublished(
+export function toPublished(
   of: Pick<PublishedExport, 'resource' | 'destination'>,
-  { manifest, manifestPath, location }: Published,
+  { manifest, manifestPath, location }: Pick<Published, 'manifest' | 'manifestPath' | 'location'>,
 ): PublishedExport {
   const { verdict, reasons, warnings = [], mode, scope, completeThrough, records, capped } = manifest
   const { changes, deletes, missing } = manifest
@@ -131,7 +131,8 @@ function toPublished(
     new: changes?.new ?? null,
     changed: changes?.changed ?? null,
     deleted: deletes?.marked ?? null,
-    heldBack: deletes?.heldBack ?? 0,
+    // Nobody can allow those in doubt: the next read without the doubt marks them.
+    heldBack: deletes?.doubt === undefined ? (deletes?.heldBack ?? 0) : 0,
     where: location,
     manifest: manifestPath ?? null,
     ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import type { Deletes, Manifest } from '../../../core/destinations/manifest.ts'
+import { exportNextSteps } from '../../../core/exports/next-steps.ts'
+import { toPublished } from '../../../core/exports/publish.ts'
+import { toExportView } from '../../../core/exports/view.ts'
+import { needsPerson } from '../../../workflows/export-run.ts'
+import { createPlan } from '../../system/export/plan.ts'
+
+test.each([
+  [
+    'that are too many at once are for a person, who can allow them',
+    {},
+    ['run publish', '--max-deletes all'],
+  ],
+  [
+    'that are in doubt are a notice, because nobody can allow them',
+    { doubt: 'the service sent no time' },
+    [],
+  ],
+])('deletes %s', (_, more, command) => {
+  const deletes: Deletes = { marked: 0, heldBack: 12, first: ['a'], ...more }
+  const manifest = { verdict: 'proven', reasons: [], warnings: ['12 plans were not seen.'], deletes }
+  const published = toPublished(
+    { resource: 'plans', destination: 'duckdb' },
+    { manifest: manifest as unknown as Manifest, location: 'warehouse.duckdb' },
+  )
+  const report = { summary: '', run: 'export-1', verdict: 'proven' as const, exports: [published] }
+  const isForPerson = command.length > 0
+  expect(needsPerson(report)).toBe(isForPerson)
+  const { problems, notices } = toExportView(report)
+  expect([problems, notices].map((shown) => shown?.length)).toEqual(isForPerson ? [1, 0] : [0, 1])
+  const [step] = exportNextSteps({ plan: { ...createPlan(), run: 'export-1' }, exports: [published] })
+  if (isForPerson) for (const words of command) expect(step?.command).toContain(words)
+  else expect(step).toBeUndefined()
+})
