@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { type DanglingReason, danglingReasons } from '../destinations/manifest.ts'
 import { type Fact, type Problem, sentence, strong, type Table, type View } from '../runs/view/view.ts'
-import { type Cell, formatCount } from '../runs/view/format.ts'
+import { type Cell, formatCount, formatCountOf } from '../runs/view/format.ts'
 import {
   type ExportedItem,
   type ExportReport,
@@ -66,10 +66,10 @@ function toHeadline(exports: readonly ExportedItem[]): string {
   )
   if (lists.size !== 1)
     return `${complete.length} of ${lists.size} lists ${complete.length === 1 ? 'is' : 'are'} complete`
-  const [item] = exports
-  return item !== undefined && isPublished(item)
-    ? `${formatCount(item.records)} ${item.resource}`
-    : `${[...lists.keys()].join()} were not published`
+  const item = exports.find(isPublished)
+  return item === undefined
+    ? `${[...lists.keys()].join()} were not published`
+    : formatCountOf(item.records, item.resource)
 }
 
 type Columns = Readonly<Record<string, (item: ReturnType<typeof withAllFields>) => Cell | null>>

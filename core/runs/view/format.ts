@@ -7,6 +7,10 @@ export function formatCount(count: number): string {
   return counts.format(count)
 }
 
+/** 1 and `requests` → `1 request`. */
+export const formatCountOf = (count: number, nouns: string): string =>
+  `${formatCount(count)} ${count === 1 ? nouns.replace(/s$/, '') : nouns}`
+
 /** `2026-11-21 02:00:07 UTC`: pages are read in unknown time zones. */
 export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'seconds'): string {
   const date = new Date(at)

@@ -79,7 +79,7 @@ function toTable({ title, head, rows }: Table): string {
       return [[name, ...column]]
     below.push(
       ...(isSame
-        ? [`${name}: ${column[0]}`]
+        ? [`${name === '' ? '' : `${name}: `}${column[0]}`]
         : column.flatMap((text, row) => (text === '' ? [] : [labelOf(head[0], cells[row]?.[0]) + text]))),
     )
     return []

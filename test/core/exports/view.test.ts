@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Reference } from '../../../core/destinations/manifest.ts'
-import type { ExportReport, PublishedExport } from '../../../core/exports/report.ts'
+import type { ExportReport, NotPublished, PublishedExport } from '../../../core/exports/report.ts'
 import { toExportView } from '../../../core/exports/view.ts'
 
 const toCsv: PublishedExport = {
@@ -39,6 +39,15 @@ test('the table of an export has only the columns that its destinations fill in'
     'deleted',
     'where',
   ])
+})
+
+test('a list that only one of its destinations has was published, and one record is no plural', () => {
+  const failed: NotPublished = { resource: 'customers', destination: 'csv', verdict: 'failed', reasons: [] }
+  const headlineOf = (...exports: ExportReport['exports']) =>
+    toExportView({ summary: '', run: 'export-1', verdict: 'failed', exports }).verdict?.headline
+  expect(headlineOf(failed, { ...toCsv, destination: 'duckdb' })).toBe('5,000 customers')
+  expect(headlineOf({ ...toCsv, records: 1 })).toBe('1 customer')
+  expect(headlineOf({ ...failed, destination: null })).toBe('customers were not published')
 })
 
 test('a page asks for attention where deletes were held back, and only notices what changes nothing in the data', () => {

@@ -110,6 +110,13 @@ test('a table too wide for the Temporal UI lists below it what all rows share an
   expect(shown).toContain(`- to: duckdb\n- plans: the same id came twice in one response\n- where: ${where}`)
 })
 
+test('a reason that several lists of an export share is told once, as a sentence', () => {
+  const reason = 'The disk that holds the data folder is full.'
+  const resources = ['customers', 'plans'].map((resource) => ({ resource, state: 'failed' as const, reason }))
+  const shown = toMarkdown(toLiveExport({ name: 'export', phase: 'running', resources }))
+  expect(shown).toContain(`\n- ${reason}\n`)
+})
+
 test('a table too wide for the Temporal UI is turned over where that makes it narrower', () => {
   const fields = ['changes', 'description', 'unit_amount', 'quantity_sent', 'net_amount']
   const shown = shownTable(
