@@ -1,5 +1,6 @@
 import { dirname, relative, sep } from 'node:path'
-import { formatCount } from '../runs/view/format.ts'
+import { isDocumentName } from '../billing/resources/lists.ts'
+import { formatCount, formatCountOf } from '../runs/view/format.ts'
 import { connector, shell } from '../runs/view/shell.ts'
 import type { Fact, NextStep, Sheet as PageSheet, Table, View } from '../runs/view/view.ts'
 import { type ExportReport, isPublished, type PublishedExport } from './report.ts'
@@ -8,7 +9,7 @@ import { columns, toExportView, toTable, verdicts } from './view.ts'
 
 /** By their names in docs/guarantees.md. */
 const premises = {
-  created: 'that of a record does not change',
+  created: "a record's created does not change",
   slice: 'a response is one slice of the list, as it was at one moment',
   lag: 'a record becomes visible within the lag',
   date: 'no cache rewrites the Date of a response without an Age',
@@ -18,7 +19,7 @@ const premises = {
 export function toExportPage(report: ExportReport, sheets: Sheets): View {
   const { exports, page, files: store } = report
   const folder = dirname(page ?? '')
-  const { where: _, ...others } = columns
+  const { where: _, resource, ...others } = columns
   const view = toExportView(report)
   const lists = Map.groupBy(
     exports.filter(isPublished).flatMap((item) => {
@@ -31,6 +32,7 @@ export function toExportPage(report: ExportReport, sheets: Sheets): View {
     ...view,
     pageTables: [
       toTable(exports, {
+        [exports.some((item) => isDocumentName(item.resource)) ? 'documents' : 'list']: resource,
         ...others,
         'complete through': ({ completeThrough: time }) => time && { time },
         manifest: ({ manifest }) =>
@@ -41,7 +43,7 @@ export function toExportPage(report: ExportReport, sheets: Sheets): View {
     facts: (view.facts ?? []).filter(({ name }) => name !== 'Started' || lists.size === 0),
     sheets: Array.from(lists.values(), (of) => toPageSheet(report, of)),
     checks: toChecks(report.run, [...lists.values()].flat()),
-    evidence: Array.from(lists, ([name, [first]]) => ({ name, value: toMachinery(first!.sheet) })),
+    evidence: Array.from(lists, ([name, of]) => ({ name, value: toMachinery(of) })),
   }
 }
 
@@ -60,7 +62,7 @@ function toPageSheet({ identity }: ExportReport, of: Of): PageSheet {
   const { workspace, testMode, startedAt, finishedAt, records, rejected, totals, tables } = sheet
   const { created } = totals
   const from = identity === undefined ? '' : ` at ${identity.baseUrl}`
-  const below = tables.slice(1).map(({ name, rows }) => `${formatCount(rows)} rows of ${name}`)
+  const below = tables.slice(1).map(({ name, rows }) => `${formatCountOf(rows, 'rows')} of ${name}`)
   const withBelow = below.length === 0 ? '' : `, with ${below.join(', ')}`
   return {
     title: resource,
@@ -105,7 +107,8 @@ function toBars(counts: Readonly<Record<string, number>> = {}): Pick<PageSheet, 
     const place = isLong ? name.slice(0, 4) : name
     sums.set(place, (sums.get(place) ?? 0) + (counts[name] ?? 0))
   }
-  if (sums.size > mostYears) return {}
+  // One bar says no more than the facts above it.
+  if (sums.size > mostYears || sums.size === 1) return {}
   const title = `Records by ${isLong ? 'year' : 'month'} of created`
   return { bars: { title, of: Array.from(sums, ([name, value]) => ({ name, value })) } }
 }
@@ -126,18 +129,19 @@ function toQuery(sheet: Sheet): string {
     hashed,
     asked = 0,
   } = sheet
-  const asks = `${formatCount(requests)} requests`
+  const asks = formatCountOf(requests, 'requests')
   const without = [
     ...(excluded.length > 0 ? [`without ${excluded.join(', ')}`] : []),
     ...(hashed.length > 0 ? [`${hashed.join(', ')} hashed`] : []),
   ]
-  if (mode === 'byId') return [`${formatCount(asked)} documents by id, in ${asks}`, ...without].join('; ')
+  if (mode === 'byId')
+    return [`${formatCountOf(asked, 'documents')} by id, in ${asks}`, ...without].join('; ')
   const matching = Object.entries(filters).map(([name, value]) => `${name} = ${value}`)
   return [
     `${changedSince === undefined ? 'all records' : `what changed since ${changedSince}`}, by ${ordering}`,
     matching.length > 0 ? `where ${matching.join(' and ')}` : 'no filters',
     ...without,
-    `${formatCount(windows)} windows in ${asks}${capped ? ', where its limit ended the read' : ''}`,
+    `${formatCountOf(windows, 'windows')} in ${asks}${capped ? ', then its limit ended the read' : ''}`,
   ].join('; ')
 }
 
@@ -170,6 +174,7 @@ function toTitle(of: Of): string {
   const [{ sheet }] = of as [Of[number]]
   if (of.every(({ item }) => item.verdict === 'unproven'))
     return 'Totals of what was read: records may be missing'
+  if (sheet.mode === 'byId') return 'Totals of these documents'
   if (sheet.mode === 'incremental') return 'Totals of the records that changed'
   return Object.keys(sheet.filters).length > 0 ? 'Totals of the records that match' : 'Totals'
 }
@@ -216,6 +221,7 @@ function toFiles(of: Of): Table {
 /** How others check the exports, from their folders alone. */
 function toChecks(run: string, of: Of): NextStep[] {
   const files = of.filter(({ item }) => item.manifest !== null)
+  const isCertified = of.some(({ item }) => item.mode !== 'byId')
   const isPlain = ({ item, sheet }: Of[number]) =>
     item.destination === 'csv' &&
     sheet.dialect?.formulaGuard === false &&
@@ -223,7 +229,7 @@ function toChecks(run: string, of: Of): NextStep[] {
     !item.where.startsWith('s3:')
   const steps = [
     {
-      text: 'the files against the manifest, and the verdict against the certificate',
+      text: `the files against the manifest${isCertified ? ', and the verdict against the certificate' : ''}`,
       commands: files.map(({ item }) => connector`verify ${item.where}`),
     },
     {
@@ -233,7 +239,7 @@ function toChecks(run: string, of: Of): NextStep[] {
         .map(({ item }) => shell`python3 scripts/check-certificate.py ${item.where}`),
     },
     {
-      text: 'a warehouse keeps no files; to have them, with the certificate',
+      text: `a warehouse keeps no files; to have them${isCertified ? ', with the certificate' : ''}`,
       commands: files.length > 0 || of.length === 0 ? [] : [connector`run publish ${run} --to csv`],
     },
   ]
@@ -248,14 +254,20 @@ function toChecks(run: string, of: Of): NextStep[] {
 }
 
 /** What only its operators ask about a read. */
-function toMachinery(sheet: Sheet): string {
+function toMachinery(of: Of): string {
+  const [{ sheet }] = of as [Of[number]]
   const { duplicatesDropped, linksRepaired, countBefore, countAfter, clock, versions, notes = [] } = sheet
+  const counted = Object.entries({ before: countBefore, after: countAfter }).flatMap(([when, count]) =>
+    count === null ? [] : [`${formatCount(count)} ${when}`],
+  )
+  const isComplete = of.some(({ item }) => item.completeThrough !== null)
   return [
-    `${formatCount(duplicatesDropped)} records came again in a later window and were dropped`,
-    `${formatCount(linksRepaired)} links between windows were repaired`,
-    ...(countBefore === null ? [] : [`the service counted ${formatCount(countBefore)} records before`]),
-    ...(countAfter === null ? [] : [`and ${formatCount(countAfter)} after`]),
-    `times are by the clock of ${clock === 'service' ? 'the service' : 'the worker'}`,
+    `records dropped because they came again: ${formatCount(duplicatesDropped)}`,
+    `links between windows repaired: ${formatCount(linksRepaired)}`,
+    ...(counted.length === 0 ? [] : [`records by the service's own count: ${counted.join(', ')}`]),
+    ...(isComplete
+      ? [`"complete through" is by the clock of the ${clock === 'service' ? clock : 'worker'}`]
+      : []),
     ...notes,
     ...Object.entries(versions).map(([name, version]) => `${name} ${version}`),
   ].join('; ')

@@ -33,7 +33,41 @@ const viewOf = (text: string): View => ({
     },
   ],
   facts: [{ name: text, value: text }],
+  sheets: [
+    {
+      title: text,
+      facts: [{ name: text, value: [text, text] }],
+      tables: [{ title: text, head: [text], rows: [[text]] }],
+    },
+  ],
+  notices: [{ text, details: [text] }],
+  checks: [{ text, command: text }],
+  evidence: [{ name: text, value: text }],
   files: [{ name: text, about: text }],
+})
+
+/** The same, also where only a time, an amount, a state or a month is ever shown. */
+const hostile = (text: string): View => ({
+  ...viewOf(text),
+  sheets: [
+    {
+      title: text,
+      facts: [
+        {
+          name: text,
+          value: [{ time: text }, { amount: text }, { text, href: text }, { text, tone: 'good' }],
+        },
+      ],
+      bars: {
+        title: text,
+        of: [
+          { name: text, value: 1 },
+          { name: text, value: 2 },
+        ],
+      },
+      tables: [{ title: text, head: [text], rows: [[text]] }],
+    },
+  ],
 })
 
 async function folder(): Promise<string> {
@@ -107,7 +141,7 @@ describe('a page of a report', () => {
   })
 
   test('shows any text as it is and never as markup', () => {
-    const frame = toReportPage(viewOf('x'))
+    const frame = toReportPage(hostile('x'))
     // Behind a slash, a line may be broken.
     const tags = (page: string) =>
       page
@@ -120,24 +154,25 @@ describe('a page of a report', () => {
     })
     fc.assert(
       fc.property(nasty, (text) => {
-        expect(tags(toReportPage(viewOf(text)))).toEqual(tags(frame))
+        expect(tags(toReportPage(hostile(text)))).toEqual(tags(frame))
       }),
       { seed: 7 },
     )
-    expect(toReportPage(viewOf('evil\u202egpj'))).not.toContain('\u202e')
+    expect(toReportPage(hostile('evil\u202egpj'))).not.toContain('\u202e')
   })
 
   test('runs nothing and asks for nothing, whatever got into its texts', async () => {
     const attack =
       '"><script>alert(1)</script><img src="http://127.0.0.1:9/x" onerror="alert(2)"><a href="javascript:alert(3)">'
-    const { page, asked, told, url } = await show(viewOf(attack), { width: 800 })
+    const { page, asked, told, url } = await show(hostile(attack), { width: 800 })
     expect(asked).toEqual([url])
     expect(told).toEqual([])
     expect(await page.locator('h1').textContent()).toBe(attack)
     expect(await page.locator('img, iframe, link').count()).toBe(0)
     expect(await page.locator('script').count()).toBe(1)
-    const link = await page.locator('a').getAttribute('href')
-    expect(link?.startsWith('./')).toBe(true)
+    const links = await page.locator('a').all()
+    expect(links).toHaveLength(2)
+    for (const link of links) expect(await link.getAttribute('href')).toMatch(/^\.\//)
   })
 
   test.each(Object.entries(examplePages))(

@@ -51,7 +51,7 @@ test('a page says the verdict of each destination where they differ, and the pre
 
 test('a page names the query: filters, what was left out, a limit, and the time since which changes were read', () => {
   const query = (sheet: object) => pageOf(sheet).sheets![0]!.facts[1]!.value
-  expect(query({})).toBe('all records, by created; no filters; 1 windows in 4 requests')
+  expect(query({})).toBe('all records, by created; no filters; 1 window in 4 requests')
   expect(
     query({
       changedSince: '2026-11-20T02:00:03.000Z',
@@ -62,9 +62,10 @@ test('a page names the query: filters, what was left out, a limit, and the time 
       capped: true,
     }),
   ).toBe(
-    'what changed since 2026-11-20T02:00:03.000Z, by updated; where status = active; without plans.name; plans.id hashed; 1 windows in 4 requests, where its limit ended the read',
+    'what changed since 2026-11-20T02:00:03.000Z, by updated; where status = active; without plans.name; plans.id hashed; 1 window in 4 requests, then its limit ended the read',
   )
   expect(query({ mode: 'byId', asked: 3 })).toBe('3 documents by id, in 4 requests')
+  expect(query({ mode: 'byId', asked: 1, requests: 1 })).toBe('1 document by id, in 1 request')
 })
 
 test('a page names the commands that check its files, and Python only where it can', () => {
@@ -82,10 +83,32 @@ test('a page names the commands that check its files, and Python only where it c
   expect(exportPages['export-failed']!.checks![0]!.command).toMatch(/run publish \S+ --to csv$/)
 })
 
+test('a page calls what it shows a list only where it is one, and a certificate only where there is one', () => {
+  const listOf = (view: typeof list) => view.pageTables![0]!.head[0]
+  const textOf = (view: typeof list) => view.checks!.map(({ text }) => text).join()
+  const list = pageOf({})
+  expect(listOf(list)).toBe('list')
+  expect(textOf(list)).toMatch(/certificate/)
+  const fetched = { ...toCsv('creditnotes', 3, { mode: 'byId' }), sheet: { asked: 3 } }
+  const documents = exportPage('proven', [fetched, { ...fetched, destination: 'duckdb', manifest: null }])
+  expect(listOf(documents)).toBe('documents')
+  expect(textOf(documents)).not.toMatch(/certificate/)
+  expect(textOf(exportPage('proven', [{ ...fetched, manifest: null }]))).toBe(
+    'a warehouse keeps no files; to have them',
+  )
+})
+
+test('a page says whose clock a proof goes by, and only of a proof', () => {
+  const read = (changes: object) => JSON.stringify(pageOf({}, changes).evidence)
+  expect(read({})).toContain('is by the clock of the service')
+  expect(read({ verdict: 'unproven', completeThrough: null })).not.toContain('clock')
+})
+
 test('the totals of some records are not called those of all', () => {
   const title = (sheet: object, changes: object = {}) => pageOf(sheet, changes).sheets![0]!.tables[0]!.title
   expect(title({})).toBe('Totals')
   expect(title({ filters: { status: 'active' } })).toBe('Totals of the records that match')
+  expect(title({ mode: 'byId' })).toBe('Totals of these documents')
   expect(title({ mode: 'incremental' })).toBe('Totals of the records that changed')
   expect(title({}, { verdict: 'unproven' })).toBe('Totals of what was read: records may be missing')
 })
@@ -109,6 +132,7 @@ test('a page shows the records by month, also the months without one, and of a l
   expect(years).toMatchObject({ title: 'Records by year of created', of: { length: 11, 0: { value: 5 } } })
   // One wrong date makes no picture of nothing.
   expect(barsOf({ '0001-01': 1, '2026-11': 2 })).toBeUndefined()
+  expect(barsOf({ '2026-11': 2 })).toBeUndefined()
   expect(barsOf({})).toBeUndefined()
 })
 

@@ -64,7 +64,7 @@ test('the page of an export has the sums, counts and checksums of the manifests,
       .map(rowsOf) as [string[], string[], string[]]
     expect(facts.join('\n')).toContain(`Records|${count(manifest.records)}`)
     expect(facts.join('\n')).toContain(
-      `${count(manifest.windows)} windows in ${count(manifest.requests)} requests`,
+      `${count(manifest.windows)} ${manifest.windows === 1 ? 'window' : 'windows'} in ${count(manifest.requests)} requests`,
     )
     expect(totals.slice(1)).toEqual(totalsOf(manifest))
     const bars = sheets[at]!.matchAll(/<title>(\d{4}-\d\d): ([\d,]+)<\/title>/g)
