@@ -273,7 +273,7 @@ if __name__ == "__main__":
         print("usage: check-certificate.py FOLDER, with the folder of an export")
         sys.exit(2)
     try:
-        print("ACCEPT", check(pathlib.Path(sys.argv[1])))
+        print("ACCEPT", check(pathlib.Path(sys.argv[1]).resolve()))
     except NotImplementedError as why:
         print("NOT CHECKED", why)
         sys.exit(2)

@@ -13,7 +13,7 @@ import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { newestRun } from '../runs/run-files.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, callersPath, choice } from './options.ts'
+import { addExamples, callersPath, choice, exportFolder } from './options.ts'
 
 interface Options {
   list?: string
@@ -63,7 +63,7 @@ interface Side {
 /** The folders of an export, or of all exports of a run, by list. */
 async function findExports(name: string, terminal: Terminal): Promise<Map<string, string>> {
   if (isAddress(name)) throw inBucket(name)
-  const path = callersPath(name)
+  const path = await exportFolder(name)
   const manifest = await readManifest(path)
   if (manifest !== undefined) return new Map([[manifest.resource, path]])
   if (existsSync(path)) throw new RefusedError(`${path} has no manifest.json: there is no published export.`)

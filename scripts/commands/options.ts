@@ -1,5 +1,6 @@
 import { connector, program } from '../../core/runs/view/shell.ts'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { realpath } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import type { z } from 'zod'
@@ -11,6 +12,7 @@ import {
   type InputField,
   parseDuration,
 } from '../../core/runs/inputs.ts'
+import { orMissing } from '../../core/storage/system-errors.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { callersFolder } from '../terminal/terminal.ts'
@@ -157,6 +159,12 @@ export function toDuration(text: string): number {
 
 /** Resolves a path relative to that folder. */
 export const callersPath = (path: string): string => resolve(callersFolder(), path)
+
+/** The folder of an export. `latest` may move to another one meanwhile, so a link is followed once. */
+export async function exportFolder(path: string): Promise<string> {
+  const folder = callersPath(path)
+  return (await orMissing(realpath(folder))) ?? folder
+}
 
 export interface ServerOptions {
   local?: boolean

@@ -20,7 +20,7 @@ import { warehouses } from '../../worker/destinations.ts'
 import { readPlaces } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, addInputOptions, callersPath } from './options.ts'
+import { addExamples, addInputOptions, exportFolder } from './options.ts'
 
 const verifyInput = z.object({
   against: z.enum(warehouseNames).meta({
@@ -44,7 +44,7 @@ export function configureVerify(command: Command, terminal: Terminal): void {
         if (against === undefined) return verifyInBucket({ address: folder, terminal })
         throw new UsageError('--against needs the files in a folder; copy the export into one first.')
       }
-      const path = callersPath(folder)
+      const path = await exportFolder(folder)
       if (against === undefined)
         return tell({ ...(await verify(createFolderStore(path), '')), terminal, path })
       const destination = await openWarehouse(against, schema)

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createWorld, startTestWorker } from '../export/world.ts'
@@ -20,14 +20,17 @@ test('compares two exports of a sandbox that changed in between, by their folder
     .filter((name) => name.includes('-export-'))
     .toSorted()
   const out = join(world.dataDir, 'changes.csv')
-  const words = ['compare', join(folder, older), join(folder, newer), '--out', out]
+  const words = ['compare', join(folder, older), join(folder, 'latest'), '--out', out]
   const compared = await callCommand(world, [...words, '--json'])
-  const { list, records, changes } = JSON.parse(compared.stdout) as {
+  const { list, records, changes, ...both } = JSON.parse(compared.stdout) as {
     list: string
+    newer: { folder: string }
     records: { [name: string]: number }
     changes: string
   }
   expect({ list, changes }).toEqual({ list: 'plans', changes: out })
+  // A link may move meanwhile.
+  expect(both.newer.folder).toBe(await realpath(join(folder, newer)))
   expect(records['opening']! + records['new']! - records['gone']!).toBe(records['closing'])
   expect(records['new']! + records['gone']! + records['changed']!).toBeGreaterThan(0)
   expect(await readFile(out, 'utf8')).toMatch(/^_change,id,table,position,field,before,after\n/)

@@ -1,4 +1,5 @@
-import { join } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
@@ -129,6 +130,17 @@ describe.each(['duckdb', 'postgres'] as const)('verify --against %s', (name) => 
     const { code, stdout } = await verify(await toCsv(publication), '--against', name)
     expect([code, stdout]).toEqual([1, 'customers has no column name.\n'])
   })
+})
+
+test('reads the export that a link leads to at first, because it may move meanwhile', async () => {
+  const publication = await toPublication()
+  const folder = await toCsv(publication)
+  await warehouses.duckdb().destination.publish(publication)
+  const latest = join(dirname(folder), 'latest')
+  for (const words of [[], ['--against', 'duckdb']]) {
+    const { stdout } = await verify(latest, ...words, '--json')
+    expect(JSON.parse(stdout)).toMatchObject({ folder: await realpath(folder) })
+  }
 })
 
 describe('verify --against', () => {
