@@ -94,11 +94,16 @@ export function shareColumns(sides: Sides<Manifest>): { tables: SharedTable[]; a
     ...lackedBy(newer.tables, older.tables, '', 'only in the older'),
     ...lackedBy(older.tables, newer.tables, '', 'only in the newer'),
   ]
+  const lacked = new Set(apart.map(({ name }) => name))
+  const parents = [...older.tables, ...newer.tables].flatMap(({ name, parent }) =>
+    lacked.has(name) ? parent : [],
+  )
   const others = new Map(newer.tables.map((table) => [table.name, table]))
   const tables = older.tables.flatMap((table): SharedTable[] => {
     const other = others.get(table.name)
     if (other === undefined) return []
-    const { columns, left } = shareTable(sides, table, other)
+    const hasAllBelow = !parents.includes(table.name)
+    const { columns, left } = shareTable(sides, { table, other, hasAllBelow })
     apart.push(...left)
     return [{ name: table.name, key: table.key, columns }]
   })
@@ -117,8 +122,7 @@ const lackedBy = (
 
 function shareTable(
   { older, newer }: Sides<Manifest>,
-  table: PublishedTable,
-  other: PublishedTable,
+  { table, other, hasAllBelow }: { table: PublishedTable; other: PublishedTable; hasAllBelow: boolean },
 ): { columns: Column[]; left: Apart[] } {
   const prefix = `${table.name}.`
   // Also below a column, as in `customers.metadata.rut`.
@@ -144,8 +148,9 @@ function shareTable(
   const columns = known.filter(isAlike)
   const rest = table.columns.find(({ name }) => name === extra)
   if (rest === undefined || lacked.has(`${prefix}${extra}`)) return { columns, left }
-  // What has no column on one side may be here, and what does not fit one.
-  if (left.length === 0 && !differing.some((path) => path.startsWith(`${rest.source}.`))) columns.push(rest)
+  // What has no column or table on one side may be here, and what does not fit one.
+  if (left.length === 0 && hasAllBelow && !differing.some((path) => path.startsWith(`${rest.source}.`)))
+    columns.push(rest)
   else left.push({ name: `${prefix}${extra}`, why: 'may hold values of the others' })
   return { columns, left }
 }
