@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
 import { link, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { addDecimals, DecimalSum, subtractDecimals } from '../../tables/decimal-sum.ts'
 import { currencyColumn } from '../../tables/totals.ts'
 import { syncPath, temporaryName } from '../../storage/durable.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
-import { type DuckDb, toDuckDbError, toPath, withDuckDb } from '../duckdb/open.ts'
-import { toCsv, toDecimal, toPartsError, usualBuffer } from '../duckdb/rows.ts'
-import { instant, literal, quote, textColumnOf, toWarehouseTable } from '../layout.ts'
+import { type DuckDb, toDuckDbError, withDuckDb } from '../duckdb/open.ts'
+import { toDecimal, toPartsError, usualBuffer } from '../duckdb/rows.ts'
+import { instant, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
+import { selectCells, toValue } from './cells.ts'
 import {
   type Apart,
   decimalsOf,
@@ -19,7 +19,7 @@ import {
   type SharedTable,
   type Sides,
 } from './comparable.ts'
-import { writePlain } from './csv.ts'
+import { type Amount, balance, type Sum, UnbalancedError } from './sums.ts'
 
 /** What happened to a list between two exports. */
 export interface Changes {
@@ -28,32 +28,14 @@ export interface Changes {
   /** Which conclusions do not hold, one sentence each. */
   reasons: string[]
   records: Record<'opening' | 'new' | 'gone' | 'closing' | 'changed' | 'unchanged', number>
-  /** For each decimal column and currency: opening + new - gone + changed = closing. */
+  /** Of each decimal column and currency. */
   sums: Sum[]
   apart: Apart[]
-}
-
-export interface Sum {
-  /** By table and column: `plans.amount`. */
-  column: string
-  /** '' for none, `other` for what is no currency; null if the records do not say. */
-  currency: string | null
-  opening: string
-  new: string
-  gone: string
-  /** What the changed records have more than before. */
-  changed: string
-  closing: string
 }
 
 /** The two exports cannot be compared, or the file would overwrite another one. */
 export class NotComparableError extends Error {
   override readonly name = 'NotComparableError'
-}
-
-/** An export's files do not hold what its manifest says. */
-export class UnbalancedError extends Error {
-  override readonly name = 'UnbalancedError'
 }
 
 interface Side {
@@ -76,7 +58,7 @@ export async function compareExports(
   const isThere = () => new NotComparableError(`There is ${out} already: name another file with --out.`)
   if (existsSync(out)) throw isThere()
   const beside = temporaryName(out)
-  const compare = (size: number, memory: number) =>
+  const compare = (size: number, memory: number): Promise<Changes> =>
     withDuckDb({ path: undefined, memory, beside, signal }, async (db) => {
       const work = new Work(db, of, { beside, size })
       const changes = await work.compare()
@@ -86,16 +68,16 @@ export async function compareExports(
         throw isSystemError(error, 'EEXIST') ? isThere() : error
       })
       return changes
-    })
-  await mkdir(beside, { recursive: true })
-  try {
-    return await compare(usualBuffer, comparingMemory).catch((error: unknown) => {
-      if (/Out of Memory Error/.test(String(error))) return compare(usualBuffer, mostMemory)
+    }).catch((error: unknown) => {
+      if (memory < mostMemory && /Out of Memory Error/.test(String(error))) return compare(size, mostMemory)
       // Of rows that are longer than its buffers, or that it cannot tell apart in parallel.
-      if (/(Invalid Input|Not implemented) Error: .*CSV/.test(String(error)))
+      if (size < longestRow && /(Invalid Input|Not implemented) Error: .*CSV/.test(String(error)))
         return compare(longestRow, mostMemory)
       throw error
     })
+  await mkdir(beside, { recursive: true })
+  try {
+    return await compare(usualBuffer, comparingMemory)
   } catch (error) {
     signal?.throwIfAborted()
     throw toDuckDbError(toPartsError(error, older.manifest.resource), { path: beside })
@@ -147,7 +129,7 @@ class Work {
     const records = { opening, new: count('new'), gone: count('gone'), closing, changed: count('changed') }
     const unchanged = opening - records.gone - records.changed
     if (unchanged !== closing - records.new - records.changed)
-      throw new UnbalancedError(`The records of the two exports do not balance. ${verifyBoth}`)
+      throw new UnbalancedError('The records of the two exports do not balance.')
     const manifests = { older: older.manifest, newer: newer.manifest }
     const reasons = findDoubts(manifests, await this.#countUncovered())
     return {
@@ -163,25 +145,10 @@ class Work {
     return this.#of[side].manifest.tables.find((table) => table.name === name)!
   }
 
-  /** The cells of a table as texts, as the service wrote them. */
-  async #cells(side: SideName, shared: SharedTable): Promise<string> {
-    const { folder, manifest } = this.#of[side]
+  #cells(side: SideName, shared: SharedTable): Promise<string> {
     const table = this.#tableOf(side, shared)
-    const files = table.files.map((file) => ({ ...file, path: join(folder, file.path) }))
-    if (manifest.destination === 'parquet') return toTexts(table, files)
-    if (manifest.dialect?.formulaGuard === true)
-      for (const file of files) {
-        const path = join(this.#beside, `${side}-${table.name}.csv`)
-        if (!existsSync(path)) await writePlain(table, file.path, path)
-        file.path = path
-      }
-    return toCsv({
-      table: toWarehouseTable(table),
-      files,
-      size: this.#size,
-      hasHeader: true,
-      parallel: this.#size === usualBuffer,
-    })
+    const plain = join(this.#beside, `${side}-${table.name}.csv`)
+    return selectCells({ ...this.#of[side], table, plain, size: this.#size })
   }
 
   /** Finds the records that are new, gone or changed, by an MD5 sum of all that is compared of each. */
@@ -196,11 +163,16 @@ class Work {
       for (const [at, table] of this.#tables.entries()) {
         const values = table.columns.map((column) => toValue(column, quote(column.name)))
         const row = [literal(table.name), ...table.key.map(quote), ...values]
-        await this.#db
+        const found = await this.#db
           .run(`insert into prints select ${literal(side)} as side, ${idOf(table)} as id, ${at === 0} as is_record,
           hash(${quote(table.key[0]!)}) % ${pieces} as piece,
           ${at === 0 && this.#hasCurrency ? toGroup : "''"} as currency,
           md5_number(cast(to_json([${row.join(', ')}]) as varchar)) as print from ${await this.#cells(side, table)}`)
+        const { rows: published } = this.#tableOf(side, table)
+        if (found !== published)
+          throw new UnbalancedError(
+            `${table.name} of the ${side} export has ${found} rows, not ${published}.`,
+          )
       }
     await this.#db.run('create table changes (id uhugeint, older varchar, newer varchar, change varchar)')
     for (let piece = 0; piece < pieces; piece++) {
@@ -240,39 +212,17 @@ class Work {
   }
 
   async #sum(): Promise<Sum[]> {
-    const amounts = new Map<string, DecimalSum>()
-    const keyOf = (...names: (string | null | undefined)[]) => JSON.stringify(names)
-    const groups = new Map<string, Set<string>>()
     const tables = this.#tables.filter((table) => decimalsOf(table).length > 0)
     const columns = tables.flatMap((table) => decimalsOf(table).map(({ name }) => `${table.name}.${name}`))
-    if (columns.length === 0) return []
-    for (const name of columns) groups.set(name, new Set())
-    for await (const { column, currency, side, change, amount, times } of this.#amounts(tables)) {
-      groups.get(column!)!.add(currency!)
-      const key = keyOf(column, currency, side, change)
-      const sum = amounts.get(key) ?? new DecimalSum()
-      amounts.set(key, sum.add(amount!, BigInt(times!)))
-    }
-    return columns.flatMap((column) => {
-      const totals = sides.map((side) => this.#of[side].manifest.totals.columns[column])
-      const known = groups.get(column)!
-      if (this.#hasCurrency)
-        for (const total of totals) for (const group of Object.keys(total?.byCurrency ?? {})) known.add(group)
-      else known.add('')
-      return [...known].toSorted().map((group): Sum => {
-        const [opening, closing] = totals.map((total) =>
-          this.#hasCurrency ? (total?.byCurrency?.[group] ?? '0') : (total?.sum ?? '0'),
-        ) as [string, string]
-        const of = (side: SideName, change: string) =>
-          String(amounts.get(keyOf(column, group, side, change)) ?? '0')
-        const changed = subtractDecimals(of('newer', 'changed'), of('older', 'changed'))
-        const sums = { opening, new: of('newer', 'new'), gone: of('older', 'gone'), changed, closing }
-        const balance = addDecimals(subtractDecimals(addDecimals(opening, sums.new), sums.gone), changed)
-        if (!isZero(subtractDecimals(balance, closing)))
-          throw new UnbalancedError(`The sums of ${column} do not balance. ${verifyBoth}`)
-        return { column, currency: this.#hasCurrency ? group : null, ...alignPlaces(sums) }
-      })
-    })
+    const { older, newer } = this.#of
+    return columns.length === 0
+      ? []
+      : await balance({
+          manifests: { older: older.manifest, newer: newer.manifest },
+          columns,
+          hasCurrency: this.#hasCurrency,
+          amounts: this.#amounts(tables),
+        })
   }
 
   /** The amounts of the changed records: DuckDB adds up those that its type holds, and the others come one by one. */
@@ -289,15 +239,17 @@ class Work {
       )
     })
     await this.#db.run(`create table amounts as select row_number() over () as place, * from (
-      select side, _change as change, _currency as currency, amount.name as "column", sum(value) as total,
-        case when value is null then amount.cell end as misfit, count(*) as times
+      select side, _change as change, _currency as currency, amount.name as "column",
+        case when value is null then amount.cell end as misfit, sum(value) as total, count(*) as times
       from (select *, ${toDecimal('amount.cell')} as value from (${queries.join(' union all ')}))
       where amount.cell is not null group by all)`)
+    // Without the zeros that the type adds.
+    const amount = "coalesce(misfit, regexp_replace(cast(total as varchar), '[.]?0+$', ''))"
     for (let place = 0; ; place += readAtOnce) {
-      const rows = await this.#db.all(`select side, change, currency, "column",
-        coalesce(misfit, cast(total as varchar)) as amount, case when misfit is null then 1 else times end as times
+      const rows = await this.#db.all(`select side, change, currency, "column", ${amount} as amount,
+        case when misfit is null then 1 else times end as times
         from amounts where place > ${place} and place <= ${place + readAtOnce}`)
-      yield* rows
+      for (const { times, ...row } of rows) yield { ...row, times: BigInt(times!) } as Amount
       if (rows.length < readAtOnce) return
     }
   }
@@ -356,52 +308,6 @@ const rowsOf = ({ manifest }: Side): number => manifest.tables[0]!.rows
 
 const keptName = (side: SideName, { name }: SharedTable) => quote(`${side} ${name}`)
 
-const verifyBoth =
-  'Verify both exports; one may have been changed, or be in Parquet without _extra, where amounts that its columns do not hold would be.'
-
 /** As `toGroup` has it for the totals of an export. */
 const toGroup = `case when ${currencyColumn} is null then '' when regexp_full_match(${currencyColumn}, '([A-Za-z]{3})?')
   then ${currencyColumn} else 'other' end`
-
-/** What is compared of a cell: of a decimal its number, however it is written. */
-const toValue = ({ kind }: { kind: string }, cell: string): string =>
-  kind === 'decimal' ? `coalesce(cast(${toDecimal(cell)} as varchar), ${cell})` : cell
-
-/** The cells of Parquet files as the service wrote them, but for the zeros at the end of decimals. */
-function toTexts(table: PublishedTable, files: readonly { path: string }[]): string {
-  const hasExtra = table.columns.some(({ name }) => name === '_extra')
-  const cells = table.columns.map((column) => {
-    const name = quote(column.name)
-    const text = `cast(${name} as varchar)`
-    const misfit = hasExtra
-      ? `json_extract_string(_extra, ${literal(`$._misfits."${column.name}"`)})`
-      : 'null'
-    const cell =
-      column.kind === 'decimal'
-        ? `case when ${name} is null then ${misfit} else regexp_replace(${text}, '[.]?0+$', '') end`
-        : column.name === '_extra'
-          ? `nullif(regexp_replace(${text}, '^[{]"_misfits":[{][^}]*[}],?', '{'), '{}')`
-          : column.kind === 'timestamp'
-            ? quote(textColumnOf(column))
-            : text
-    return `${cell} as ${name}`
-  })
-  return `(select ${cells.join(', ')} from read_parquet([${files.map(({ path }) => toPath(path)).join(', ')}]))`
-}
-
-const isZero = (decimal: string) => /^-?[0.]*$/.test(decimal)
-
-/** The sums with the decimal places of the most exact of them, without zeros that DuckDB's type adds. */
-function alignPlaces<Names extends string>(sums: Record<Names, string>): Record<Names, string> {
-  const trimmed = Object.entries<string>(sums).map(([name, sum]) => [
-    name,
-    name === 'opening' || name === 'closing' || !sum.includes('.') ? sum : sum.replace(/[.]?0+$/, ''),
-  ])
-  const places = Math.max(...trimmed.map(([, sum]) => sum!.split('.')[1]?.length ?? 0))
-  return Object.fromEntries(
-    trimmed.map(([name, sum]) => {
-      const [whole = '', fraction = ''] = sum!.split('.')
-      return [name, places === 0 ? whole : `${whole}.${fraction.padEnd(places, '0')}`]
-    }),
-  ) as Record<Names, string>
-}

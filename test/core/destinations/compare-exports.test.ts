@@ -211,6 +211,9 @@ const peculiar = [
     tiers: [{ amount: 2.5 }],
   }),
   plan('none', null, null, { sku: "'=x", unknown: 1 }),
+  // Half a pair of surrogates, which is no JSON to DuckDB.
+  plan('half', '-98765432109876543210987654321.5', 'CLP', { unknown: '\ud800' }),
+  plan('half without amount', null, 'CLP', { sku: 'a\rb', unknown: ['\ud800'] }),
 ]
 
 describe('the same records in two formats', () => {
@@ -226,7 +229,7 @@ describe('the same records in two formats', () => {
       const before = await older(peculiar, formats[one])
       const same = await compare(before, await newer(peculiar, formats[other]))
       expect(same.lines).toEqual([])
-      expect(same.records).toEqual({ opening: 5, new: 0, gone: 0, changed: 0, unchanged: 5, closing: 5 })
+      expect(same.records).toEqual({ opening: 7, new: 0, gone: 0, changed: 0, unchanged: 7, closing: 7 })
       const changed = peculiar.with(
         0,
         peculiar[0]!.replace('.123456789012345678901234567890', '.223456789012345678901234567890'),
@@ -242,6 +245,33 @@ describe('the same records in two formats', () => {
       })
     },
   )
+})
+
+const zeros = '0'.repeat(60)
+const long = `1234567890123456789012345678901234567890.${zeros}1`
+
+test.each([
+  ['csv', 'csv'],
+  ['csv', 'parquet'],
+  ['parquet', 'parquet'],
+] as const)('finds a number unchanged however it is written (%s, %s)', async (one, other) => {
+  const pairs = [
+    ['0', `0E-60`],
+    ['-0', '0.00'],
+    ['1E2', '100'],
+    ['12345678901', `12345678901.${zeros}`],
+    ['1E-20', '10.0e-21'],
+    ['1e20', `1${'0'.repeat(20)}`],
+    [long, `${long}${zeros}`],
+    [`-${long}`, `-${long}0`],
+  ]
+  const [before, after] = [0, 1].map((at) => pairs.map((pair, id) => plan(`p${id}`, pair[at]!, 'USD')))
+  const { records, lines } = await compare(
+    await older([...before!, plan('z', long, 'USD')], { to: one }),
+    await newer([...after!, plan('z', `${long}1`, 'USD')], { to: other }),
+  )
+  expect(records).toMatchObject({ changed: 1, unchanged: pairs.length })
+  expect(lines).toEqual([`changed,z,plans,,amount,${long},${long}1`])
 })
 
 test('reads rows that are longer than a buffer of DuckDB', async () => {
@@ -344,9 +374,9 @@ describe('refuses', () => {
     await expect(compare(before, after)).rejects.toMatchObject({ name: 'UnbalancedError' })
   })
 
-  test('files that lack a record of the manifest', async () => {
+  test.each([0, 1])('files that lack a row of the manifest, in table %i', async (at) => {
     const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'a' }])]
-    after.manifest.tables[0]!.rows = 2
+    after.manifest.tables[at]!.rows += 1
     await expect(compare(before, after)).rejects.toMatchObject({ name: 'UnbalancedError' })
   })
 })

@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { toCsv, usualBuffer } from '../duckdb/rows.ts'
+import { toPath } from '../duckdb/open.ts'
+import { literal, quote, textColumnOf, toWarehouseTable } from '../layout.ts'
+import type { Manifest, PublishedTable } from '../manifest.ts'
+import { writePlain } from './csv.ts'
+
+/** What DuckDB can select from to have the cells of an export's table as texts, as the service wrote them, in any format. */
+export async function selectCells(of: {
+  folder: string
+  manifest: Manifest
+  table: PublishedTable
+  /** Where a table for Excel is rewritten as ours; it takes its name from there. */
+  plain: string
+  /** The size of a buffer, in bytes. */
+  size: number
+}): Promise<string> {
+  const { folder, manifest, table, plain, size } = of
+  const files = table.files.map((file) => ({ ...file, path: join(folder, file.path) }))
+  if (manifest.destination === 'parquet') return fromParquet(table, files)
+  if (manifest.dialect?.formulaGuard === true)
+    for (const file of files) {
+      if (!existsSync(plain)) await writePlain(table, file.path, plain)
+      file.path = plain
+    }
+  return toCsv({
+    table: toWarehouseTable(table),
+    files,
+    size,
+    hasHeader: true,
+    parallel: size === usualBuffer,
+  })
+}
+
+/** The cells of Parquet files, but for the zeros at the end of decimals. */
+function fromParquet({ columns }: PublishedTable, files: readonly { path: string }[]): string {
+  const hasExtra = columns.some(({ name }) => name === '_extra')
+  const cells = columns.map((column) => {
+    const name = quote(column.name)
+    const text = `cast(${name} as varchar)`
+    const misfit = hasExtra ? misfitOf(column) : 'null'
+    const cell =
+      column.kind === 'decimal'
+        ? `case when ${name} is null then ${misfit} else regexp_replace(${text}, '[.]?0+$', '') end`
+        : column.name === '_extra'
+          ? `nullif(regexp_replace(${extra}, '^[{]"_misfits":[{][^}]*[}],?', '{'), '{}')`
+          : column.kind === 'timestamp'
+            ? quote(textColumnOf(column))
+            : text
+    return `${cell} as ${name}`
+  })
+  return `(select ${cells.join(', ')} from read_parquet([${files.map(({ path }) => toPath(path)).join(', ')}]))`
+}
+
+/** `_extra` as it was sent: a document that is no JSON to DuckDB is a text there. */
+const extra = `case when json_type(_extra) = 'VARCHAR' then json_extract_string(_extra, '$') else cast(_extra as varchar) end`
+
+/** The text of a decimal that its column does not hold. */
+const misfitOf = ({ name }: { name: string }) =>
+  `nullif(regexp_extract(${extra}, ${literal(`^[{]"_misfits":[{]([^}]*,)?"${name}":"([^"]*)"`)}, 2), '')`
+
+/** What is compared of a cell: of a decimal its number, however it is written. */
+export const toValue = ({ kind }: { kind: string }, cell: string): string =>
+  kind === 'decimal' ? toNumber(cell) : cell
+
+/** The digits of a number without zeros at their ends, and the power of ten. */
+const toNumber = (cell: string): string =>
+  `list_transform([regexp_extract(${cell}, '(-?)([0-9]+)[.]?([0-9]*)[eE]?(.*)', ['sign', 'whole', 'fraction', 'power'])],
+    lambda d: case when trim(d.whole || d.fraction, '0') = '' then '0'
+      else d.sign || trim(d.whole || d.fraction, '0') || 'e' || (coalesce(try_cast(d.power as integer), 0)
+        + length(d.whole) - length(rtrim(d.whole || d.fraction, '0'))) end)[1]`
