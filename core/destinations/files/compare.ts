@@ -9,6 +9,7 @@ import { toDecimal, toPartsError, usualBuffer } from '../duckdb/rows.ts'
 import { instant, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { selectCells, toValue } from './cells.ts'
+import { writeGuarded } from './csv.ts'
 import {
   type Apart,
   decimalsOf,
@@ -256,6 +257,7 @@ class Work {
 
   /** Writes a line for each record that is new or gone, and for each value that changed; returns the file's path. */
   async write(): Promise<string> {
+    const plain = join(this.#beside, 'plain.csv')
     const path = join(this.#beside, 'changes.csv')
     const [main] = this.#tables
     await this.#db.run(`create table lines (change varchar, id varchar, place integer, "table" varchar,
@@ -268,7 +270,8 @@ class Work {
         await this.#db.run(`insert into lines ${toLines(table, at, piece)}`)
     await this.#db.run(`copy (select change as _change, id, "table",
         nullif(array_to_string(positions, ','), '') as position, value.field, value.before, value.after
-      from lines order by id, place, positions, value.nth) to ${literal(path)} (format csv, header true)`)
+      from lines order by id, place, positions, value.nth) to ${literal(plain)} (format csv, header true)`)
+    await writeGuarded(plain, path)
     return path
   }
 }

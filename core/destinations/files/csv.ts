@@ -138,26 +138,35 @@ async function stageParts(
  * Rewrites our CSV for a spreadsheet: `;` as delimiter, a decimal comma in number columns, texts that
  * it would take for numbers or dates as texts, the formula guard in all others.
  */
-export const toExcel = (table: Table, chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> =>
-  rewrite(chunks, { from: machine, to: excel, cells: table.columns.map(({ kind }) => toCell(kind)) })
+export function toExcel(table: Table, chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  const cells = table.columns.map(({ kind }) => toCell(kind))
+  return rewrite(chunks, { from: machine, to: excel, rewriteCell: (text, at) => cells[at]!(text) })
+}
 
 /** Writes a table that `toExcel` has rewritten as our CSV again, with its header. */
-export const writePlain = (table: Table, from: string, to: string): Promise<void> =>
-  finished(
-    rewrite(createReadStream(from), {
-      from: excel,
-      to: machine,
-      cells: table.columns.map(({ kind }) => (isNumber(kind) ? toPoint : unguardFormula)),
-    }),
-    createWriteStream(to, { flags: 'wx' }),
-  )
+export const writePlain = ({ columns }: Table, from: string, to: string): Promise<void> =>
+  rewriteFile(from, to, {
+    from: excel,
+    to: machine,
+    rewriteCell: (text, at) => (isNumber(columns[at]!.kind) ? toPoint(text) : unguardFormula(text)),
+  })
 
-function rewrite(
-  chunks: AsyncIterable<Buffer>,
-  { from, to, cells }: { from: Dialect; to: Dialect; cells: readonly ((text: string) => string)[] },
-) {
+/** Writes a file of our CSV with the formula guard in all cells, for people who open it in a spreadsheet. */
+export const writeGuarded = (from: string, to: string): Promise<void> =>
+  rewriteFile(from, to, { from: machine, to: machine, rewriteCell: guardFormula })
+
+interface Rewriting {
+  from: Dialect
+  to: Dialect
+  rewriteCell: (text: string, at: number) => string
+}
+
+const rewriteFile = (from: string, to: string, how: Rewriting): Promise<void> =>
+  finished(rewrite(createReadStream(from), how), createWriteStream(to, { flags: 'wx' }))
+
+function rewrite(chunks: AsyncIterable<Buffer>, { from, to, rewriteCell }: Rewriting) {
   async function* rewriteRows(rows: AsyncIterable<(string | null)[]>) {
-    for await (const row of rows) yield row.map((cell, at) => (cell === null ? null : cells[at]!(cell)))
+    for await (const row of rows) yield row.map((cell, at) => (cell === null ? null : rewriteCell(cell, at)))
   }
   // The last stream fails with any earlier failure, so the callback has nothing to do.
   return pipeline(

@@ -274,6 +274,18 @@ test.each([
   expect(lines).toEqual([`changed,z,plans,,amount,${long},${long}1`])
 })
 
+test('writes what a spreadsheet would run as a formula with the guard of result files', async () => {
+  const name = '=HYPERLINK("https://example.com")'
+  const { lines } = await compare(
+    await older([plan('+a', '-1.5', 'USD', { name: '' })]),
+    await newer([plan('+a', '-2.5', 'USD', { name })]),
+  )
+  expect(lines).toEqual([
+    `changed,'+a,plans,,name,"","'=HYPERLINK(""https://example.com"")"`,
+    "changed,'+a,plans,,amount,-1.5,-2.5",
+  ])
+})
+
 test('reads rows that are longer than a buffer of DuckDB', async () => {
   const long = (end: string) => plan('long', '1', 'USD', { name: `${'x'.repeat(5_000_000)}\n"${end}` })
   const short = plan('short', '2', 'USD', { name: 'a\n"b",\n' })
