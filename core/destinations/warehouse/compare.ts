@@ -84,13 +84,15 @@ async function findDifferences(
       return `case when e.${value} is distinct from w.${value} then ${literal(name)} end`
     })
   // Another run that wrote a record has replaced its child rows along with it.
-  const rows = await db.all(`with w as (select * from ${db.nameOf(table.name)} where _run_id = ${run}),
+  const ofRun = `from ${db.nameOf(table.name)} where _run_id = ${run}`
+  const rows = await db.all(`with w as (select * ${ofRun}),
     e as (select e.* from ${exported} e where not exists (select 1 from ${db.nameOf(main.name)} m
       where m.${quote(main.key[0]!)} = e.${keys[0]} and m._run_id is distinct from ${run})),
     compared as (select ${toKey(keys.map((key) => `coalesce(e.${key}, w.${key})`))} as key,
       case when w.${keys[0]} is null then 'lacked' when e.${keys[0]} is null then 'extra'
         else nullif(concat_ws(', ', ${['null', ...differing].join(', ')}), '') end as problem
-      from e full join w on ${keys.map((key) => `e.${key} = w.${key}`).join(' and ')})
+      from e full join w on ${keys.map((key) => `e.${key} = w.${key}`).join(' and ')}
+      union all select ${toKey(keys)}, 'double' ${ofRun} group by ${keys.join(', ')} having count(*) > 1)
     select problem, count(*) as rows, array_to_string((array_agg(key order by key))[1:${mostNamed}], '; ') as keys
     from compared where problem is not null group by problem order by problem`)
   return rows.map((row) => describeDifference(table.name, row))
@@ -101,6 +103,7 @@ function describeDifference(table: string, { problem, rows, keys }: Row): string
   const named = `${keys!.slice(1).replaceAll('; =', '; ')}${Number(rows) > mostNamed ? '; ...' : ''}`
   if (problem === 'lacked') return `${table} lacks ${counted} of the export: ${named}.`
   if (problem === 'extra') return `${table} has ${counted} under this run that the export lacks: ${named}.`
+  if (problem === 'double') return `${table} has ${counted} of the export more than once: ${named}.`
   return `${table} does not hold what was exported in ${problem} of ${counted}: ${named}.`
 }
 

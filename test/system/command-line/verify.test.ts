@@ -132,6 +132,23 @@ describe.each(['duckdb', 'postgres'] as const)('verify --against %s', (name) => 
   })
 })
 
+test('finds a row that DuckDB, which has no keys, holds twice', async () => {
+  const publication = await toPublication()
+  const { destination, ask } = warehouses.duckdb()
+  await destination.publish(publication)
+  const folder = await toCsv(publication)
+  for (const table of ['customers', 'customer_contacts'])
+    await ask(`insert into ${table} select * from ${table}`)
+  const { code, stdout } = await verify(folder, '--against', 'duckdb')
+  expect([code, stdout.trim().split('\n')]).toEqual([
+    1,
+    [
+      'customers has 2 rows of the export more than once: a; b.',
+      'customer_contacts has 1 row of the export more than once: a,1.',
+    ],
+  ])
+})
+
 test('reads the export that a link leads to at first, because it may move meanwhile', async () => {
   const publication = await toPublication()
   const folder = await toCsv(publication)
