@@ -1,5 +1,5 @@
 import type { Comparison } from '../destination.ts'
-import { runColumns, toWarehouseTable, type WarehouseTable, literal, quote } from '../layout.ts'
+import { instant, runColumns, toWarehouseTable, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { caveatOf, isAbsent, isOfAll } from './deletes.ts'
 import { findExport, ownerTable } from './exports.ts'
@@ -7,7 +7,7 @@ import type { Database, Row } from './tables.ts'
 
 /**
  * Compares the tables of a warehouse with the CSV files of an export: every row of the export is there as this run wrote it, or
- * its record was written by a later run; the run has no other rows; and after a proven export of the whole list, no record that
+ * its record has a state that is no older; the run has no other rows; and after a proven export of the whole list, no record that
  * it lacks is unmarked.
  * @param stage copies the files of a table into the session, and returns what can be selected from then, with typed columns
  */
@@ -83,11 +83,12 @@ async function findDifferences(
       const value = `${quote(name)}${kind === 'json' ? '::text' : ''}`
       return `case when e.${value} is distinct from w.${value} then ${literal(name)} end`
     })
-  // Another run that wrote a record has replaced its child rows along with it.
+  // Another run that wrote a record has replaced its child rows along with it. Its state is no older if a read since saw it.
   const ofRun = `from ${db.nameOf(table.name)} where _run_id = ${run}`
   const rows = await db.all(`with w as (select * ${ofRun}),
     e as (select e.* from ${exported} e where not exists (select 1 from ${db.nameOf(main.name)} m
-      where m.${quote(main.key[0]!)} = e.${keys[0]} and m._run_id is distinct from ${run})),
+      where m.${quote(main.key[0]!)} = e.${keys[0]} and m._run_id is distinct from ${run}
+        and m._read_at >= ${instant(manifest.startedAt)})),
     compared as (select ${toKey(keys.map((key) => `coalesce(e.${key}, w.${key})`))} as key,
       case when w.${keys[0]} is null then 'lacked' when e.${keys[0]} is null then 'extra'
         else nullif(concat_ws(', ', ${['null', ...differing].join(', ')}), '') end as problem

@@ -623,16 +623,13 @@ export function describeWarehouse(
           contacts: [{ id: '1', phone: '007' }, { id: '2' }],
         },
       ]
-      const exported = async () => {
+      const exported = async (more: Partial<Publication> = {}) => {
         const publication = await workplace.toPublication(
           'customers',
           [records.map((one) => JSON.stringify(one))],
-          {
-            run: 'first',
-            facts: readOn(2),
-          },
+          { run: 'first', facts: readOn(2), ...more },
         )
-        await once('exported', () => harness.destination.publish(publication))
+        await once(`exported ${more.mode}`, () => harness.destination.publish(publication))
         return (await createCsvDestination().publish(publication)).location
       }
       const verify = async (folder: string) => {
@@ -689,6 +686,18 @@ export function describeWarehouse(
             { compared: 1, newer: 0 },
           ],
         })
+      })
+
+      test('lacks a record of which it has the state of an older run', async () => {
+        const folder = await exported({ mode: 'incremental' })
+        const { schema } = harness
+        await harness.ask(`update ${schema}.customers set _run_id = 'old', _read_at = timestamptz '${day(1)}'
+          where id = 'a'`)
+        await harness.ask(`update ${schema}.customer_contacts set _run_id = 'old' where customer_id = 'a'`)
+        expect((await verify(folder)).problems).toEqual([
+          'customers lacks 1 row of the export: a.',
+          'customer_contacts lacks 2 rows of the export: a,1; a,2.',
+        ])
       })
 
       test('is not made where it is not there', async () => {
