@@ -12,7 +12,7 @@ import { openPublished } from '../../worker/files.ts'
 import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { newestRun } from '../runs/run-files.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
 import { addExamples, callersPath, choice, exportFolder } from './options.ts'
 
 interface Options {
@@ -34,8 +34,13 @@ export function configure(command: Command, terminal: Terminal): void {
         found.map((folders) => open(folders.get(list) ?? [...folders.values()][0]!)),
       )
       const [before, after] = sides as [Side, Side]
+      const stopped = new AbortController()
+      using _interrupt = onInterrupt({
+        first: () => stopped.abort(new Error('Stopped; nothing was written.')),
+        second: () => process.exit(1),
+      })
       const { compareExports } = await import('../../core/destinations/files/compare.ts')
-      const changes = await compareExports({ older: before, newer: after, out })
+      const changes = await compareExports({ older: before, newer: after, out, signal: stopped.signal })
       terminal.result({
         document: {
           list,

@@ -87,10 +87,13 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
     return await work({
       async run(sql) {
         isCommitting = sql === 'commit'
+        // Between two statements, there was none to interrupt.
+        if (!isCommitting) signal?.throwIfAborted()
         // `rowsChanged` is 0 for `create table ... as`; the result itself has the number.
         return Number((await (await connection.run(sql)).getRows())[0]?.[0] ?? 0)
       },
       async all(sql) {
+        signal?.throwIfAborted()
         const reader = await connection.runAndReadAll(sql)
         return reader.getRowObjectsJson().map(toTexts)
       },

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { link, mkdir } from 'node:fs/promises'
+import { link } from 'node:fs/promises'
 import { join } from 'node:path'
 import { currencyColumn } from '../../tables/totals.ts'
 import { syncPath, temporaryName } from '../../storage/durable.ts'
@@ -65,6 +65,7 @@ export async function compareExports(
       const changes = await work.compare()
       const written = await work.write()
       await syncPath(written)
+      signal?.throwIfAborted()
       await link(written, out).catch((error: unknown) => {
         throw isSystemError(error, 'EEXIST') ? isThere() : error
       })
@@ -76,12 +77,11 @@ export async function compareExports(
         return compare(longestRow, mostMemory)
       throw error
     })
-  await mkdir(beside, { recursive: true })
   try {
     return await compare(usualBuffer, comparingMemory)
   } catch (error) {
     signal?.throwIfAborted()
-    throw toDuckDbError(toPartsError(error, older.manifest.resource), { path: beside })
+    throw toDuckDbError(toPartsError(error, older.manifest.resource), { path: out })
   }
 }
 

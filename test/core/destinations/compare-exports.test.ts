@@ -380,6 +380,18 @@ describe('refuses', () => {
     expect(await readFile(out, 'utf8')).toContain('gone,a')
   })
 
+  test('to go on when it is stopped, and leaves nothing', async () => {
+    const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'b' }])]
+    const names = await readdir(workplace.folder)
+    const stopped = new AbortController()
+    const out = join(workplace.folder, 'changes.csv')
+    const compared = compareExports({ older: before, newer: after, out, signal: stopped.signal })
+    // Before its first statement, which nothing can interrupt yet.
+    stopped.abort(new Error('stopped'))
+    await expect(compared).rejects.toThrow('stopped')
+    expect(await readdir(workplace.folder)).toEqual(names)
+  })
+
   test('sums that are not those of the read', async () => {
     const [before, after] = [await older([plan('a', '1', 'USD')]), await newer([plan('a', '2', 'USD')])]
     after.manifest.totals.columns['plans.amount']!.byCurrency!['USD'] = '2.01'
