@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { addFact } from '../../facts-of-failure.ts'
 
 const root = new URL('../../../', import.meta.url)
 
@@ -39,6 +40,11 @@ export function runProgram(options: {
   }
   const ended = new Promise<Ended>((resolve) => {
     child.once('close', (code) => resolve({ code, ...texts, ms: performance.now() - startedAt }))
+  })
+  addFact(() => {
+    const state = child.exitCode ?? child.signalCode ?? 'still running'
+    const said = (texts.stdout + texts.stderr).trim().slice(-1_000)
+    return `The program ${options.words.join(' ')} (${state}) said: ${said || 'nothing'}`
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   return { child, ended, texts, says: (word: string) => says({ child, word, texts }) }

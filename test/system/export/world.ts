@@ -16,6 +16,7 @@ import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../../worker/settings/settings.ts'
 import { startWorker } from '../../../worker/start-worker.ts'
 import type { exportData } from '../../../workflows/export-run.ts'
+import { addFact } from '../../facts-of-failure.ts'
 import { runProgram } from '../command-line/run-program.ts'
 
 let worlds = 0
@@ -139,7 +140,12 @@ export function startCommand(
 export const local = { TEMPORAL_ADDRESS: '' } as const
 
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+  const removeFact = addFact(() => `It waited for ${condition.toString()}`)
+  try {
+    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+  } finally {
+    removeFact()
+  }
 }
 
 /** Requests that the service has had so far. */
