@@ -11,7 +11,7 @@ const compose = 'test/acceptance/compose/**/*.test.ts'
 
 const withServer = {
   globalSetup: ['test/temporal-server.ts'],
-  setupFiles: ['test/without-promise-hooks.ts', 'test/facts-of-failure.ts'],
+  setupFiles: ['test/without-promise-hooks.ts', 'test/explain-failures.ts'],
   // A busy machine takes its time; what has to be quick says so itself.
   testTimeout: 120_000,
   hookTimeout: 120_000,

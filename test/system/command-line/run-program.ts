@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { addFact } from '../../facts-of-failure.ts'
+import { addFact } from '../../facts.ts'
 
 const root = new URL('../../../', import.meta.url)
 

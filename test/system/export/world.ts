@@ -16,7 +16,7 @@ import { createSandbox } from '../../../sandbox/sandbox.ts'
 import { readSettings, type Settings } from '../../../worker/settings/settings.ts'
 import { startWorker } from '../../../worker/start-worker.ts'
 import type { exportData } from '../../../workflows/export-run.ts'
-import { addFact } from '../../facts-of-failure.ts'
+import { addFact } from '../../facts.ts'
 import { runProgram } from '../command-line/run-program.ts'
 
 let worlds = 0

@@ -1,5 +1,3 @@
-import { afterEach } from 'vitest'
-
 const facts = new Set<() => string>()
 
 /**
@@ -11,13 +9,9 @@ export function addFact(fact: () => string): () => void {
   return () => void facts.delete(fact)
 }
 
-// A set-up file of Vitest, so that this is called for each test.
-afterEach(({ task }) => {
+/** The facts of the test that ends now. */
+export function takeFacts(): string[] {
   const texts = [...facts].map((fact) => fact())
   facts.clear()
-  for (const error of task.result?.errors ?? []) {
-    const message = [error.message, ...texts].join('\n')
-    error.stack = error.stack?.replace(error.message, () => message) ?? message
-    error.message = message
-  }
-})
+  return texts
+}
