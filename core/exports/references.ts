@@ -73,18 +73,30 @@ export async function checkReferences(options: {
   const fields = Object.entries(refersTo)
     .map(([path, to]) => ({ resource, path, to: to as ListName }))
     .filter(({ to }) => plan.resources.includes(to))
-  const reads = new Map<ListName, Read>()
-  for (const name of new Set([resource, ...fields.map(({ to }) => to)])) {
-    const checkpoint = checkpoints[name]
-    if (checkpoint !== undefined) reads.set(name, await findRead({ deps, plan, signal }, name, checkpoint))
+  const whyNot = ({ to }: Field): string | undefined => {
+    if ([resource, to].some((name) => checkpoints[name] === undefined)) return `${to} were not read`
+    if (Object.keys(plan.filters).length > 0) return 'the lists are filtered'
+    if (plan.maxPages !== undefined) return 'the reads were cut short'
+    // It has only the records that changed.
+    return plan.since[to] === undefined ? undefined : 'incremental'
   }
+  const reads = new Map<ListName, Read>()
+  // Their parts may be many.
+  const needed = fields.filter((field) => whyNot(field) === undefined).flatMap(({ to }) => [resource, to])
+  for (const name of new Set(needed))
+    reads.set(name, await findRead({ deps, plan, signal }, name, checkpoints[name]!))
   const requests = [...reads.values()].reduce((sum, { outcome }) => sum + outcome.requests, 0)
   const left = Math.max(lookUpShare.least, Math.floor(requests * lookUpShare.ofRequests))
   const lookUps = { billing, left, signal }
   const references: Reference[] = []
   for (const field of fields) {
-    const [from, to] = [reads.get(resource), reads.get(field.to)]
-    references.push(await checkReference({ deps, plan, field, from, to, lookUps }))
+    const why = whyNot(field)
+    const [from, to] = [reads.get(resource), reads.get(field.to)] as [Read, Read]
+    references.push(
+      why === undefined
+        ? await checkReference({ deps, plan, field, from, to, lookUps })
+        : unchecked(field, why),
+    )
   }
   return references
 }
@@ -101,35 +113,34 @@ async function findRead(
   return { ...(await knownReadPlan({ shared, folder })), checkpoint, outcome: outcomeOf(checkpoint) }
 }
 
+const nameOf = ({ resource, path, to }: Field) => ({ field: `${resource}.${path}`, to })
+
+/** @param why instead of the number of values that were checked */
+const unchecked = (field: Field, why: string): Reference => ({
+  ...nameOf(field),
+  checked: why,
+  complete: false,
+  dangling: { ids: 0, reasons: {}, first: [] },
+})
+
 async function checkReference(of: {
   deps: Deps
   plan: ExportPlan
   field: Field
-  from: Read | undefined
-  to: Read | undefined
+  from: Read
+  to: Read
   lookUps: LookUps
 }): Promise<Reference> {
   const { deps, plan, field, from, to, lookUps } = of
-  const known = { field: `${field.resource}.${field.path}`, to: field.to }
-  const unchecked = (checked: string): Reference => ({
-    ...known,
-    checked,
-    complete: false,
-    dangling: { ids: 0, reasons: {}, first: [] },
-  })
-  if (from === undefined || to === undefined) return unchecked(`${field.to} were not read`)
-  if (Object.keys(plan.filters).length > 0) return unchecked('the lists are filtered')
-  if (plan.maxPages !== undefined) return unchecked('the reads were cut short')
-  // It has only the records that changed.
-  if (plan.since[field.to] !== undefined) return unchecked('incremental')
+  const known = nameOf(field)
   const table = from.tables.find(({ columns }) => columns.some(({ source }) => source === known.field))
   const column = table?.columns.find(({ source }) => source === known.field)
-  if (table === undefined || column === undefined) return unchecked('the field is excluded')
+  if (table === undefined || column === undefined) return unchecked(field, 'the field is excluded')
   const isHashed = (resource: ListName, name: string) =>
     privacyOf({ plan, resource, hashedWith: from.hashedWith }).hashed.includes(name)
   const hidesIds = isHashed(field.to, `${field.to}.id`)
   if (isHashed(field.resource, known.field) !== hidesIds)
-    return unchecked(`only one of the field and ${field.to}.id is hashed`)
+    return unchecked(field, `only one of the field and ${field.to}.id is hashed`)
   const [parents] = to.tables
   // A worker that only writes CSV loads DuckDB for this alone.
   const { findDangling } = await import('../destinations/duckdb/references.ts')
