@@ -22,15 +22,17 @@ export async function compareExport(
   const problems: string[] = []
   const tables: Comparison['tables'] = []
   const run = literal(manifest.run)
+  const staged: string[] = []
   for (const table of manifest.tables) {
     const exported = await stage(table)
+    staged.push(exported)
     const [counted = {}] = await db.all(`select count(*) filter (where _run_id = ${run}) as compared,
       count(*) filter (where _run_id is distinct from ${run}) as newer from ${db.nameOf(table.name)}`)
     const { compared, newer } = counted
     tables.push({ name: table.name, compared: Number(compared), newer: Number(newer) })
     problems.push(...(await findDifferences(db, { manifest, table: toWarehouseTable(table), exported })))
   }
-  return { where, tables, problems: [...problems, ...(await findUnmarked(db, manifest))] }
+  return { where, tables, problems: [...problems, ...(await findUnmarked(db, manifest, staged[0]!))] }
 }
 
 /** Why the tables can't be compared: there are none, they belong to another owner, or this run is not in them. */
@@ -108,15 +110,20 @@ function describeDifference(table: string, { problem, rows, keys }: Row): string
   return `${table} does not hold what was exported in ${problem} of ${counted}: ${named}.`
 }
 
-/** Finds records that an export of the whole list proves gone and that are not marked. */
-async function findUnmarked(db: Database, manifest: Manifest): Promise<string[]> {
+/**
+ * Finds records that an export of the whole list proves gone and that are not marked.
+ * @param exported the records of the export: an older state of one is there as if its read lacked it
+ */
+async function findUnmarked(db: Database, manifest: Manifest, exported: string): Promise<string[]> {
   const { name, key, columns } = manifest.tables[0]!
   const hasCreated = columns.some((column) => column.name === 'created' && column.kind === 'timestamp')
   const isProof =
     isOfAll(manifest) && caveatOf(manifest) === undefined && manifest.completeThrough !== null && hasCreated
   if (!isProof) return []
-  const rows = await db.all(`select ${toKey(key.map(quote))} as key from ${db.nameOf(name)}
-    where ${isAbsent(manifest)} order by 1 limit ${mostNamed + 1}`)
+  const id = quote(key[0]!)
+  const rows = await db.all(`select ${toKey([id])} as key from ${db.nameOf(name)} w
+    where ${isAbsent(manifest)} and not exists (select 1 from ${exported} e where e.${id} = w.${id})
+    order by 1 limit ${mostNamed + 1}`)
   if (rows.length === 0) return []
   const first = rows.slice(0, mostNamed).map((row) => row['key']!.slice(1))
   return [

@@ -700,6 +700,18 @@ export function describeWarehouse(
         ])
       })
 
+      test('is not told to lack a mark on a record that the export has', async () => {
+        const folder = await exported()
+        await harness.ask(
+          `update ${harness.schema}.customers set _run_id = 'old', _read_at = timestamptz '${day(1)}'`,
+        )
+        await harness.ask(`update ${harness.schema}.customer_contacts set _run_id = 'old'`)
+        expect((await verify(folder)).problems).toEqual([
+          'customers lacks 2 rows of the export: a; \ufeffb.',
+          'customer_contacts lacks 3 rows of the export: a,1; a,2; \ufeffb,1.',
+        ])
+      })
+
       test('is not made where it is not there', async () => {
         const { location } = await createCsvDestination().publish(await toPublication('first', []))
         const said = await verify(location).then(
