@@ -1,17 +1,17 @@
 import { refusalOf } from '../storage/system-errors.ts'
 
 /**
- * The destination cannot be written: disk full, read-only or no permission. Nothing of the publication is
+ * The destination, or the file of a comparison, cannot be written: disk full, read-only or no permission. Nothing of it is
  * visible.
  */
 export class UnwritableError extends Error {
   override readonly name = 'UnwritableError'
   readonly retryable = false
-  constructor(options: { where: string; cause: NodeJS.ErrnoException }) {
-    const { where, cause } = options
+  constructor(options: { where: string; cause: NodeJS.ErrnoException; undone?: string | undefined }) {
+    const { where, cause, undone = 'Nothing of this export was published' } = options
     super(
       `Can't write to ${where}: ${refusalOf(cause) ?? cause.message} (${cause.code ?? 'unknown'}).` +
-        ' Nothing of this export was published; fix this and run it again.',
+        ` ${undone}; fix this and run it again.`,
       { cause },
     )
   }

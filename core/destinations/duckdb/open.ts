@@ -134,10 +134,13 @@ export const toPath = (path: string): string =>
   literal(resolve(path).replaceAll(/[*?[\]{}\\]/g, (one) => (one === '\\' ? '[Z-^]' : `[${one}]`)))
 
 /** Maps a DuckDB error to a publication error; returns other errors unchanged. */
-export function toDuckDbError(error: unknown, place: { path: string; readOnly?: boolean }): unknown {
-  const { path, readOnly = false } = place
+export function toDuckDbError(
+  error: unknown,
+  place: { path: string; readOnly?: boolean; undone?: string },
+): unknown {
+  const { path, readOnly = false, undone } = place
   const again = readOnly ? 'try again' : 'publish the run again'
-  if (isSystemError(error)) return new UnwritableError({ where: path, cause: error })
+  if (isSystemError(error)) return new UnwritableError({ where: path, cause: error, undone })
   if (!(error instanceof Error) || error.name !== 'Error') return error
   const [said = ''] = error.message.split('\n')
   if (/Could not set lock|Conflicting lock|already open/i.test(said)) {
@@ -150,7 +153,7 @@ export function toDuckDbError(error: unknown, place: { path: string; readOnly?: 
   }
   const code = systemCode(said)
   if (code !== undefined)
-    return new UnwritableError({ where: path, cause: Object.assign(new Error(said), { code }) })
+    return new UnwritableError({ where: path, cause: Object.assign(new Error(said), { code }), undone })
   if (/not a valid DuckDB|serialization|version number/i.test(said))
     return new WarehouseRefusedError(
       `${path} is not a database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,

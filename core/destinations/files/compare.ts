@@ -81,7 +81,10 @@ export async function compareExports(
     return await compare(usualBuffer, comparingMemory)
   } catch (error) {
     signal?.throwIfAborted()
-    throw toDuckDbError(toPartsError(error, older.manifest.resource), { path: out })
+    throw toDuckDbError(toPartsError(error, older.manifest.resource), {
+      path: out,
+      undone: 'Nothing was written',
+    })
   }
 }
 

@@ -380,6 +380,15 @@ describe('refuses', () => {
     expect(await readFile(out, 'utf8')).toContain('gone,a')
   })
 
+  test('a place where it cannot write, and speaks of no publication', async () => {
+    const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'b' }])]
+    const out = join(before.folder, 'manifest.json', 'changes.csv')
+    await expect(compareExports({ older: before, newer: after, out })).rejects.toMatchObject({
+      name: 'UnwritableError',
+      message: `Can't write to ${out}: a part of the path is not a folder (ENOTDIR). Nothing was written; fix this and run it again.`,
+    })
+  })
+
   test('to go on when it is stopped, and leaves nothing', async () => {
     const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'b' }])]
     const names = await readdir(workplace.folder)
