@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
@@ -176,13 +176,16 @@ async function startOnce(
   }
   // Checked first: another server on this port would answer instead of this one.
   if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
+  const newDatabase = noteNewDatabase(dataDir)
   const server = spawnServer(options)
   const { record } = server
   writeServerRecord(dataDir, record)
   onSpawned?.()
   const { address } = record
-  if (await becomesReady({ address, isAlive: () => isAlive(record), timeoutMs: startTimeoutMs }))
+  if (await becomesReady({ address, isAlive: () => isAlive(record), timeoutMs: startTimeoutMs })) {
+    newDatabase.isComplete()
     return server
+  }
   const endedItself = !isAlive(record)
   await endProcess({ identity: record, graceMs: 0 })
   await server.ended
@@ -194,7 +197,21 @@ async function startOnce(
   if (why !== undefined) throw new DevServerError({ logFile, what: `ended at its start: ${why}` })
   const last = log.trim().split('\n').at(-1)?.slice(0, 300)
   const said = last ? `the last line of its log is: ${last}` : 'it wrote nothing'
-  throw new DevServerError({ logFile, what: `ended at its start for no reason that is known here; ${said}` })
+  // One that finds its HTTP port taken, which it chose itself, crashes without a word about a port.
+  const what = `ended at its start for no reason that is known here; ${said}`
+  throw new StartAgainError({ logFile, what })
+}
+
+/**
+ * The server makes the tables of a new database one by one, and never completes one whose file exists: a database whose
+ * first server did not become ready is removed. No run has been in it. Call it while no server runs.
+ */
+function noteNewDatabase(dataDir: string) {
+  const { database, noteOfNewDatabase: note } = serverPaths(dataDir)
+  if (existsSync(note))
+    for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${database}${end}`, { force: true })
+  if (!existsSync(database)) writeFileSync(note, '')
+  return { isComplete: () => rmSync(note, { force: true }) }
 }
 
 /** Explains known log lines of the server, which are written for developers of Temporal. */

@@ -236,6 +236,27 @@ describe('the dev server', () => {
     await new Promise((resolve) => taken.close(resolve))
   })
 
+  it('starts again after a crash at its start, as when a port is taken that it chose itself', async () => {
+    const crashes = join(dataDir, 'crashes')
+    const binary = join(dataDir, 'crashing')
+    const real = inject('temporalBinary')
+    const lines = [
+      '#!/bin/sh',
+      `echo >>'${crashes}'`,
+      `[ $(wc -l <'${crashes}') -gt "$(cat '${crashes}.most')" ] && exec '${real}' "$@"`,
+      'echo "panic: runtime error: invalid memory address or nil pointer dereference"',
+      'exit 2',
+    ]
+    writeFileSync(binary, lines.join('\n'), { mode: 0o755 })
+    writeFileSync(`${crashes}.most`, '2')
+    await (await start({ binary })).stop()
+    writeFileSync(`${crashes}.most`, '99')
+    await expect(start({ binary })).rejects.toThrow(
+      /ended at its start for no reason that is known here; the last line of its log is: panic: runtime error.*temporal\.log$/,
+    )
+    expect(readFileSync(crashes, 'utf8')).toHaveLength(3 + 5)
+  })
+
   it('counts as ready only with our search attributes', async () => {
     const [port = 0] = await freePorts(1)
     const args = ['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--headless']
@@ -256,6 +277,18 @@ describe('the dev server', () => {
     const fresh = await start()
     expect(await verdictOf(fresh.address, 'export-1')).toBe('proven')
     await fresh.stop()
+  })
+
+  it('makes its database anew if it was killed before the first one was complete', async () => {
+    const binary = join(dataDir, 'killed')
+    writeFileSync(binary, '#!/bin/sh\n: >temporal.db\nkill -KILL $$\n', { mode: 0o755 })
+    await expect(start({ binary })).rejects.toThrow('ended at its start')
+    const server = await start()
+    await startRun(server.address, 'export-1')
+    await server.stop()
+    const again = await start()
+    expect(await verdictOf(again.address, 'export-1')).toBe('proven')
+    await again.stop()
   })
 
   it('is not confused with a process that only got the pid of an old server', async () => {
