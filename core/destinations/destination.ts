@@ -81,8 +81,6 @@ export interface Published {
    * held back and that this publication allows.
    */
   fresh: boolean
-  /** What `coveredThrough` would say now: the publication has just counted the rows. Warehouses may leave it to be asked. */
-  coveredThrough?: number | undefined
 }
 
 /**
@@ -120,8 +118,8 @@ export interface Destination {
   /**
    * The moment, in ms since 1970, up to which the warehouse itself shows that it holds every change of a
    * list: from its last proven export of the whole list, extended by the incremental exports that join
-   * without a gap. Undefined if there is none, or if its tables are no longer as the last publication left them. Asks the warehouse because it may have been recreated or restored from a backup.
-   * Warehouses only.
+   * without a gap. Undefined if there is none, or if its tables are no longer as the last publication left them. Warehouses
+   * only.
    * @throws {WarehouseAwayError | WarehouseRefusedError}
    */
   coveredThrough?(

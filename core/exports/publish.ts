@@ -71,10 +71,7 @@ export async function publishRead(
     ...(store !== undefined && { store }),
     signal,
   })
-  const row = await toRow(
-    { deps, plan, resource, destination },
-    { done, outcome: outcomeOf(checkpoint), layout },
-  )
+  const row = await toRow({ deps, plan, resource, destination }, done, layout.hashedWith)
   await deps.state.publications.add(row)
   return { published: toPublished({ resource, destination }, done), row, sheet: await toSheet(done, store) }
 }
@@ -82,13 +79,12 @@ export async function publishRead(
 /** What the state keeps of a publication. */
 async function toRow(
   of: Read & { deps: PublishDeps; destination: DestinationName },
-  { done, outcome, layout }: { done: Published; outcome: AnyOutcome; layout: ReadPlan },
+  { manifest, manifestPath }: Published,
+  // Kept parts may be published by a worker with another key.
+  hashedWith = '',
 ): Promise<PublicationRow> {
   const { plan, resource, destination } = of
-  const { manifest, manifestPath } = done
   const { mode, capped, verdict, completeThrough, absentFields, unknownFields } = manifest
-  // Kept parts may be published by a worker with another key.
-  const { hashedWith = '' } = layout
   const place = placeOf(plan, destination)
   const series = await seriesOf(of)
   return {
@@ -101,9 +97,7 @@ async function toRow(
     verdict,
     startedAt: begunAtOf(plan),
     completeThrough,
-    changesThrough: isOfIds(outcome)
-      ? null
-      : await changesThrough({ ...of, read: outcome, hashedWith, series, published: done }),
+    changesThrough: await changesThrough({ ...of, manifest, hashedWith, series }),
     // A read of the whole list has seen what was changed before it.
     seenClaims: plan.seenClaims?.[resource] ?? 0,
     ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),

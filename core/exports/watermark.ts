@@ -1,10 +1,10 @@
 import { listResources, type ListName, type ResourceName } from '../billing/resources/lists.ts'
 import { isSortedByUpdated } from '../reading/order.ts'
-import type { ReadOutcome } from '../reading/outcome.ts'
 import type { Series } from '../state/publications.ts'
 import type { Billing } from '../billing/client.ts'
-import type { Destination, Published } from '../destinations/destination.ts'
+import type { Destination } from '../destinations/destination.ts'
 import { WarehouseAwayError } from '../destinations/errors.ts'
+import type { Manifest } from '../destinations/manifest.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { type ExportPlan, markOf, scopeOf } from './plan.ts'
@@ -70,7 +70,9 @@ async function continueFrom(
   const mark = await place.deps.state.publications.watermark(await seriesOf(place))
   if (mark === undefined) return { why: undefined }
   const { resource, destination } = place
-  const covered = await coverageOf(place).catch((error: unknown) => (isAway(error) ? Infinity : undefined))
+  const covered = await coverageOf(place).catch((error: unknown) =>
+    error instanceof WarehouseAwayError ? Infinity : undefined,
+  )
   if (covered === undefined || covered < mark.at)
     return { why: `${destination} no longer holds what its exports have left there` }
   const { fields = [] } = listResources[resource].unmoved ?? {}
@@ -103,8 +105,6 @@ export async function toSeenClaims(
       seen[resource] = (await claimsOf({ ...options, resource })).settled
   return seen
 }
-
-const isAway = (error: unknown) => error instanceof WarehouseAwayError
 
 /** The time up to which a warehouse holds every change, ms since 1970; Infinity for files, which impose no limit. */
 async function coverageOf({ deps, plan, resource, destination }: Target): Promise<number | undefined> {
@@ -145,46 +145,33 @@ export async function toSince(options: {
 }
 
 /**
- * The new watermark of a read: its `completeThrough`, capped by the newest `updated` that the list showed before
- * the read. The Date header may come from another clock (a gateway's) that runs ahead of the one that writes
- * `updated`; changes made in between would fall between two reads. Undefined where the read proves nothing or
- * showed no `updated`.
+ * How far a publication brings the changes in its destination: the next incremental read starts there. Null unless it is proven
+ * there, every change before an incremental read was published there (kept parts may be published late), and its values are
+ * hashed with this worker's key (the watermark is the key's, too). A warehouse that loses its rows is noticed by those who go by
+ * the watermark.
+ *
+ * It is the publication's `completeThrough`, capped by the newest `updated` that the list showed before the read: the Date
+ * header may come from another clock (a gateway's) that runs ahead of the one that writes `updated`, and changes made in between
+ * would fall between two reads.
  */
-function watermarkOf(read: Pick<ReadOutcome, 'verdict' | 'completeThrough' | 'newestUpdated'>) {
-  const { verdict, completeThrough, newestUpdated } = read
-  if (verdict !== 'proven' || completeThrough === null || newestUpdated === undefined) return undefined
-  return Math.min(Date.parse(completeThrough), Date.parse(newestUpdated))
-}
-
-/**
- * How far a proven read brings the changes in a destination where it is visible: the next incremental read starts
- * there. Null unless the destination already has every change before this run's start (kept parts may be published to a
- * destination that lacks them), and its values are hashed with this worker's key (the watermark is the key's, too).
- */
-export async function changesThrough(
-  options: Target & {
-    read: Pick<ReadOutcome, 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
-    /** Fingerprint of the key that the published values are hashed with; undefined if none are. */
-    hashedWith: string | undefined
-    series: Series
-    published: Pick<Published, 'coveredThrough'>
-  },
-): Promise<number | null> {
-  const { deps, plan, resource, read, hashedWith = '', series, published } = options
-  if (hashedWith !== series.hashedWith) return null
+export async function changesThrough(options: {
+  deps: Pick<Deps, 'state'>
+  plan: Pick<ExportPlan, 'since'>
+  resource: ResourceName
+  manifest: Pick<Manifest, 'mode' | 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
+  /** Fingerprint of the key that the published values are hashed with; undefined if none are. */
+  hashedWith: string | undefined
+  series: Series
+}): Promise<number | null> {
+  const { deps, plan, resource, manifest, hashedWith = '', series } = options
+  const { mode, verdict, clock, completeThrough, newestUpdated, hiddenFound } = manifest
+  if (hashedWith !== series.hashedWith || mode === 'byId') return null
   // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
-  if (read.clock !== 'service') return null
+  if (verdict !== 'proven' || clock !== 'service') return null
   // A record that changes to a status hidden from the list would never appear in the order of `updated`.
-  if (read.hiddenFound) return null
+  if (hiddenFound === true || completeThrough === null || newestUpdated === undefined) return null
   const since = plan.since[resource]
-  const to = watermarkOf(read)
-  if (to === undefined) return null
   if (since !== undefined && ((await deps.state.publications.watermark(series))?.at ?? -Infinity) < since)
     return null
-  // A publication that joins the earlier ones is included in the coverage that the warehouse reports.
-  const covered =
-    'coveredThrough' in published
-      ? published.coveredThrough
-      : await coverageOf(options).catch(() => undefined)
-  return (covered ?? -Infinity) < to ? null : to
+  return Math.min(Date.parse(completeThrough), Date.parse(newestUpdated))
 }

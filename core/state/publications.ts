@@ -60,8 +60,6 @@ export type Series = Pick<
 export interface Watermark {
   /** Everything up to this time has been published; ms since 1970, by the service's clock. */
   at: number
-  /** The proven run that brought it here. */
-  run: string
   seenClaims: number
 }
 
@@ -148,7 +146,7 @@ export function createPublications({ db }: Pick<Store, 'db'>, folder: string) {
       if (newest === undefined) return undefined
       const whole = await proven.where('mode', '=', 'full').executeTakeFirst()
       const seenClaims = whole === undefined ? 0 : toPublication(whole).seenClaims
-      return { at: newest.changesThrough ?? 0, run: toPublication(newest).run, seenClaims }
+      return { at: newest.changesThrough ?? 0, seenClaims }
     },
     /** Forgets the watermarks of a resource, by a person: the next incremental read is a whole one. */
     async forgetChanges({

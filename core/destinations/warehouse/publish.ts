@@ -8,10 +8,8 @@ import { checkOrder, checkOwner, checkPrivacy } from './admission.ts'
 import {
   type Before,
   changedWarnings,
-  coveredThrough,
   factsThere,
   hasKept,
-  type Held,
   lackingOf,
   lookBack,
   toHeld,
@@ -32,7 +30,7 @@ import { checkTable, type Database, findTables, type Found, prepareTable, type S
 export async function publishTo(
   db: Database,
   publication: Publication,
-): Promise<Pick<Published, 'manifest' | 'fresh' | 'coveredThrough'>> {
+): Promise<Pick<Published, 'manifest' | 'fresh'>> {
   const { signal, onStep } = publication
   const tables = publication.tables.map(toWarehouseTable)
   const stage = async () => {
@@ -48,17 +46,13 @@ export async function publishTo(
   const { existing, found, published } = await admit(db, publication, tables)
   const before = await lookBack(db, found.columns, { resource: publication.resource, published })
   const of = { db, publication, tables, found, before }
-  const done =
+  const manifest =
     existing === undefined
       ? await merge({ ...of, staged: staged ?? (await stage()) })
       : await publishAgain({ ...of, existing })
   if (existing === undefined) onStep?.('counted')
   signal?.throwIfAborted()
-  return {
-    manifest: done.manifest,
-    fresh: existing === undefined,
-    coveredThrough: coveredThrough(done, publication),
-  }
+  return { manifest, fresh: existing === undefined }
 }
 
 /** A publication in progress. */
@@ -69,8 +63,6 @@ interface Publishing {
   found: Found
   before: Before
 }
-
-type Done = Pick<Held, 'covered'> & { manifest: Manifest }
 
 /**
  * Rejects what can't be merged before anything is written, and finds what the run has published already, and the tables that
@@ -94,7 +86,9 @@ async function admit(
   return { found, existing, published }
 }
 
-async function merge(of: Publishing & { staged: Staged & { warnings: readonly string[] } }): Promise<Done> {
+async function merge(
+  of: Publishing & { staged: Staged & { warnings: readonly string[] } },
+): Promise<Manifest> {
   const { db, publication, tables, found, before, staged } = of
   await createOwnTables(db, found.columns, publication)
   for (const table of tables) await prepareTable(db, found, table)
@@ -131,9 +125,8 @@ async function merge(of: Publishing & { staged: Staged & { warnings: readonly st
     },
   })
   await writeExport(db, manifest, judged)
-  const held = toHeld(publication, manifest, before)
-  await writeHeld(db, publication, held)
-  return { manifest, covered: held.covered }
+  await writeHeld(db, publication, toHeld(publication, manifest, before))
+  return manifest
 }
 
 interface Merged {
@@ -222,10 +215,9 @@ async function leaveOutRepeated(
  * A run that is published already changes nothing, except for deletes that were held back and are allowed now. Under the lock:
  * another publication that is becoming visible must not look like a loss.
  */
-async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Done> {
+async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Manifest> {
   const { db, publication, found, before, existing } = of
   const { where } = db
-  const { covered } = before
   if (!isSameRead(publication, existing) || !isSameParts(publication, existing.tables))
     throw new AlreadyPublishedError(
       `${where} holds the export of ${publication.resource} by this run already, of another read or with other` +
@@ -234,16 +226,15 @@ async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Do
   const hasRejected = existing.rejected.rows === 0 || found.columns.has(rejectedTable)
   const missing = [...lackingOf(before), ...(hasRejected ? [] : [rejectedTable])]
   refuseIncomplete({ missing, where })
-  if (publication.maxDeletes === undefined || (existing.deletes?.heldBack ?? 0) === 0)
-    return { manifest: existing, covered }
+  if (publication.maxDeletes === undefined || (existing.deletes?.heldBack ?? 0) === 0) return existing
   const judged = await findDeletes(db, publication)
   const { deletes = { marked: 0, heldBack: 0, first: [] } } = judged
-  if (deletes.heldBack > 0) return { manifest: existing, covered }
+  if (deletes.heldBack > 0) return existing
   const { warnings: _settled, ...others } = existing
   const warnings = toDriftWarnings(existing)
   const manifest = { ...others, deletes, ...(warnings.length > 0 && { warnings }) }
   if (judged.marks) await markDeletes(db, publication)
   await writeExport(db, manifest, judged)
   await writeHeld(db, publication, before)
-  return { manifest, covered }
+  return manifest
 }

@@ -1,15 +1,14 @@
 import { changesThrough, seriesOf } from '../../../core/exports/watermark.ts'
 import type { Publication } from '../../../core/state/publications.ts'
 
-type Read = Omit<Parameters<typeof changesThrough>[0], 'series' | 'deps'> & {
-  deps: Parameters<typeof changesThrough>[0]['deps']
-}
+type Read = Omit<Parameters<typeof changesThrough>[0], 'series' | 'deps' | 'plan'> &
+  Parameters<typeof seriesOf>[0]
 
 let runs = 0
 
 /** Records a read as published, as a run of its own that was started after those before. */
 export async function recordRead(of: Read): Promise<Publication> {
-  const { deps, plan, resource, read, hashedWith = '' } = of
+  const { deps, plan, resource, manifest, hashedWith = '' } = of
   const series = await seriesOf(of)
   runs += 1
   const publication: Publication = {
@@ -18,9 +17,9 @@ export async function recordRead(of: Read): Promise<Publication> {
     run: `run-${runs}`,
     mode: plan.since[resource] === undefined ? 'full' : 'incremental',
     capped: false,
-    verdict: read.verdict,
+    verdict: manifest.verdict,
     startedAt: new Date(Date.parse('2026-11-20T00:00:00Z') + runs * 1000).toISOString(),
-    completeThrough: read.completeThrough,
+    completeThrough: manifest.completeThrough,
     changesThrough: await changesThrough({ ...of, series }),
     seenClaims: plan.seenClaims?.[resource] ?? 0,
   }

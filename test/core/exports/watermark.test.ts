@@ -11,9 +11,10 @@ import { createPlan } from '../../system/export/plan.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 import { recordRead } from './record-read.ts'
 
-type Read = Parameters<typeof changesThrough>[0]['read']
+type Read = Parameters<typeof changesThrough>[0]['manifest']
 
 const proven: Read = {
+  mode: 'full',
   verdict: 'proven',
   clock: 'service',
   completeThrough: '2026-11-20T00:00:00Z',
@@ -40,9 +41,8 @@ test('a worker that publishes values hashed with another key moves no watermark'
       plan,
       resource: 'customers',
       destination: 'csv',
-      read: proven,
+      manifest: proven,
       hashedWith: markOf(plan, readWith),
-      published: {},
     })
   expect(await publish('theirs')).toMatchObject({ changesThrough: null })
   expect(await publish('mine')).toMatchObject({ changesThrough: expect.any(Number) })
@@ -66,9 +66,9 @@ describe('so that no change falls between two incremental exports', () => {
     ) => {
       const plan = createPlan({ seenClaims, ...(since !== undefined && { since: { customers: at(since) } }) })
       const time = new Date(at(to)).toISOString()
-      const read = { ...proven, completeThrough: time, newestUpdated: time, ...more }
+      const manifest = { ...proven, completeThrough: time, newestUpdated: time, ...more }
       const place = { deps, plan, resource: 'customers', destination: 'csv' } as const
-      const series = await recordRead({ ...place, read, hashedWith: undefined, published: {} })
+      const series = await recordRead({ ...place, manifest, hashedWith: undefined })
       return (await state.publications.watermark(series))?.at
     }
     const next = async (lookbackSeconds?: number) =>
