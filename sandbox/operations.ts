@@ -4,7 +4,7 @@ import { multiply } from './data/values.ts'
 import { toTimestamp } from './data/times.ts'
 import { numberText } from './data/values.ts'
 import { listPage } from './lists.ts'
-import type { ListName } from './options.ts'
+import { type ListName, listNames } from './options.ts'
 import type { Call } from './service.ts'
 import type { Collection, Fields, StoredRecord } from './store.ts'
 import {
@@ -28,17 +28,16 @@ export interface Route {
 
 /** The thirteen operations of interface section 4. */
 const operations: Readonly<Record<string, Omit<Route, 'operation'>>> = {
+  ...Object.fromEntries(
+    listNames.map((list) => [`GET /${list}/`, { answer: (call: Call) => listPage(list, call), list }]),
+  ),
   'DELETE /orders/{id}/': { answer: deleteOrder },
   'POST /subscriptions/{id}/resume/': { answer: resumeSubscription },
   'PATCH /subscriptions/{id}/': { answer: updateSubscription },
-  'GET /subscriptions/': { answer: (call) => listPage('subscriptions', call), list: 'subscriptions' },
   'POST /retentions/': { answer: createRetention },
-  'GET /retentions/': { answer: (call) => listPage('retentions', call), list: 'retentions' },
   'POST /products/': { answer: createProduct },
   'POST /addons/': { answer: createAddon },
   'PATCH /contacts/{id}/': { answer: updateContact },
-  'GET /customers/': { answer: (call) => listPage('customers', call), list: 'customers' },
-  'GET /plans/': { answer: (call) => listPage('plans', call), list: 'plans' },
   'GET /creditnotes/{id}/': { answer: (call) => getDocument('creditnotes', call) },
   'GET /cancellations/{id}/': { answer: (call) => getDocument('cancellations', call) },
 }

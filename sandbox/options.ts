@@ -1,19 +1,30 @@
 import type { Fault } from './faults.ts'
 
-export const listNames = ['customers', 'subscriptions', 'plans', 'retentions'] as const
-export type ListName = (typeof listNames)[number]
-
-export const resourceNames = [
-  ...listNames,
-  'products',
-  'addons',
-  'orders',
-  'creditnotes',
-  'cancellations',
-] as const
-export type ResourceName = (typeof resourceNames)[number]
-
 export type Mode = 'live' | 'test'
+
+/** How many records there are at the start. The place of a name seeds its data, so a new one goes to the end. */
+const usualCounts = {
+  customers: { live: 1000, test: 40 },
+  subscriptions: { live: 400, test: 20 },
+  plans: { live: 60, test: 10 },
+  retentions: { live: 500, test: 20 },
+  products: { live: 0, test: 0 },
+  addons: { live: 0, test: 0 },
+  orders: { live: 200, test: 10 },
+  creditnotes: { live: 50, test: 5 },
+  cancellations: { live: 50, test: 5 },
+} satisfies Record<string, Record<Mode, number>>
+export type ResourceName = keyof typeof usualCounts
+
+export const resourceNames = Object.keys(usualCounts) as ResourceName[]
+
+export const listNames = [
+  'customers',
+  'subscriptions',
+  'plans',
+  'retentions',
+] as const satisfies readonly ResourceName[]
+export type ListName = (typeof listNames)[number]
 
 /** Records with the same `created`. */
 export interface Ties {
@@ -76,28 +87,6 @@ export type Settings = Required<
   lists: Record<ListName, ListManners>
 }
 
-const liveCounts: Record<ResourceName, number> = {
-  customers: 1000,
-  subscriptions: 400,
-  plans: 60,
-  retentions: 500,
-  products: 0,
-  addons: 0,
-  orders: 200,
-  creditnotes: 50,
-  cancellations: 50,
-}
-const testCounts: Record<ResourceName, number> = {
-  customers: 40,
-  subscriptions: 20,
-  plans: 10,
-  retentions: 20,
-  products: 0,
-  addons: 0,
-  orders: 10,
-  creditnotes: 5,
-  cancellations: 5,
-}
 const manners: ListManners = {
   orderings: ['created', '-created', 'updated', '-updated', 'id', '-id'],
   defaultOrdering: '-created',
@@ -121,15 +110,16 @@ export function toSettings(options: SandboxOptions): Settings {
     dateHeader: true,
     audit: 'all',
     ...given,
-    counts: { live: { ...liveCounts, ...counts }, test: { ...testCounts, ...inTest } },
-    lists: {
-      customers: { ...manners, ...lists?.customers },
-      subscriptions: { ...manners, ...lists?.subscriptions },
-      plans: { ...manners, ...lists?.plans },
-      retentions: { ...manners, ...lists?.retentions },
+    counts: {
+      live: forEach(resourceNames, (name) => counts?.[name] ?? usualCounts[name].live),
+      test: forEach(resourceNames, (name) => inTest?.[name] ?? usualCounts[name].test),
     },
+    lists: forEach(listNames, (name) => ({ ...manners, ...lists?.[name] })),
   }
 }
+
+const forEach = <Name extends string, T>(names: readonly Name[], valueOf: (name: Name) => T) =>
+  Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<Name, T>
 
 /** How many records to change. */
 export interface DriftAmounts {
