@@ -4,6 +4,7 @@ import { toCsv, usualBuffer } from '../duckdb/rows.ts'
 import { toPath } from '../duckdb/open.ts'
 import { literal, quote, textColumnOf, toWarehouseTable } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
+import { type FileDestinationName, isFileDestination } from '../names.ts'
 import { writePlain } from './csv.ts'
 
 /** What DuckDB can select from to have the cells of an export's table as texts, as the service wrote them, in any format. */
@@ -18,7 +19,8 @@ export async function selectCells(of: {
 }): Promise<string> {
   const { folder, manifest, table, plain, size } = of
   const files = table.files.map((file) => ({ ...file, path: join(folder, file.path) }))
-  if (manifest.destination === 'parquet') return fromParquet(table, files)
+  const format = manifest.destination
+  if (format !== 'csv' && isFileDestination(format)) return readers[format](table, files)
   if (manifest.dialect?.formulaGuard === true)
     for (const file of files) {
       if (!existsSync(plain)) await writePlain(table, file.path, plain)
@@ -31,6 +33,11 @@ export async function selectCells(of: {
     hasHeader: true,
     parallel: size === usualBuffer,
   })
+}
+
+/** How to read each format but CSV. */
+const readers: Readonly<Record<Exclude<FileDestinationName, 'csv'>, typeof fromParquet>> = {
+  parquet: fromParquet,
 }
 
 /** The cells of Parquet files, but for the zeros at the end of decimals. */

@@ -12,6 +12,7 @@ import {
   quote,
 } from '../layout.ts'
 import type { ReadFacts } from '../manifest.ts'
+import type { WarehouseName } from '../names.ts'
 
 /** A result row: text by column. */
 export type Row = Record<string, string | null>
@@ -34,7 +35,7 @@ export interface Staged {
  * and for deletes; each stages and replaces records in SQL of its own.
  */
 export interface Database {
-  name: 'postgres' | 'duckdb'
+  name: WarehouseName
   /** Describes the warehouse for people. */
   where: string
   /** What people name instead of a warehouse that is refused, after "or": `name another schema`. */
