@@ -155,9 +155,9 @@ describe('the control over HTTP', () => {
     }
     expect(await call('explode', '{}')).toEqual([404, { error: 'no such call: explode' }])
     expect((await call('setFaults', '{"faults":[{"kind":"typo"}]}'))[0]).toBe(400)
-    expect(await call('delete', '{"resource":"invoices","id":1}')).toEqual([
+    expect(await call('delete', '{"resource":"unicorns","id":1}')).toEqual([
       400,
-      { error: 'no such resource: invoices' },
+      { error: 'no such resource: unicorns' },
     ])
   })
 })

@@ -103,7 +103,7 @@ describe('an export for Excel', () => {
       name: fc.option(cell),
       phone: cell,
       metadata: fc.jsonValue(),
-      nickname: cell,
+      undocumented: cell,
       aggregations: fc.record({ sales: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
     })
     const records = fc.array(record, { maxLength: 5 })

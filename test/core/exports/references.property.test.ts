@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { Billing, ListQuery } from '../../../core/billing/client.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
-import { type ListName, listResources } from '../../../core/billing/resources/lists.ts'
+import { type ListName, listNames, listResources } from '../../../core/billing/resources/lists.ts'
 import { type Field, lookUpMissing } from '../../../core/exports/missing-parents.ts'
 import { readAfter, reasonIn } from '../../../core/exports/references.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
@@ -44,7 +44,10 @@ const anyWorld = fc.record({
 /** A service with customers, plans, and subscriptions that name them. */
 class ChangingService {
   readonly random: () => number
-  readonly lists: Record<ListName, Item[]> = { customers: [], plans: [], subscriptions: [], retentions: [] }
+  readonly lists = Object.fromEntries(listNames.map((name) => [name, [] as Item[]])) as Record<
+    ListName,
+    Item[]
+  >
   /** Records that were gone, or not in their list, at some moment. */
   readonly left = new Set<string>()
   isAtRest = false

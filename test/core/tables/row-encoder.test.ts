@@ -196,7 +196,7 @@ describe('a record', () => {
   })
 
   test('leaves nothing behind for the next one', () => {
-    encoder.encode([{ id: '1', nickname: 'x', contacts: ['y'] }])
+    encoder.encode([{ id: '1', undocumented: 'x', contacts: ['y'] }])
     const encoded = encoder.encode([{ id: '2' }])
     expect(encoded).toMatchObject({
       drift: { misfits: {}, unknownFields: {} },
@@ -226,7 +226,7 @@ describe('the CSV text', () => {
       tax_settings: jsonValue,
       contacts: fc.array(fc.record({ id: nullable, email: nullable, invoicing: fc.option(fc.boolean()) })),
       aggregations: fc.record({ sales: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
-      nickname: clean,
+      undocumented: clean,
     })
     fc.assert(
       fc.property(fc.array(record), (records) => {
@@ -295,7 +295,7 @@ describe('the CSV text', () => {
     tax_settings: unknown
     contacts: { id: string | null; email: string | null; invoicing: boolean | null }[]
     aggregations: { sales: number }
-    nickname: string
+    undocumented: string
   }
   const customerCells = (record: Sent) =>
     cells(0, {
@@ -307,7 +307,7 @@ describe('the CSV text', () => {
       metadata: record.metadata === null ? null : json(record.metadata),
       tax_settings: record.tax_settings === null ? null : json(record.tax_settings),
       aggregations_sales: `${record.aggregations.sales}`,
-      _extra: json({ nickname: record.nickname }),
+      _extra: json({ undocumented: record.undocumented }),
     })
   const contactCells = (record: Sent) =>
     record.contacts.map((contact, index) =>
