@@ -10,7 +10,8 @@ test(
   'a recovery that is stopped after its data folder was restored finds the subscriptions that it had resumed',
   { tags: ['long'] },
   async () => {
-    const latency = { kind: 'latency', ms: 3_000, where: 'after', on: resume } as const
+    // Longer than the heartbeat that the test waits for may take: after it, a sender would go on to the next two.
+    const latency = { kind: 'latency', ms: 20_000, where: 'after', on: resume } as const
     const world = await createWorld({ ...well, faults: [latency] })
     breakSome(world, { ids: idsOf(world).slice(0, 6), reason: 'gateway_issue' })
     const env = { BILLING_SETTLE_SECONDS: '0.5' }
@@ -25,7 +26,8 @@ test(
     worker = await startWorkerProcess(world, env)
     await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the gateway works again' }] })
     await until(async () => {
-      const { raw } = await run.describe()
+      const { raw, status } = await run.describe()
+      expect(status.name).toBe('RUNNING')
       const [sending] = raw.pendingActivities ?? []
       const data = sending?.heartbeatDetails?.payloads?.[0]?.data
       return data !== undefined && data !== null && /"claims":[2-9]/.test(Buffer.from(data).toString())
