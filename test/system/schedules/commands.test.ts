@@ -205,10 +205,11 @@ test('schedule apply on two machines at once leaves the later definition, and ne
 describe('a schedule', () => {
   test('a schedule is triggered, listed with its verdict, paused, unpaused and deleted', async () => {
     await apply(schedules(nightly() + byHand()), '--yes')
-    const started = await schedule('trigger', named('by-hand'))
+    const started = await callCommand(world, ['schedule', 'trigger', named('by-hand')])
     expect(started.code).toBe(0)
-    const run = started.document['run'] as string
-    expect(run).toMatch(new RegExp(`^${named('by-hand')}-\\d{4}-\\d\\d-\\d\\dT`))
+    const [, run = ''] =
+      /^Started (\S+)\. Follow it with: npx connector run watch \1$/m.exec(started.stdout) ?? []
+    expect(run, started.stdout).toMatch(new RegExp(`^${named('by-hand')}-\\d{4}-\\d\\d-\\d\\dT`))
     const client = await connectTemporal()
     await client.workflow.getHandle(run).result()
     const listed = await list()
