@@ -14,6 +14,8 @@ export interface DuckDb {
   /** Returns how many rows the statement wrote or changed; unspecified for several statements. */
   run(sql: string): Promise<number>
   all(sql: string): Promise<Row[]>
+  /** The cells of each row of a query, of texts alone, as they come. */
+  stream(sql: string): AsyncIterable<(string | null)[]>
 }
 
 interface Opening {
@@ -96,6 +98,10 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
         signal?.throwIfAborted()
         const reader = await connection.runAndReadAll(sql)
         return reader.getRowObjectsJson().map(toTexts)
+      },
+      async *stream(sql) {
+        const result = await connection.stream(sql)
+        for await (const rows of result.yieldRowsJson()) yield* rows as (string | null)[][]
       },
     })
   } finally {

@@ -1,0 +1,67 @@
+import { readdir } from 'node:fs/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
+import { checkCertificate } from '../../../core/exports/certificate-check.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import type { Privacy } from '../../../core/tables/privacy.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
+import { createWorkplace, facts } from '../destinations/publication.ts'
+
+const tiers = '"tiers":[{"amount":1},{"amount":0.000000001},{}]'
+const plans = [
+  `{"id":"a","created":"2026-01-01T00:00:00Z","currency":"USD","amount":1.500,${tiers}}`,
+  `{"id":"\\ufeffa","created":"2026-02-01T00:00:00+03:00","currency":"CLP","amount":12e-1,${tiers}}`,
+  '{"id":"b","currency":"no currency","amount":123456789012345678901234567890.5,"more":"\\ud800"}',
+  '{"id":"c","currency":"USD","amount":"no number"}',
+  '{"id":"d"}',
+]
+
+/** What is said of an export in Parquet that claims something else. There is no certificate. */
+async function check(claim: (manifest: Manifest) => void, privacy: Privacy = {}) {
+  const workplace = await createWorkplace()
+  try {
+    const drift = { 'plans.amount': { count: 1, example: 'a text' } }
+    const publication = await workplace.toPublication(
+      'plans',
+      [plans],
+      { facts: { ...facts, drift } },
+      privacy,
+    )
+    const { location, manifest } = await createParquetDestination().publish(publication)
+    claim(manifest)
+    return await checkCertificate(createFolderStore(location), '', manifest)
+  } finally {
+    await workplace.close()
+  }
+}
+
+const nothingElse = 'The export is not what it claims to be: it has no certificate.'
+
+test('the totals of an export in Parquet are those of its rows, and nothing is left of the check', async () => {
+  const temporary = await temporaryFolder()
+  vi.stubEnv('TMPDIR', temporary)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  expect(await check(() => {})).toBe(nothingElse)
+  // Where DuckDB may write what does not fit in memory.
+  expect(await readdir(temporary)).toEqual([])
+})
+
+test('numbers that a Parquet file without _extra does not hold are not added up', async () => {
+  expect(await check(() => {}, { exclude: ['plans._extra', 'plan_tiers._extra'] })).toBe(nothingElse)
+})
+
+test.each<[string, (manifest: Manifest) => void]>([
+  ['totals of plans.amount', ({ totals }) => (totals.columns['plans.amount']!.sum = '1.5')],
+  ['totals of plans.amount', ({ totals }) => (totals.columns['plans.amount']!.byCurrency!['USD'] = '1.51')],
+  ['totals of plans.amount', ({ totals }) => totals.columns['plans.amount']!.empty++],
+  ['totals of plan_tiers.amount', ({ totals }) => (totals.columns['plan_tiers.amount']!.sum = '2')],
+  ['newest record', ({ totals }) => (totals.created!.newest = '2026-02-01T00:00:00Z')],
+  ['other months', ({ totals }) => (totals.created!.months!['2026-01'] = 2)],
+  [
+    'plan_tiers has 6 rows, not 7',
+    ({ tables }) => (tables.find(({ name }) => name === 'plan_tiers')!.rows = 7),
+  ],
+])('an export in Parquet is refused that claims other %s', async (words, claim) => {
+  expect(await check(claim)).toContain(words)
+})
