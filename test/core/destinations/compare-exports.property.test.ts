@@ -130,7 +130,7 @@ const formats = ['csv', 'excel', 'parquet'] as const
 
 test(
   `the months of seed ${seed} balance to the last digit (${numRuns})`,
-  { timeout: 60_000 + numRuns * 2_000 },
+  { timeout: 60_000 + numRuns * 6_000 },
   async () => {
     const workplace = await createWorkplace()
     const out = join(workplace.folder, 'changes.csv')
@@ -228,7 +228,7 @@ test(
           numRuns,
           seed,
           // Also of the search for a smaller example.
-          interruptAfterTimeLimit: 30_000 + numRuns * 1_000,
+          interruptAfterTimeLimit: 30_000 + numRuns * 5_000,
           markInterruptAsFailure: true,
         },
       )
