@@ -89,7 +89,7 @@ export async function compareExports(
 }
 
 /** In MB. It suffices for a million records of which a tenth changed. */
-const comparingMemory = 128
+const comparingMemory = 96
 
 /** In MB, for more changes than that, and for buffers of the longest row. */
 const mostMemory = 1_000
