@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check-certificate.py FOLDER: checks an export in CSV from nothing but its folder: is it complete, as it claims?
+"""check-certificate.py FOLDER...: checks exports in CSV from nothing but their folders: are they complete, as they claim?
 
 Why an export can be complete although its list moved while it was read: one response is one slice of the list in the
 order of time, as it was at one moment. A slice that shows a record strictly newer than the oldest one taken so far (the
@@ -268,15 +268,23 @@ def check(folder):
     need(instant(end["completeThrough"]) <= chain.through, "complete through a later time than the responses show")
     return f"{what}, complete through {end['completeThrough']}"
 
+def main(folders):
+    """The worst outcome decides: 2 if one could not be checked, else 1 if one was rejected."""
+    outcome = 0
+    for folder in folders:
+        about = f"{folder}: " if len(folders) > 1 else ""
+        try:
+            print(f"{about}ACCEPT", check(pathlib.Path(folder).resolve()))
+        except NotImplementedError as why:
+            print(f"{about}NOT CHECKED", why)
+            outcome = 2
+        except (LookupError, TypeError, ValueError, AttributeError, OSError, StopIteration, csv.Error) as why:
+            print(f"{about}REJECT", why)
+            outcome = max(outcome, 1)
+    return outcome
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        print("usage: check-certificate.py FOLDER, with the folder of an export")
+    if len(sys.argv) < 2:
+        print("usage: check-certificate.py FOLDER..., with the folders of exports")
         sys.exit(2)
-    try:
-        print("ACCEPT", check(pathlib.Path(sys.argv[1]).resolve()))
-    except NotImplementedError as why:
-        print("NOT CHECKED", why)
-        sys.exit(2)
-    except (LookupError, TypeError, ValueError, AttributeError, OSError, StopIteration, csv.Error) as why:
-        print("REJECT", why)
-        sys.exit(1)
+    sys.exit(main(sys.argv[1:]))

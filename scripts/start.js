@@ -38,15 +38,17 @@ const source = new URL('connector.ts', import.meta.url)
 const program = existsSync(source) ? source : new URL('../dist/scripts/connector.js', import.meta.url)
 await import(program.href)
 
-/** What is typed where npx runs the package from its cache, as in `npx ./connector-0.1.0.tgz`: no shell has its command. */
+/**
+ * What is typed where no shell has the command: npx runs the package from its cache, as in `npx ./connector-0.1.0.tgz`,
+ * or it is installed in a folder, which has a package.json, as the folder of global packages does not.
+ */
 function findNpx() {
   const folder = fileURLToPath(new URL('../../..', import.meta.url))
-  if (!/[/\\]_npx[/\\][^/\\]+[/\\]$/.test(folder)) return undefined
   try {
     const { _npx } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    return ['npx', _npx.packages[0]]
+    return ['npx', /[/\\]_npx[/\\][^/\\]+[/\\]$/.test(folder) ? _npx.packages[0] : 'connector']
   } catch {
-    // Of an npm that keeps no such note.
+    // Global, or of an npm that keeps no such note.
     return undefined
   }
 }

@@ -1,7 +1,13 @@
 import type { ChangesFile } from '../changes/staged-changes.ts'
 import type { NewChange } from '../state/ledger/stage.ts'
 import { createDiskSet } from '../storage/disk-set.ts'
-import { type ControlTotals, type Expectations, createControlTotals, findUnmet } from './totals.ts'
+import {
+  columnNames,
+  type ControlTotals,
+  type Expectations,
+  createControlTotals,
+  findUnmet,
+} from './totals.ts'
 import type { Table } from './csv/table.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import type { ColumnMapping } from './mapping/columns.ts'
@@ -65,7 +71,9 @@ export async function checkFile(options: CheckOptions): Promise<FileCheck> {
     if (change.problems.length > 0) invalid.add(change.row)
   }
   const totals: ControlTotals = { ...sums.totals(), decimal: file.decimal() }
-  for (const problem of findUnmet(kind, totals, options, conventionsIn(mapping))) problems.add(problem)
+  const named = columnNames(columns.map(({ header, target }) => ({ column: header, field: target.name })))
+  const summed = { ...totals, columns: named }
+  for (const problem of findUnmet(kind, summed, options, conventionsIn(mapping))) problems.add(problem)
   for (const row of Object.keys(duplicates.rows)) invalid.add(Number(row))
   const { collected } = problems
   return {

@@ -338,7 +338,7 @@ function refuseTaken(plan: ImportPlan, matches: Matches): void {
       )
     if (done > 0 && plan.done === 'refuse')
       throw new RowsTaken(
-        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}. To send the other ${left}, add --done skip.`,
+        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}. ${left === '0' ? 'No other is left to send.' : `To send the other ${left}, add --done skip.`}`,
       )
   }
   const { existing } = matches

@@ -114,7 +114,7 @@ export type Expectations = Pick<ImportSettings, 'expectRows' | 'expectTotals'>
 
 export function findUnmet(
   { schema }: ImportKind,
-  totals: ControlTotals,
+  totals: ControlTotals & Pick<Receipt, 'columns'>,
   { expectRows, expectTotals = {} }: Expectations,
   { decimal = totals.decimal }: Conventions,
 ): Problem[] {
@@ -130,8 +130,10 @@ export function findUnmet(
     const unmet = (message: string) => report(`--expect-total ${column}`, value, message)
     const near = nearestName(column, known)
     const reading = readNumber(value, decimal)
-    const sum = totals.sums[column] ?? '0'
-    if (!known.includes(column))
+    // By its own name or, as the preview shows it, by the sheet's.
+    const total = known.find((name) => name === column || totals.columns?.[name] === column)
+    const sum = totals.sums[total ?? ''] ?? '0'
+    if (total === undefined)
       unmet(
         `was expected, but this column has no total${near === undefined ? '' : `; did you mean ${near}?`}`,
       )

@@ -113,7 +113,7 @@ function toProblems({ needsPerson, outcomes, failedCanaries, coolingDown: named 
   const details = named.map(({ subscription, message }) => `${subscription}: ${message}`)
   return [
     ...failedCanaries.map(({ reason, notTried }) => ({
-      text: `The canary failed: all that went first for ${reason} failed, so ${notTried} others were not tried.`,
+      text: `The canary failed: all that went first for ${reason} failed, so ${notTried === 1 ? '1 other was' : `${notTried} others were`} not tried.`,
     })),
     ...needsPerson.map((text) => ({ text: `${text}.` })),
     ...(coolingDown === 0

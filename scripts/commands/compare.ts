@@ -71,7 +71,10 @@ async function findExports(name: string, terminal: Terminal): Promise<Map<string
   const path = await exportFolder(name)
   const manifest = await readManifest(path)
   if (manifest !== undefined) return new Map([[manifest.resource, path]])
-  if (existsSync(path)) throw new RefusedError(`${path} has no manifest.json: there is no published export.`)
+  if (existsSync(path))
+    throw new RefusedError(
+      `${path} has no manifest.json: it is not the folder of an export, as .../latest is.`,
+    )
   const source = { env: process.env, cwd: process.cwd() }
   const places = { ...readPlaces(source), state: readStatePlace(source) }
   const run = await newestRun({ places, run: name, terminal })

@@ -20,6 +20,8 @@ interface Question {
   hidden?: true
   /** Undefined: not an answer. */
   toValue?: (answer: string) => string | undefined
+  /** What is one. */
+  wanted?: string
 }
 
 /** By the variable that the answer sets, in the order of asking. */
@@ -34,6 +36,7 @@ const questions = {
     question: 'Test data or live data?',
     proposed: 'test',
     toValue: (answer) => ({ test: 'true', live: 'false' })[answer],
+    wanted: 'answer test or live',
   },
 } as const satisfies Record<string, Question>
 
@@ -46,6 +49,7 @@ const zone: Question = {
   question: 'Time zone of the schedules:',
   proposed: new Intl.DateTimeFormat().resolvedOptions().timeZone,
   toValue: (answer) => (schedulesSchema.shape.timezone.safeParse(answer).success ? answer : undefined),
+  wanted: 'give its name, as in America/Santiago',
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -86,7 +90,7 @@ async function init({ folder, terminal }: { folder: string; terminal: Terminal }
 }
 
 async function ask(terminal: Terminal, of: Question): Promise<string> {
-  const { question, proposed, hidden, toValue = (answer: string) => answer } = of
+  const { question, proposed, hidden, wanted, toValue = (answer: string) => answer } = of
   for (;;) {
     const shown = proposed === undefined ? question : `${question} [${proposed}]`
     const answer = (await terminal.ask(`${shown} `, hidden && { hidden })) || (proposed ?? '')
@@ -94,7 +98,9 @@ async function ask(terminal: Terminal, of: Question): Promise<string> {
     // In quotes, the file takes every other character literally.
     const value = /['\p{Cc}]/u.test(answer) ? undefined : toValue(answer)
     if (value !== undefined) return value
-    terminal.note(`"${hidden ? 'This' : answer}" cannot be used here.`)
+    terminal.note(
+      `"${hidden ? 'This' : answer}" cannot be used here${wanted === undefined ? '' : `: ${wanted}`}.`,
+    )
   }
 }
 

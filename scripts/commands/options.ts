@@ -150,10 +150,10 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
   }
 }
 
-/** Parses a duration to milliseconds, as inputs write it: `90s`, `15m`, `2h`, `3d`. */
+/** Parses a duration to milliseconds: `90s`, `15m`, `2h`, `3d`. A bare 30 is refused: it may be meant as days. */
 export function toDuration(text: string): number {
   const ms = parseDuration(text)
-  if (ms !== undefined) return ms
+  if (ms !== undefined && /[a-z]$/.test(text)) return ms
   throw new InvalidArgumentError('Write a duration such as 90s, 15m, 26h or 2d.')
 }
 

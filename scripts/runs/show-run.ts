@@ -165,9 +165,10 @@ function toState(
           ...(ended < total ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []),
         ]
       : []
-  const checked = unknown === 0 ? [] : [`${ended} of ${ended + unknown} sent are checked`]
+  const checked = done + rejected + parked
+  const checks = unknown === 0 ? [] : [`${checked} of ${checked + unknown} sent are checked`]
   const others = Object.entries({ rejected, parked }).filter(([, count]) => count > 0)
-  const note = [...pace, ...checked, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(
+  const note = [...pace, ...checks, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(
     ', ',
   )
   return { done: ended, total, note }

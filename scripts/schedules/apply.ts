@@ -23,7 +23,7 @@ import {
 import { clockWarnings, type Definition, readSchedulesFile } from './file.ts'
 import { keyIdOf } from '../../worker/codec/payload-codec.ts'
 
-const pausedByFile = 'Paused in the schedules file: start it with Trigger, or remove `paused` from the file.'
+const pausedByFile = 'Paused in the schedules file: trigger it, or remove `paused` from the file.'
 
 export function configure(command: Command, terminal: Terminal): void {
   command

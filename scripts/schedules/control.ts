@@ -48,7 +48,7 @@ export function configureList(command: Command, terminal: Terminal): void {
       when,
       paused ? 'paused' : toLocal(next, timezone),
       toLocal(last?.startedAt ?? null, timezone),
-      last === null ? '' : (last.verdict ?? last.status),
+      last === null ? '' : toWord(last),
       [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
     ])
     const head = ['schedule', 'what', 'next', 'last', 'ended', '']
@@ -95,6 +95,9 @@ async function lastOf(of: { client: Client; description: ScheduleDescription }):
     throw error
   }
 }
+
+const toWord = ({ verdict, status }: LastRun): string =>
+  verdict === 'dryRun' ? 'dry run' : (verdict ?? status)
 
 /** For example 2026-11-22 02:30, in the schedule's own time zone. */
 function toLocal(at: string | null, timeZone: string): string {

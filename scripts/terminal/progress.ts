@@ -111,14 +111,16 @@ export function createLines({
       let shown: Shown = { ...what, done: 0, startedAt: performance.now() }
       let reported: ProgressState | undefined = shown
       const report = () => {
-        if (reported !== shown || what.unit === '') write(describe(shown))
+        if (reported !== shown) write(describe(shown))
         reported = shown
       }
       running.add(report)
       return {
         update: (state) => (shown = { ...shown, ...state }),
         end() {
-          if (running.delete(report)) report()
+          if (!running.delete(report)) return
+          if (what.unit === '') write(describe(shown))
+          else report()
         },
       }
     },

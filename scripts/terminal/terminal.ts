@@ -159,7 +159,10 @@ export function createTerminal(options: TerminalOptions): Terminal {
       const { name, message, hint } = failure
       board.close()
       const lines = [message, hint].filter((part) => part !== null)
-      print(stderr, `${onStderr.style('red', 'error:')} ${toPrintable(shortenPaths(lines.join(' ')))}`)
+      print(
+        stderr,
+        `${onStderr.style('red', 'error:')} ${toPrintable(shortenPaths(lines.join(message.includes('\n') ? '\n' : ' ')))}`,
+      )
       if (options.debug) print(stderr, toPrintable(String(error instanceof Error ? error.stack : name)))
       const details = error instanceof RefusedError ? error.details : undefined
       if (json) print(stdout, toPrintable(JSON.stringify({ error: { ...failure, ...details } })))

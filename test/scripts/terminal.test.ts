@@ -66,7 +66,7 @@ describe('lines', () => {
       vi.advanceTimersByTime(5_000)
       task.end()
       task.end()
-      expect(said()).toBe('Building: 5.0 s\nBuilding: 5.0 s\n')
+      expect(said()).toBe('Building: 5.0 s\n')
       board.close()
     } finally {
       vi.useRealTimers()

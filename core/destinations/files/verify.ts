@@ -40,7 +40,7 @@ export async function verifyStoredExport(store: FileStore, path: string): Promis
   if (manifest === undefined)
     return {
       manifest,
-      problems: [`${where} has no ${manifestName}: there is no published export.`],
+      problems: [`${where} has no ${manifestName}: it is not the folder of an export, as .../latest is.`],
     }
   const files = filesOf(manifest)
   const problems = store.folder === undefined ? [] : await findStrangers(store, path, files)

@@ -1,3 +1,4 @@
+import { formatCountOf } from '../../runs/view/format.ts'
 import type { Publication } from '../destination.ts'
 import type { Deletes, Manifest } from '../manifest.ts'
 import { rowsOf } from '../parts.ts'
@@ -100,14 +101,14 @@ export async function findDeletes(db: Database, publication: Publication): Promi
     }
   const why =
     doubt === undefined
-      ? `are no longer in the service ${ids}, which is more than may be marked as deleted at once; none was marked. If it` +
+      ? `${rows === 1 ? 'is' : 'are'} no longer in the service ${ids}, which is more than may be marked as deleted at once; none was marked. If it` +
         ` is right, publish ${run} again with --max-deletes all.`
-      : `were not seen ${ids}, and none was marked as deleted: ${doubt}.`
+      : `${rows === 1 ? 'was' : 'were'} not seen ${ids}, and none was marked as deleted: ${doubt}.`
   return {
     marks: false,
     isProof: false,
     deletes: { marked: 0, heldBack: rows, first, ...(rows > 0 && doubt !== undefined && { doubt }) },
-    warnings: rows === 0 ? [] : [`${rows} ${resource} ${why}`],
+    warnings: rows === 0 ? [] : [`${formatCountOf(rows, resource)} ${why}`],
   }
 }
 

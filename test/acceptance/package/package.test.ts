@@ -96,6 +96,8 @@ describe('the package, installed in an empty folder', () => {
     const latest = join(world.dataDir, 'exports', 'customers', 'latest-proven')
     expect(await run('verify', latest)).toMatchObject({ code: 0 })
     expect((await idsIn(latest)).toSorted()).toEqual(idsOf(world).toSorted())
+    // The shell in which someone types `npx connector` has no `connector`.
+    expect((await run('run', 'show', 'nothing')).stderr).toContain('`npx connector run list`')
     worker.child.kill('SIGTERM')
     expect(await worker.ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining('Warning') })
     const alone = { ...world.env, TEMPORAL_ADDRESS: '' }

@@ -112,7 +112,7 @@ export function describeDeletes(
           'could not take everything for a record',
           {},
           ['{"name":"no id"}'],
-          /^1 customers were not seen \(b\).*1 of what came/,
+          /^1 customer was not seen \(b\).*1 of what came/,
         ],
         ['met hidden records', { hiddenFound: true }, [], /hides records by their status/],
         ['did not read what changed meanwhile', { statusCheck: 'unread' }, [], /may hide records by their/],

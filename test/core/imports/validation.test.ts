@@ -194,6 +194,19 @@ describe('control totals', () => {
     })
   })
 
+  test('are also asked for by the name that the sheet gives the column', async () => {
+    const file = await fileOf('supplier;document;number;date;Importe\ns;7;1;2026-03-25;100,10\n')
+    const problems = await problemsOf({
+      kind: 'retentions',
+      path: file,
+      mapping: { columns: { Importe: 'total' } },
+      expectTotals: { Importe: '100,20' },
+    })
+    expect(problems.filter((problem) => problem.startsWith('--'))).toEqual([
+      '--expect-total Importe: 100,20 was expected, but the sheet adds up to 100,10. The sheet and your total differ by 0,10',
+    ])
+  })
+
   test('are held against what was expected, as numbers of the file are written', async () => {
     const file = { kind: 'retentions', path: await path() } as const
     expect(

@@ -156,6 +156,8 @@ test(
     expect(JSON.parse(linked.stdout)).toMatchObject({ old: [{ run: capped }] })
     await rm(link)
     expect(await callCommand(world, ['prune', '--older-than', '30d'])).toMatchObject({ code: 2 })
+    // Meant as days, and not 30 s.
+    expect(await callCommand(world, ['prune', '--older-than', '30', '--dry-run'])).toMatchObject({ code: 2 })
     expect((await stat(folder)).isDirectory()).toBe(true)
     expect(await callCommand(world, ['prune', '--older-than', '30d', '--yes'])).toMatchObject({ code: 0 })
     await expect(stat(folder)).rejects.toThrow('ENOENT')

@@ -172,7 +172,7 @@ describe('verify --against', () => {
     const { code, stdout } = await verify(join(workplace.folder, 'none'), '--against', 'postgres')
     expect([code, stdout]).toEqual([
       1,
-      expect.stringContaining('has no manifest.json: there is no published export'),
+      expect.stringContaining('has no manifest.json: it is not the folder of an export'),
     ])
   })
 

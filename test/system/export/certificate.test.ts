@@ -54,6 +54,11 @@ test(
     expect(report.verdict).toBe('proven')
     for (const name of listNames) await expectAccepted(world, folderOf(report, name))
     const folder = folderOf(report, 'customers')
+    // As a glob of the shell names them.
+    if (hasPython)
+      expect(await judgeByPython(folder, `${folder}-none`, folderOf(report, 'plans'))).toMatch(
+        /^\S+: ACCEPT .*\n\S+: REJECT .*\n\S+: ACCEPT .*$/,
+      )
     expect(await certificateOf(folder)).toMatch(/"range":\{"upTo":"/)
     const tables = (await sizeOf(folder, 'customers.csv')) + (await sizeOf(folder, 'customer_contacts.csv'))
     expect((await sizeOf(folder, 'certificate.jsonl')) / tables).toBeLessThan(0.005)

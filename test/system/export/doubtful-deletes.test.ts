@@ -14,7 +14,7 @@ test('a record that comes without its id for once is not taken for deleted', asy
   world.sandbox.control.setFaults({ faults: [noId] })
   const report = await export_()
   expect(report).toMatchObject({ verdict: 'proven' })
-  expect(JSON.stringify(report)).toMatch(/1 plans were not seen \([^)]+\), and none was marked as deleted/)
+  expect(JSON.stringify(report)).toMatch(/1 plan was not seen \([^)]+\), and none was marked as deleted/)
   const file = join(world.dataDir, 'warehouse.duckdb')
   const live = 'select count(*) as n from plans where _deleted_at is null'
   expect(await askDuckDb(file, live)).toEqual([{ n: '1' }])

@@ -9,9 +9,9 @@ export const hasPython = await run('python3', ['--version']).then(
 )
 if (!hasPython) console.log('Without python3, nothing tests what scripts/check-certificate.py says.')
 
-/** What scripts/check-certificate.py says of an export. */
-export async function judgeByPython(folder: string): Promise<string> {
-  const { stdout } = await run('python3', ['scripts/check-certificate.py', folder]).catch(
+/** What scripts/check-certificate.py says of one export or several. */
+export async function judgeByPython(...folders: string[]): Promise<string> {
+  const { stdout } = await run('python3', ['scripts/check-certificate.py', ...folders]).catch(
     (error: { stdout: string }) => error,
   )
   return stdout.trim()
