@@ -20,6 +20,14 @@ test('a record that does not carry the field says nothing', () => {
   expect(broken(subscriptions, { status: 'paused' }, {})).toBeUndefined()
 })
 
+test('a filter by line is honoured if any line of the record matches', () => {
+  const asked = { lines: '7' }
+  expect(broken(subscriptions, asked, { lines: [{ id: '6' }, { id: '7' }] })).toBeUndefined()
+  expect(broken(subscriptions, asked, { lines: [{ id: '6' }, '7'] })).toBe('lines')
+  expect(broken(subscriptions, asked, { lines: [] })).toBe('lines')
+  expect(broken(subscriptions, asked, {})).toBeUndefined()
+})
+
 test('numbers are compared by value and to the last digit', () => {
   expect(broken(retentions, { number: '0012' }, { number: 12 })).toBeUndefined()
   expect(broken(retentions, { number: '12' }, { number: 13 })).toBe('number')
