@@ -217,7 +217,9 @@ export function describeDeletes(
               .map(({ id }) => id),
           )
           expect(manifest.warnings).toEqual([
-            expect.stringMatching(new RegExp(`^${gone} customers are no longer`)),
+            expect.stringMatching(
+              gone === 1 ? /^1 customer is no longer/ : new RegExp(`^${gone} customers are no longer`),
+            ),
           ])
           expect(await states()).toHaveLength(all + 1)
           expect((await states()).filter((state) => state.endsWith('gone'))).toEqual([])
