@@ -15,40 +15,11 @@ interface SheetFile {
   sha256: string
 }
 
-const kept = [
-  'run',
-  'workspace',
-  'testMode',
-  'mode',
-  'filters',
-  'capped',
-  'changedSince',
-  'asked',
-  'excluded',
-  'hashed',
-  'ordering',
-  'windows',
-  'requests',
-  'startedAt',
-  'finishedAt',
-  'records',
-  'rejected',
-  'totals',
-  'dialect',
-  'duplicatesDropped',
-  'linksRepaired',
-  'countBefore',
-  'countAfter',
-  'clock',
-  'notes',
-  'versions',
-] as const satisfies (keyof Manifest)[]
-
 /**
- * What the page of a run says of a publication beside its report, from the manifest. A note of the run, so that Temporal
- * need not carry it.
+ * What the page of a run says of a publication beside its report: the manifest, without the columns. A note of the run, so that
+ * Temporal need not carry it.
  */
-export type Sheet = Pick<Manifest, (typeof kept)[number]> & {
+export type Sheet = Omit<Manifest, 'tables'> & {
   tables: { name: string; rows: number }[]
   /** Empty for a warehouse. */
   files: SheetFile[]
@@ -65,14 +36,10 @@ export async function toSheet(
   { manifest, manifestPath }: Published,
   store: FileStore | undefined,
 ): Promise<Sheet> {
-  const facts = Object.fromEntries(kept.map((name) => [name, manifest[name]])) as Pick<
-    Manifest,
-    (typeof kept)[number]
-  >
   const files = filesOf(manifest).map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
   const own = manifestPath === undefined ? undefined : await sumOf(manifestPath, store)
   return {
-    ...facts,
+    ...manifest,
     tables: manifest.tables.map(({ name, rows }) => ({ name, rows })),
     files: own === undefined ? files : [{ path: manifestName, sha256: own }, ...files],
   }

@@ -119,10 +119,8 @@ function monthsOf(records: number): Record<string, number> {
 }
 
 /** What is published of a list, as the manifest says it. */
-export function sheetFor(
-  { resource, destination, mode, records }: PublishedExport,
-  more: Partial<Sheet> = {},
-): Sheet {
+export function sheetFor(item: PublishedExport, more: Partial<Sheet> = {}): Sheet {
+  const { resource, destination, verdict, reasons, scope, mode, completeThrough, records } = item
   const tables = [{ name: resource, rows: records }, ...(below[resource] ?? [])]
   const file = (path: string, rows?: number) => ({
     path,
@@ -130,7 +128,19 @@ export function sheetFor(
     sha256: createHash('sha256').update(path).digest('hex'),
   })
   return {
+    version: 1,
     run: exported.run,
+    resource,
+    destination,
+    verdict,
+    reasons,
+    scope,
+    completeThrough,
+    ties: [],
+    drift: {},
+    unknownFields: {},
+    absentFields: [],
+    publishedAt: startedAt,
     workspace: identity.workspace,
     testMode: false,
     mode,
