@@ -23,17 +23,6 @@ export class PartsDamagedError extends Error {
   readonly retryable = false
 }
 
-/** The error of parts of which fewer or more rows arrived than were read. */
-export const rowsMissing = (of: {
-  table: string
-  read: number
-  arrived: number
-  where: string
-}): PartsDamagedError =>
-  new PartsDamagedError(
-    `${of.table}: ${of.read} rows were read, and in ${of.where} ${of.arrived} arrived. Nothing was published; run it again.`,
-  )
-
 /** The error of parts that hold a row of a table twice. */
 export const repeatedRow = (table: string): PartsDamagedError =>
   new PartsDamagedError(

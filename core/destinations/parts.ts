@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { PartsDamagedError, rowsMissing } from './errors.ts'
+import { PartsDamagedError } from './errors.ts'
 import type { PartFile, Publication } from './destination.ts'
 import type { PartsSum } from './manifest.ts'
 
@@ -126,11 +126,13 @@ export function checkTables({ tables, parts }: Publication): void {
  */
 export function checkRows(
   parts: readonly PartFile[],
-  arrived: { table: string; rows: number; where: string },
+  { table, rows, where }: { table: string; rows: number; where: string },
 ): void {
   const read = rowsOf(parts)
-  if (arrived.rows === read) return
-  throw rowsMissing({ table: arrived.table, read, arrived: arrived.rows, where: arrived.where })
+  if (rows === read) return
+  throw new PartsDamagedError(
+    `${table}: ${read} rows were read, and in ${where} ${rows} arrived. Nothing was published; run it again.`,
+  )
 }
 
 export const rowsOf = (parts: readonly PartFile[]): number => parts.reduce((sum, part) => sum + part.rows, 0)

@@ -56,9 +56,7 @@ const mostNamed = 10
 
 /** How a publication treats the records that its read lacks. */
 export interface JudgedDeletes {
-  /** Whether all of them are to be marked; otherwise none is. */
-  marks: boolean
-  /** Undefined if the read can't prove that a record is gone. */
+  /** All of them are to be marked, or none is. Undefined if the read can't prove that a record is gone. */
   deletes: Deletes | undefined
   /** What is held back, in one sentence. */
   warnings: string[]
@@ -76,7 +74,7 @@ export async function findDeletes(db: Database, publication: Publication): Promi
   const read = readOf(publication)
   const hasCreated = columns.some((column) => column.name === 'created' && column.kind === 'timestamp')
   if (!isOfAll(read) || facts.completeThrough === null || !hasCreated)
-    return { marks: false, deletes: undefined, warnings: [], isProof: false }
+    return { deletes: undefined, warnings: [], isProof: false }
   const id = quote(key[0]!)
   const [counted = {}] =
     await db.all(`select count(*) as live, count(*) filter (where ${isAbsent(facts)}) as absent
@@ -93,27 +91,26 @@ export async function findDeletes(db: Database, publication: Publication): Promi
   const allowed = maxDeletes === 'all' ? Infinity : (maxDeletes ?? usual)
   const doubt = caveatOf(read)
   if (doubt === undefined && rows <= allowed)
-    return {
-      marks: rows > 0,
-      isProof: true,
-      deletes: { marked: rows, heldBack: 0, first },
-      warnings: [],
-    }
+    return { isProof: true, deletes: { marked: rows, heldBack: 0, first }, warnings: [] }
   const why =
     doubt === undefined
       ? `${rows === 1 ? 'is' : 'are'} no longer in the service ${ids}, which is more than may be marked as deleted at once; none was marked. If it` +
         ` is right, publish ${run} again with --max-deletes all.`
       : `${rows === 1 ? 'was' : 'were'} not seen ${ids}, and none was marked as deleted: ${doubt}.`
   return {
-    marks: false,
     isProof: false,
     deletes: { marked: 0, heldBack: rows, first, ...(rows > 0 && doubt !== undefined && { doubt }) },
     warnings: rows === 0 ? [] : [`${formatCountOf(rows, resource)} ${why}`],
   }
 }
 
-/** Marks the absent records and their child rows, as of the start of the read. */
-export async function markDeletes(db: Database, { facts, tables }: Publication): Promise<void> {
+/** Marks the absent records and their child rows, as of the start of the read, if they are to be marked. */
+export async function markDeletes(
+  db: Database,
+  { facts, tables }: Publication,
+  { deletes }: Pick<JudgedDeletes, 'deletes'>,
+): Promise<void> {
+  if (deletes === undefined || deletes.marked === 0) return
   const [main, ...children] = tables as [Publication['tables'][0], ...Publication['tables'][0][]]
   const records = db.nameOf(main.name)
   const read = instant(facts.startedAt)

@@ -99,7 +99,7 @@ async function merge(
     return toPublishedTable(publication, table, { rows, files: [], ...(left > 0 && { kept: left }) })
   })
   const judged = await findDeletes(db, publication)
-  if (judged.marks) await markDeletes(db, publication)
+  await markDeletes(db, publication, judged)
   // Somebody who changed a table may have marked a record or its child rows, or removed one of both.
   if (hasKept(published) || lackingOf(before).length > 0) await alignChildren(db, publication)
   const rejected = await keepRejected(db, publication)
@@ -233,7 +233,7 @@ async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Ma
   const { warnings: _settled, ...others } = existing
   const warnings = toDriftWarnings(existing)
   const manifest = { ...others, deletes, ...(warnings.length > 0 && { warnings }) }
-  if (judged.marks) await markDeletes(db, publication)
+  await markDeletes(db, publication, judged)
   await writeExport(db, manifest, judged)
   await writeHeld(db, publication, before)
   return manifest
