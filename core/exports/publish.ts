@@ -9,7 +9,7 @@ import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { judgeTotals } from '../tables/totals.ts'
 import type { State } from '../state/open.ts'
-import type { Publication as PublicationRow } from '../state/publications.ts'
+import type { Publication as PublicationRow, Series } from '../state/publications.ts'
 import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './parts/checkpoint.ts'
 import { certificatePart, fetchParts, isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
@@ -64,29 +64,30 @@ export async function publishRead(
   const facts = await withChangedFields(deps, plan.exclude, read)
   const notes = createRunNotes(deps.state)
   const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
+  const series = await seriesOf({ deps, plan, resource, destination })
+  const place = placeOf(plan, destination)
   const done = await to.publish({
     ...read,
     facts,
+    forExcel: series.forExcel,
     ...(references.length > 0 && { references }),
     ...(store !== undefined && { store }),
     signal,
   })
-  const row = await toRow({ deps, plan, resource, destination }, done, layout.hashedWith)
+  const row = await toRow({ deps, plan, resource, series, place }, done, layout.hashedWith)
   await deps.state.publications.add(row)
   return { published: toPublished({ resource, destination }, done), row, sheet: await toSheet(done, store) }
 }
 
 /** What the state keeps of a publication. */
 async function toRow(
-  of: Read & { deps: PublishDeps; destination: DestinationName },
+  of: Read & { deps: PublishDeps; series: Series; place: string | undefined },
   { manifest, manifestPath }: Published,
   // Kept parts may be published by a worker with another key.
   hashedWith = '',
 ): Promise<PublicationRow> {
-  const { plan, resource, destination } = of
+  const { plan, resource, series, place } = of
   const { mode, capped, verdict, completeThrough, absentFields, unknownFields } = manifest
-  const place = placeOf(plan, destination)
-  const series = await seriesOf(of)
   return {
     ...series,
     hashedWith,
@@ -97,7 +98,7 @@ async function toRow(
     verdict,
     startedAt: begunAtOf(plan),
     completeThrough,
-    changesThrough: await changesThrough({ ...of, manifest, hashedWith, series }),
+    changesThrough: await changesThrough({ ...of, manifest, hashedWith }),
     // A read of the whole list has seen what was changed before it.
     seenClaims: plan.seenClaims?.[resource] ?? 0,
     ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),
@@ -194,7 +195,6 @@ function toPublication(
     facts: toFacts({ plan, resource, checkpoint, layout }),
     versions: deps.versions,
     folder: plan.out ?? join(deps.dataDir, 'exports'),
-    forExcel: plan.forExcel,
     ...(plan.schema !== undefined && { schema: plan.schema }),
     ...(plan.maxDeletes !== undefined && { maxDeletes: plan.maxDeletes }),
   }

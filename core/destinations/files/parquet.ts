@@ -15,15 +15,8 @@ import { createFileDestination, type StagedFiles } from './publish.ts'
  * Destination for Parquet files, in a root of their own beside the CSV files: a run may be published as
  * both, and `latest` must not alternate between them.
  */
-export function createParquetDestination(): Destination {
-  const files = createFileDestination({
-    name: 'parquet',
-    below: 'parquet',
-    stage: stageParquet,
-  })
-  // Only CSV has a form for Excel.
-  return { ...files, publish: (publication) => files.publish({ ...publication, forExcel: false }) }
-}
+export const createParquetDestination = (): Destination =>
+  createFileDestination({ name: 'parquet', below: 'parquet', stage: stageParquet })
 
 /** Writes an export's files into a folder and counts what arrived. */
 async function stageParquet(publication: Publication, folder: string): Promise<StagedFiles> {

@@ -35,6 +35,8 @@ test(
     await run({ filters: { status: 'active' } })
     await run({ maxPages: 2 })
     expect(await run({ forExcel: true })).toMatch(/-excel$/)
+    // Only CSV has a form for Excel.
+    expect(await run({ forExcel: true, to: ['parquet'] })).not.toMatch(/-excel$/)
     expect(await pointers()).toEqual([first, first])
     world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
     const unproven = await run()
