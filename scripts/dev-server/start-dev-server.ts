@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { FolderLockedError } from '../../core/state/data-folder-lock.ts'
@@ -204,14 +205,28 @@ async function startOnce(
 
 /**
  * The server makes the tables of a new database one by one, and never completes one whose file exists: a database whose
- * first server did not become ready is removed. No run has been in it. Call it while no server runs.
+ * first server did not become ready is removed, unless it has runs: it may have been restored meanwhile, or used by another
+ * command. Call it while no server runs.
  */
 function noteNewDatabase(dataDir: string) {
   const { database, noteOfNewDatabase: note } = serverPaths(dataDir)
-  if (existsSync(note))
+  if (existsSync(note) && !hasRuns(database))
     for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${database}${end}`, { force: true })
   if (!existsSync(database)) writeFileSync(note, '')
   return { isComplete: () => rmSync(note, { force: true }) }
+}
+
+/** Schedules are runs too; the server itself has some in a namespace of its own. True of one that cannot be read. */
+function hasRuns(file: string): boolean {
+  if (!existsSync(file)) return false
+  try {
+    using database = new DatabaseSync(file)
+    const system = "select id from namespaces where name = 'temporal-system'"
+    const runs = `select 1 from executions where namespace_id not in (${system}) limit 1`
+    return database.prepare(runs).get() !== undefined
+  } catch (error) {
+    return !/no such table/.test(String(error))
+  }
 }
 
 /** Explains known log lines of the server, which are written for developers of Temporal. */

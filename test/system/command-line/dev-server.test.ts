@@ -9,6 +9,7 @@ import fs, {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
@@ -286,6 +287,23 @@ describe('the dev server', () => {
     const server = await start()
     await startRun(server.address, 'export-1')
     await server.stop()
+    const again = await start()
+    expect(await verdictOf(again.address, 'export-1')).toBe('proven')
+    await again.stop()
+  })
+
+  it('keeps a database with runs that was put where no first one became complete', async () => {
+    const server = await start()
+    await startRun(server.address, 'export-1')
+    await server.stop()
+    const names = readdirSync(dataDir).filter((name) => name.startsWith('temporal.db'))
+    const backup = join(dataDir, 'backup')
+    mkdirSync(backup)
+    for (const name of names) renameSync(join(dataDir, name), join(backup, name))
+    const binary = join(dataDir, 'ends')
+    writeFileSync(binary, '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    await expect(start({ binary })).rejects.toThrow('ended at its start')
+    for (const name of names) renameSync(join(backup, name), join(dataDir, name))
     const again = await start()
     expect(await verdictOf(again.address, 'export-1')).toBe('proven')
     await again.stop()
