@@ -131,11 +131,17 @@ export function findUnmet(
     const near = nearestName(column, known)
     const reading = readNumber(value, decimal)
     // By its own name or, as the preview shows it, by the sheet's.
-    const total = known.find((name) => name === column || totals.columns?.[name] === column)
+    const names = known.filter((name) => name === column || totals.columns?.[name] === column)
+    const inSheet = names.filter((name) => name in totals.sums)
+    const [total, other] = inSheet.length > 0 ? inSheet : names
     const sum = totals.sums[total ?? ''] ?? '0'
     if (total === undefined)
       unmet(
         `was expected, but this column has no total${near === undefined ? '' : `; did you mean ${near}?`}`,
+      )
+    else if (other !== undefined)
+      unmet(
+        `could be the sum of ${column} in the sheet or of the field ${column}, which the sheet has in another column. Rename that column of the sheet`,
       )
     else if ('message' in reading) unmet(reading.message)
     else if ('readings' in reading)

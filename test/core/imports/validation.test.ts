@@ -207,6 +207,28 @@ describe('control totals', () => {
     ])
   })
 
+  test('are not compared with another column whose field has the name', async () => {
+    const problemsWith = async (expectTotals: Record<string, string>, other = '') => {
+      const file = await fileOf(
+        'supplier;document;number;date;concept;total;Importe\ns;7;1;2026-03-25;Flete;100,10;200,20\n',
+      )
+      const problems = await problemsOf({
+        kind: 'retentions',
+        path: file,
+        mapping: { columns: { total: 'lines.amount', ...(other && { Importe: other }) } },
+        expectTotals,
+      })
+      return problems.filter((problem) => problem.startsWith('--'))
+    }
+    expect(await problemsWith({ total: '100,10' })).toEqual([])
+    expect(await problemsWith({ 'lines.amount': '100,10', Importe: '200,20' }, 'total')).toEqual([])
+    const unclear = [
+      expect.stringMatching(/^--expect-total total: .* could be the sum of total in the sheet or/),
+    ]
+    expect(await problemsWith({ total: '100,10' }, 'total')).toEqual(unclear)
+    expect(await problemsWith({ total: '200,20' }, 'total')).toEqual(unclear)
+  })
+
   test('are held against what was expected, as numbers of the file are written', async () => {
     const file = { kind: 'retentions', path: await path() } as const
     expect(
