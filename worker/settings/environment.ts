@@ -11,7 +11,7 @@ export class SettingsError extends Error {
 
   constructor(problems: readonly string[], options: ErrorOptions & { hint?: string } = {}) {
     const { hint = 'docs/configuration.md describes every variable.', ...cause } = options
-    super(problems.join('\n'), cause)
+    super(problems.join(' '), cause)
     this.problems = problems
     this.hint = hint
   }
