@@ -18,7 +18,7 @@ the tables. It cannot check its premises:
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
 to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.
 Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1. Of Parquet and of CSV
-for Excel it says that it cannot check them, exit 2."""
+for Excel it says that it cannot check them, exit 2. Of several folders it exits with 1 if it rejects any."""
 import calendar, csv, decimal, hashlib, json, pathlib, re, sys
 
 EVER = float("inf")
@@ -269,19 +269,19 @@ def check(folder):
     return f"{what}, complete through {end['completeThrough']}"
 
 def main(folders):
-    """The worst outcome decides: 2 if one could not be checked, else 1 if one was rejected."""
-    outcome = 0
+    """The worst outcome decides: 1 if one was rejected, else 2 if one could not be checked."""
+    outcomes = {0}
     for folder in folders:
         about = f"{folder}: " if len(folders) > 1 else ""
         try:
             print(f"{about}ACCEPT", check(pathlib.Path(folder).resolve()))
         except NotImplementedError as why:
             print(f"{about}NOT CHECKED", why)
-            outcome = 2
-        except (LookupError, TypeError, ValueError, AttributeError, OSError, StopIteration, csv.Error) as why:
+            outcomes.add(2)
+        except (LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError, StopIteration, csv.Error) as why:
             print(f"{about}REJECT", why)
-            outcome = max(outcome, 1)
-    return outcome
+            outcomes.add(1)
+    return 1 if 1 in outcomes else max(outcomes)
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:

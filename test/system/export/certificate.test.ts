@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { filesOf, type Manifest } from '../../../core/destinations/manifest.ts'
 import { isPublished } from '../../../core/exports/report.ts'
 import { listNames } from '../../../sandbox/options.ts'
 import { callCommand } from '../command-line/call-command.ts'
-import { hasPython, judgeByPython } from './python-checker.ts'
+import { checkByPython, hasPython, judgeByPython } from './python-checker.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { connectTemporal, createWorld, folderOf, startRun, startTestWorker, type World } from './world.ts'
 
 const sizeOf = async (folder: string, name: string) => (await stat(join(folder, name))).size
@@ -39,6 +40,22 @@ async function expectAccepted(world: World, folder: string): Promise<void> {
     )
   expect(await callCommand(world, ['verify', folder])).toMatchObject({ code: 0 })
 }
+
+test.runIf(hasPython)('an export that is rejected decides, however many cannot be checked', async () => {
+  const folder = await temporaryFolder()
+  const [excel, deep] = [join(folder, 'excel'), join(folder, 'deep')]
+  const manifests = {
+    [excel]: '{"tables":[],"destination":"csv","dialect":{"formulaGuard":true}}',
+    [deep]: '['.repeat(100_000),
+  }
+  for (const [to, manifest] of Object.entries(manifests)) {
+    await mkdir(to)
+    await writeFile(join(to, 'manifest.json'), manifest)
+  }
+  expect(await checkByPython([excel])).toMatchObject({ code: 2 })
+  const { code, stdout } = await checkByPython([deep, excel])
+  expect([code, stdout]).toEqual([1, expect.stringMatching(/: REJECT .*\n.*: NOT CHECKED .*\n$/)])
+})
 
 test(
   'exports of all lists that change while they are read in ranges are accepted, and their certificates are small',

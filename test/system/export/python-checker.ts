@@ -10,11 +10,16 @@ export const hasPython = await run('python3', ['--version']).then(
 if (!hasPython) console.log('Without python3, nothing tests what scripts/check-certificate.py says.')
 
 /** What scripts/check-certificate.py says of one export or several. */
-export async function judgeByPython(...folders: string[]): Promise<string> {
-  const { stdout } = await run('python3', ['scripts/check-certificate.py', ...folders]).catch(
-    (error: { stdout: string }) => error,
+export const judgeByPython = async (...folders: string[]): Promise<string> =>
+  (await checkByPython(folders)).stdout.trim()
+
+/** The same, and its exit code. */
+export async function checkByPython(folders: string[]): Promise<{ stdout: string; code: number }> {
+  const checking = run('python3', ['scripts/check-certificate.py', ...folders])
+  return await checking.then(
+    ({ stdout }) => ({ stdout, code: 0 }),
+    (error: { stdout: string; code: number }) => error,
   )
-  return stdout.trim()
 }
 
 /** The same of many exports, in one process. */
