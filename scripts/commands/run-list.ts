@@ -126,6 +126,8 @@ async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
 function toTime(text: string): Date {
   const ago = parseDuration(text)
   const at = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
-  if (Number.isNaN(at.getTime())) throw new InvalidArgumentError('Write 12h, 7d or 2026-11-21.')
+  // A bare 30 may be meant as days.
+  if (Number.isNaN(at.getTime()) || /^\d+(\.\d+)?$/.test(text))
+    throw new InvalidArgumentError('Write 12h, 7d or 2026-11-21.')
   return at
 }

@@ -38,6 +38,7 @@ test('runs lists kind, verdict and what needs a person, and filters by them and 
   expect((await listed('--needs-person')).runs.every(({ needsPerson }) => needsPerson)).toBe(true)
   const mistyped = await callCommand(world, ['run', 'list', '--verdict', 'provn'])
   expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean proven?') })
+  expect(await callCommand(world, ['run', 'list', '--since', '30'])).toMatchObject({ code: 2 })
 })
 
 describe('a run that was started and left', () => {
