@@ -1,17 +1,18 @@
 const facts = new Set<() => string>()
 
-/**
- * Adds a fact to the message of the running test if it fails: a timeout alone does not say what the test waited for.
- * Returns what takes it back.
- */
-export function addFact(fact: () => string): () => void {
+/** Adds a fact to the message of the running test if it fails: a timeout alone does not say what the test waited for. */
+export function addFact(fact: () => string) {
   facts.add(fact)
-  return () => void facts.delete(fact)
+  return {
+    remove: () => void facts.delete(fact),
+    /** False after the end of the test. */
+    isOfRunningTest: () => facts.has(fact),
+  }
 }
 
 /** The facts of the test that ends now. */
 export function takeFacts(): string[] {
-  const texts = [...facts].map((fact) => fact())
+  const taken = [...facts]
   facts.clear()
-  return texts
+  return taken.map((fact) => fact())
 }

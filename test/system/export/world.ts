@@ -139,12 +139,16 @@ export function startCommand(
 /** The environment of a command that has everything of its own. */
 export const local = { TEMPORAL_ADDRESS: '' } as const
 
+/** After the end of its test, as by a timeout, it asks no more and never returns: other tests run in this process. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const removeFact = addFact(() => `It waited for ${condition.toString()}`)
+  const fact = addFact(() => `It waited for ${condition.toString()}`)
   try {
-    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+    while (!(await condition())) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      if (!fact.isOfRunningTest()) await new Promise(() => {})
+    }
   } finally {
-    removeFact()
+    fact.remove()
   }
 }
 
