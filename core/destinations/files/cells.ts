@@ -68,7 +68,7 @@ const extra = `case when json_type(_extra) = 'VARCHAR' then json_extract_string(
 
 /**
  * Reads the tables of an export in Parquet as if they were CSV, in no order. Only keys, times, currencies and decimals are read;
- * other cells are empty. A key begins with `=`, because DuckDB's client drops a byte order mark that a text begins with.
+ * other cells are empty.
  */
 export async function withParquet<T>(
   of: { folder: string; manifest: Manifest },
@@ -78,12 +78,13 @@ export async function withParquet<T>(
   return await withDuckDb({ path: undefined, memory: parquetMemory, beside }, (db) =>
     work(async function* (table) {
       const cells = table.columns.map(({ name, kind }) => {
-        if (table.key.includes(name)) return `'=' || ${quote(name)}`
-        const isRead = kind === 'decimal' || [currencyColumn, 'created'].includes(name)
-        return isRead ? `coalesce(${quote(name)}, '')` : "''"
+        const isRead = kind === 'decimal' || [...table.key, currencyColumn, 'created'].includes(name)
+        return isRead ? `'=' || coalesce(${quote(name)}, '')` : "'='"
       })
       const from = await selectCells({ ...of, table, plain: '', size: usualBuffer })
-      for await (const row of db.stream(`select ${cells.join(', ')} from ${from}`)) yield row as string[]
+      // A cell comes behind a sign, because DuckDB's client drops a byte order mark that a text begins with.
+      for await (const row of db.stream(`select ${cells.join(', ')} from ${from}`))
+        yield row.map((cell) => cell!.slice(1))
     }),
   )
 }

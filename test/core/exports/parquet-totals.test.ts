@@ -14,6 +14,7 @@ const plans = [
   `{"id":"\\ufeffa","created":"2026-02-01T00:00:00+03:00","currency":"CLP","amount":12e-1,${tiers}}`,
   '{"id":"b","currency":"no currency","amount":123456789012345678901234567890.5,"more":"\\ud800"}',
   '{"id":"c","currency":"USD","amount":"no number"}',
+  '{"id":"e","currency":"\\ufeffUSD","amount":2}',
   '{"id":"d"}',
 ]
 
