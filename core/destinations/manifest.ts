@@ -87,6 +87,19 @@ const readFactsSchema = z.object({
 })
 export type ReadFacts = z.infer<typeof readFactsSchema>
 
+/**
+ * The time up to which a proven read has every change, in ms since 1970; undefined if nothing shows one. It is its
+ * `completeThrough`, capped by the newest `updated` that the list showed before the read: the Date header may come from another
+ * clock (a gateway's) that runs ahead of the one that writes `updated`, and changes made in between would fall between two reads.
+ */
+export const changesUpTo = ({
+  completeThrough,
+  newestUpdated,
+}: Pick<ReadFacts, 'completeThrough' | 'newestUpdated'>): number | undefined =>
+  completeThrough === null || newestUpdated === undefined
+    ? undefined
+    : Math.min(Date.parse(completeThrough), Date.parse(newestUpdated))
+
 const fileSchema = z.object({
   /** Relative to the manifest and in the same folder. */
   path: z.string().regex(/^[^/\\]+$/, 'is not a plain file name'),

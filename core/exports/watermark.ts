@@ -4,7 +4,7 @@ import type { Series } from '../state/publications.ts'
 import type { Billing } from '../billing/client.ts'
 import type { Destination } from '../destinations/destination.ts'
 import { WarehouseAwayError } from '../destinations/errors.ts'
-import type { Manifest } from '../destinations/manifest.ts'
+import { changesUpTo, type Manifest } from '../destinations/manifest.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { type ExportPlan, markOf, scopeOf } from './plan.ts'
@@ -149,10 +149,6 @@ export async function toSince(options: {
  * there, every change before an incremental read was published there (kept parts may be published late), and its values are
  * hashed with this worker's key (the watermark is the key's, too). A warehouse that loses its rows is noticed by those who go by
  * the watermark.
- *
- * It is the publication's `completeThrough`, capped by the newest `updated` that the list showed before the read: the Date
- * header may come from another clock (a gateway's) that runs ahead of the one that writes `updated`, and changes made in between
- * would fall between two reads.
  */
 export async function changesThrough(options: {
   deps: Pick<Deps, 'state'>
@@ -164,14 +160,14 @@ export async function changesThrough(options: {
   series: Series
 }): Promise<number | null> {
   const { deps, plan, resource, manifest, hashedWith = '', series } = options
-  const { mode, verdict, clock, completeThrough, newestUpdated, hiddenFound } = manifest
+  const { mode, verdict, clock, hiddenFound } = manifest
   if (hashedWith !== series.hashedWith || mode === 'byId') return null
   // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
   if (verdict !== 'proven' || clock !== 'service') return null
   // A record that changes to a status hidden from the list would never appear in the order of `updated`.
-  if (hiddenFound === true || completeThrough === null || newestUpdated === undefined) return null
+  if (hiddenFound === true) return null
   const since = plan.since[resource]
   if (since !== undefined && ((await deps.state.publications.watermark(series))?.at ?? -Infinity) < since)
     return null
-  return Math.min(Date.parse(completeThrough), Date.parse(newestUpdated))
+  return changesUpTo(manifest) ?? null
 }

@@ -1,5 +1,5 @@
 import type { Publication } from '../destination.ts'
-import type { Manifest, PublishedTable, ReadFacts } from '../manifest.ts'
+import { changesUpTo, type Manifest, type PublishedTable, type ReadFacts } from '../manifest.ts'
 import { literal } from '../layout.ts'
 import { isOfAll, readOf } from './deletes.ts'
 import type { Database, Tables } from './tables.ts'
@@ -121,7 +121,8 @@ const joins = ({ covered }: Before, view: View, changedSince: string | undefined
 
 /** What the warehouse lacks and covers after a publication. */
 export function toHeld(publication: Publication, manifest: Manifest, before: Before): Omit<Held, 'held'> {
-  const { verdict, mode, capped, tables, changedSince, completeThrough } = manifest
+  const { verdict, mode, capped, tables, changedSince } = manifest
+  const upTo = changesUpTo(manifest)
   const lost = restores(publication, tables) ? [] : lackingOf(before)
   const { covered } = before
   const through = coveredThrough(before, publication)
@@ -130,8 +131,8 @@ export function toHeld(publication: Publication, manifest: Manifest, before: Bef
     mode === 'full'
       ? through !== undefined || lost.length === 0 || !hasKept(tables)
       : joins(before, publication, changedSince)
-  if (verdict !== 'proven' || capped || completeThrough === null || !reaches) return { lost, covered }
-  const latest = Math.max(through ?? -Infinity, Date.parse(completeThrough))
+  if (verdict !== 'proven' || capped || upTo === undefined || !reaches) return { lost, covered }
+  const latest = Math.max(through ?? -Infinity, upTo)
   return { lost, covered: { ...covered, [keyOf(publication)]: new Date(latest).toISOString() } }
 }
 

@@ -15,6 +15,7 @@ export const facts: ReadFacts = {
   reasons: [],
   scope: ['every record that was in the list throughout and was created up to completeThrough is here once'],
   completeThrough: '2026-03-01T02:59:00.000000Z',
+  newestUpdated: '2026-03-01T02:59:00.000000Z',
   clock: 'service',
   ordering: 'created',
   startedAt: '2026-03-01T03:00:00.000Z',

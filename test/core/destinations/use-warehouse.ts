@@ -27,6 +27,7 @@ export const readOn = (date: number, more: Partial<ReadFacts> = {}): ReadFacts =
   startedAt: day(date),
   finishedAt: day(date),
   completeThrough: day(date),
+  newestUpdated: day(date),
   ...more,
 })
 

@@ -42,7 +42,7 @@ async function start() {
     place.toPublication(
       'customers',
       [customers.map((customer) => JSON.stringify({ created, updated: created, ...customer }))],
-      { run: `run ${on}`, facts: readOn(on, { newestUpdated: day(on) }), ...more },
+      { run: `run ${on}`, facts: readOn(on), ...more },
     )
   async function publish(publication: Publication, state = mine) {
     const { changedSince } = publication.facts
@@ -65,7 +65,7 @@ async function start() {
     full: async (on: number, more?: Partial<Publication>, state?: State) =>
       publish(await toPublication(on, list, more), state),
     changes: async (from: number, on: number, state?: State) => {
-      const facts = readOn(on, { changedSince: day(from), newestUpdated: day(on) })
+      const facts = readOn(on, { changedSince: day(from) })
       const changed = [{ id: 'c', updated: day(from) }]
       return publish(await toPublication(on, changed, { facts, mode: 'incremental' }), state)
     },
@@ -176,4 +176,19 @@ test('a state that was put back to an older one begins where it knows that chang
   expect(await changes(2, 3)).toMatchObject({ verdict: 'proven', mark: null })
   expect(await next({ state: older })).toBe(day(2))
   expect(await next({ state: await newState() })).toBe('nothing was published')
+})
+
+test('a backup is older by the clock of `updated`, whatever the Date of a gateway', async () => {
+  const { file, toPublication, publish, next } = await start()
+  const ahead = (on: number, more: Partial<Publication['facts']> = {}) => ({
+    facts: readOn(on + 2, { newestUpdated: day(on), ...more }),
+  })
+  await publish(await toPublication(1, list, ahead(1)))
+  await copyFile(file, `${file}.backup`)
+  const changes = [{ id: 'c', updated: day(2) }]
+  const read = { ...ahead(2, { changedSince: day(1) }), mode: 'incremental' } as const
+  expect(await publish(await toPublication(2, changes, read))).toEqual({ verdict: 'proven', mark: day(2) })
+  expect(await next()).toBe(day(2))
+  await copyFile(`${file}.backup`, file)
+  expect(await next()).toBe(lost)
 })

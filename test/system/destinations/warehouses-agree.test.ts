@@ -184,6 +184,7 @@ test.each([1, 2])(
           startedAt: at(start),
           finishedAt: at(start),
           completeThrough: isWhole ? at(start - 1) : null,
+          newestUpdated: at(start - 1),
           ...(!isWhole && { verdict: 'unproven', reasons: ['a page was lost'] }),
           ...(!isFull && { changedSince: at(covered) }),
         },
