@@ -111,7 +111,14 @@ async function readRows(store: FileStore, path: string, manifest: Manifest): Pro
   if (destination === 'parquet' && store.folder !== undefined) {
     // Only now: DuckDB takes tens of megabytes.
     const { withParquet } = await import('../destinations/files/cells.ts')
-    await withParquet({ folder: store.locate(path), manifest }, (rowsOf) => readTables(manifest, rowsOf))
+    const of = { folder: store.locate(path), manifest }
+    await withParquet(of, (rowsOf) => readTables(manifest, rowsOf)).catch((error: unknown) => {
+      // DuckDB's messages for these may contain a value.
+      const isOfFile = /^(Binder|Conversion|Invalid Input) Error/.test(
+        error instanceof Error ? error.message : '',
+      )
+      throw isOfFile ? new DoesNotHold('DuckDB cannot read its files as the manifest has them') : error
+    })
   }
   return undefined
 }

@@ -1,4 +1,5 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import type { Manifest } from '../../../core/destinations/manifest.ts'
@@ -65,4 +66,24 @@ test.each<[string, (manifest: Manifest) => void]>([
   ],
 ])('an export in Parquet is refused that claims other %s', async (words, claim) => {
   expect(await check(claim)).toContain(words)
+})
+
+test.each<[string, (folder: string, manifest: Manifest) => unknown]>([
+  ['is none', (folder) => writeFile(join(folder, 'plans.parquet'), 'a text, and no Parquet')],
+  [
+    'lacks a column',
+    (_folder, { tables }) => {
+      tables[0]!.columns.push({ ...tables[0]!.columns.find(({ kind }) => kind === 'decimal')!, name: 'fee' })
+    },
+  ],
+])('a Parquet file that %s is not what it claims to be', async (_, spoil) => {
+  const workplace = await createWorkplace()
+  onTestFinished(() => workplace.close())
+  const { location, manifest } = await createParquetDestination().publish(
+    await workplace.toPublication('plans', [plans]),
+  )
+  await spoil(location, manifest)
+  expect(await checkCertificate(createFolderStore(location), '', manifest)).toBe(
+    'The export is not what it claims to be: DuckDB cannot read its files as the manifest has them.',
+  )
 })
