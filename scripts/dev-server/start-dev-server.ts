@@ -189,7 +189,7 @@ async function startOnce(
   }
   const endedItself = !isAlive(record)
   await endProcess({ identity: record, graceMs: 0 })
-  await server.ended
+  const { signal } = await server.ended
   if (!endedItself)
     throw new DevServerError({ logFile, what: `did not answer in ${startTimeoutMs / 1000} s` })
   const log = readFileSync(logFile, 'utf8')
@@ -198,9 +198,10 @@ async function startOnce(
   if (why !== undefined) throw new DevServerError({ logFile, what: `ended at its start: ${why}` })
   const last = log.trim().split('\n').at(-1)?.slice(0, 300)
   const said = last ? `the last line of its log is: ${last}` : 'it wrote nothing'
-  // One that finds its HTTP port taken, which it chose itself, crashes without a word about a port.
+  // One that finds its HTTP port taken, which it chose itself, crashes without a word about a port. One that was killed is not
+  // started again.
   const what = `ended at its start for no reason that is known here; ${said}`
-  throw new StartAgainError({ logFile, what })
+  throw signal === null ? new StartAgainError({ logFile, what }) : new DevServerError({ logFile, what })
 }
 
 /**
@@ -260,8 +261,8 @@ const endingWithOwner =
 
 interface ServerProcess {
   record: ServerRecord
-  /** Resolves when the process has ended. */
-  ended: Promise<void>
+  /** Resolves when the process has ended, with the signal that ended it. */
+  ended: Promise<{ signal: NodeJS.Signals | null }>
 }
 
 /**
@@ -295,11 +296,11 @@ export function spawnServer(
   closeSync(log)
   // Writing fails if the watcher was killed too, because nothing reads the pipe.
   child.stdin?.on('error', () => undefined)
-  const ended = new Promise<void>((done) => {
-    child.once('error', () => done())
-    child.once('exit', () => {
+  const ended = new Promise<{ signal: NodeJS.Signals | null }>((done) => {
+    child.once('error', () => done({ signal: null }))
+    child.once('exit', (_, signal) => {
       child.stdin?.end('\n')
-      done()
+      done({ signal })
     })
   })
   const { pid } = child

@@ -134,6 +134,6 @@ function messageOf(error: Error): string {
   return error.name
 }
 
-export function oneLine(text: string): string {
+function oneLine(text: string): string {
   return text.replaceAll(/\s*\n\s*/g, ' ').trim()
 }

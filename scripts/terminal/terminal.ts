@@ -3,8 +3,7 @@ import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import { toPrintable } from '../../core/runs/view/format.ts'
 import { createBars, createLines, createSilence, type Progress } from './progress.ts'
-import { SettingsError } from '../../worker/settings/environment.ts'
-import { oneLine, RefusedError, toFailure } from './failures.ts'
+import { RefusedError, toFailure } from './failures.ts'
 
 /** In ms. Often enough to show that it is alive, seldom enough for a readable log. */
 const lineEveryMs = 5_000
@@ -159,10 +158,8 @@ export function createTerminal(options: TerminalOptions): Terminal {
       const { exitCode, ...failure } = toFailure(error)
       const { name, message, hint } = failure
       board.close()
-      const problems = error instanceof SettingsError ? error.problems.map(oneLine) : []
-      const [said, mark] = problems.length > 1 ? [problems, '\n'] : [[message], ' ']
-      const lines = [...said, hint].filter((part) => part !== null).join(mark)
-      print(stderr, `${onStderr.style('red', 'error:')} ${toPrintable(shortenPaths(lines))}`)
+      const lines = [message, hint].filter((part) => part !== null)
+      print(stderr, `${onStderr.style('red', 'error:')} ${toPrintable(shortenPaths(lines.join(' ')))}`)
       if (options.debug) print(stderr, toPrintable(String(error instanceof Error ? error.stack : name)))
       const details = error instanceof RefusedError ? error.details : undefined
       if (json) print(stdout, toPrintable(JSON.stringify({ error: { ...failure, ...details } })))

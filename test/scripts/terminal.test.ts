@@ -5,7 +5,6 @@ import { toFailure } from '../../scripts/terminal/failures.ts'
 import { formatCount, formatDuration, formatTable } from '../../core/runs/view/format.ts'
 import { createBars, createLines } from '../../scripts/terminal/progress.ts'
 import { type Color, createTerminal } from '../../scripts/terminal/terminal.ts'
-import { SettingsError } from '../../worker/settings/environment.ts'
 
 /** A stream that says it is a terminal, and what was written to it. */
 function screen() {
@@ -165,22 +164,6 @@ describe('text of others', () => {
 
   it('makes no line of a table of its own', () => {
     expect(formatTable({ head: ['by'], rows: [['a\nto resume  0']] })).toBe('by\na\\u000ato resume  0')
-  })
-})
-
-it('says each problem of the settings on a line of its own, and all on one line to programs', () => {
-  const said = (problems: string[], json = false) => {
-    const [stdout, stderr] = [screen(), screen()]
-    const streams = { stdout: stdout.stream, stderr: stderr.stream }
-    const terminal = createTerminal({ color: 'never', json, debug: false, ...streams })
-    expect(terminal.failure(new SettingsError(problems, { hint: 'See there.' }))).toBe(2)
-    return json ? stdout.text() : stderr.text()
-  }
-  const problems = ['A is\nmissing.', 'B is wrong.']
-  expect(said(problems)).toBe('error: A is missing.\nB is wrong.\nSee there.\n')
-  expect(said(problems.slice(1))).toBe('error: B is wrong. See there.\n')
-  expect(JSON.parse(said(problems, true))).toMatchObject({
-    error: { message: 'A is missing. B is wrong.', hint: 'See there.' },
   })
 })
 
