@@ -13,7 +13,8 @@ describeJob('an import', {
   async open() {
     const world = await createWorld({ counts, faults: [slowFrom('POST /retentions/')] })
     const file = await putFile(world, retentionsCsv(rows))
-    const input = { kind: 'retentions', file, verifyAfter: 0.3, maxFailureShare: 1, canary: 0 } as const
+    const quick = { verifyAfter: 0.3, maxFailureShare: 1, canary: 0, breakerWaits: [2, 2, 2] }
+    const input = { kind: 'retentions', file, ...quick } as const
     return {
       world,
       // The same id is the same run: another one is refused, because these rows are in the ledger.

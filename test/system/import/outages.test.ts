@@ -105,7 +105,7 @@ describe('a gateway that has lost its backend', () => {
       const again = async () => {
         // If a read got this answer too, the run ended with what it knows, and the same start resumes it.
         world.sandbox.control.setFaults({ faults: [] })
-        const start = { kind: 'retentions', file: 'inbox/rows.csv', ...quick, canary: 0 } as const
+        const start = { kind: 'retentions', file: 'inbox/rows.csv', ...quick, ...input, canary: 0 } as const
         return (await startImport({ client, world, input: start, name: run.workflowId })).result()
       }
       const result = await run.result().catch(again)
