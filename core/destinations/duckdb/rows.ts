@@ -120,7 +120,7 @@ export function toQuery(table: WarehouseTable, csv: string): string {
 
 function toValue(table: WarehouseTable, column: WarehouseColumn): string {
   const { name, kind, cell } = column
-  if (name === extra) return toExtra(decimalsOf(table))
+  if (name === extra) return toExtra(table)
   if (kind === 'decimal') return decimalOf(column)
   return kind === 'text' ? quote(cell) : `cast(${quote(cell)} as ${types[kind]})`
 }
@@ -145,20 +145,21 @@ const decimalPlaces = (cell: string) =>
     then coalesce(try_cast(regexp_extract(${cell}, '[eE](.*)$', 1) as integer), -999999) else 0 end)`
 
 /**
- * `_extra` with the decimals that their columns do not hold in front, as texts; it is an object then, or NULL. DuckDB takes half
- * a pair of surrogates for no JSON: a document with one becomes a text that holds it.
+ * `_extra` with the decimals that their columns do not hold in front, as texts; it is an object then, or NULL. Before a field of
+ * the service's own by that name, there are none of them. DuckDB takes half a pair of surrogates for no JSON: a document with one
+ * becomes a text that holds it.
  */
-function toExtra(decimals: readonly WarehouseColumn[]): string {
-  const found = decimals.map(
+function toExtra(of: WarehouseTable): string {
+  // Parquet has it also where the parts lack it.
+  const sent = of.table.columns.some(({ name }) => name === extra) ? quote(extra) : 'null::varchar'
+  const found = decimalsOf(of).map(
     (column) => `case when ${isMisfit(column)} then '"${column.name}":"' || ${quote(column.cell)} || '"' end`,
   )
-  const text =
-    decimals.length === 0
-      ? quote(extra)
-      : `case when ${decimals.map((column) => `(${isMisfit(column)})`).join(' or ')}
-    then '{"${misfits}":{' || concat_ws(',', ${found.join(', ')}) || '}' || coalesce(',' || substr(${quote(extra)}, 2), '}')
-    else ${quote(extra)} end`
-  return `case when contains(${quote(extra)}, '\\ud') and not json_valid(${quote(extra)}) then to_json(${text})
+  const isOwn = `starts_with(${sent}, '{"${misfits}":')`
+  const text = `case when ${[isOwn, ...decimalsOf(of).map((column) => `(${isMisfit(column)})`)].join(' or ')}
+    then '{"${misfits}":{' || concat_ws(',', ${['null', ...found].join(', ')}) || '}' || coalesce(',' || substr(${sent}, 2), '}')
+    else ${sent} end`
+  return `case when contains(${sent}, '\\ud') and not json_valid(${sent}) then to_json(${text})
     else cast(${text} as JSON) end`
 }
 

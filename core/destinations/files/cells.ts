@@ -45,14 +45,12 @@ const readers: Readonly<Record<Exclude<FileDestinationName, 'csv'>, typeof fromP
 
 /** The cells of Parquet files, but for the zeros at the end of decimals. */
 function fromParquet({ columns }: PublishedTable, files: readonly { path: string }[]): string {
-  const hasExtra = columns.some(({ name }) => name === '_extra')
   const cells = columns.map((column) => {
     const name = quote(column.name)
     const text = `cast(${name} as varchar)`
-    const misfit = hasExtra ? misfitOf(column) : 'null'
     const cell =
       column.kind === 'decimal'
-        ? `case when ${name} is null then ${misfit} else regexp_replace(${text}, '[.]?0+$', '') end`
+        ? `case when ${name} is null then ${misfitOf(column)} else regexp_replace(${text}, '[.]?0+$', '') end`
         : column.name === '_extra'
           ? `nullif(regexp_replace(${extra}, '^[{]"_misfits":[{][^}]*[}],?', '{'), '{}')`
           : column.kind === 'timestamp'

@@ -6,6 +6,7 @@ import { toDuckDbError, type DuckDb, memoryFor, toPath, withDuckDb } from '../du
 import { readRows, withDrift } from '../duckdb/rows.ts'
 import { toWarehouseTable, type WarehouseTable, literal } from '../layout.ts'
 import type { PublishedFile, ReadFacts } from '../manifest.ts'
+import { extraColumn } from '../../tables/table.ts'
 import { toPublishedTable } from '../to-manifest.ts'
 import { checkTables, sumBytes } from '../parts.ts'
 import { stageNotes } from './csv.ts'
@@ -34,7 +35,7 @@ async function stageParquet(publication: Publication, folder: string): Promise<S
       const tables = []
       const drift = []
       for (const table of publication.tables) {
-        const staged = await stageTable({ db, publication, folder }, toWarehouseTable(table))
+        const staged = await stageTable({ db, publication, folder }, withExtra(toWarehouseTable(table)))
         drift.push(staged.drift)
         tables.push(toPublishedTable(publication, table, { rows: staged.file.rows, files: [staged.file] }))
       }
@@ -44,6 +45,13 @@ async function stageParquet(publication: Publication, folder: string): Promise<S
     signal?.throwIfAborted()
     throw toDuckDbError(error, { path: folder })
   }
+}
+
+/** With `_extra` for what its decimal columns do not hold: `--exclude` leaves out what the service has there. */
+function withExtra({ table, columns }: WarehouseTable): WarehouseTable {
+  if (columns.at(-1)?.name === extraColumn || columns.every(({ kind }) => kind !== 'decimal'))
+    return { table, columns }
+  return { table, columns: [...columns, { name: extraColumn, kind: 'json', cell: extraColumn, note: '' }] }
 }
 
 /** In MB. With less, 1,000,000 customers do not fit. */

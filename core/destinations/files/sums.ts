@@ -21,9 +21,7 @@ export class UnbalancedError extends Error {
   override readonly name = 'UnbalancedError'
 
   constructor(what: string) {
-    super(
-      `${what} Verify both exports; one may have been changed, or be in Parquet without _extra, where amounts that its columns do not hold would be.`,
-    )
+    super(`${what} Verify both exports; one may have been changed.`)
   }
 }
 

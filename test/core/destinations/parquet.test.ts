@@ -138,7 +138,7 @@ describe('an export in Parquet files', () => {
     ])
   })
 
-  test('counts a number that does not fit also where `_extra`, which would have it, is excluded', async () => {
+  test('counts and keeps a number that does not fit also where `_extra` is excluded', async () => {
     const publication = await customers(['{"id":"1","aggregations":{"sales":1e400}}', '{"id":"2"}'])
     const [main, ...children] = publication.tables
     const { path, table, rows } = publication.parts[0]!
@@ -149,6 +149,10 @@ describe('an export in Parquet files', () => {
       parts: [await writePart({ table, path, text, rows }), ...publication.parts.slice(1)],
     })
     expect(manifest.drift).toEqual({ 'customers.aggregations.sales': { count: 1, example: 'a number' } })
+    expect(await ask(publication, '_extra')).toEqual([
+      { _extra: '{"_misfits":{"aggregations_sales":"1e400"}}' },
+      { _extra: null },
+    ])
   })
 
   test('keeps a document that DuckDB takes for no JSON as a text: it has half a pair of surrogates', async () => {
