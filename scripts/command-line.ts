@@ -132,6 +132,12 @@ function packageVersion(): string {
 /** Commander's message as one line, with its suggestion. */
 function toUsageError({ code, message }: CommanderError): UsageError {
   if (code === 'commander.help') return new UsageError('No command given; --help lists them.')
+  // The end says what to write instead.
+  const [, flags, text, name, instead] =
+    /(?:option '(.+?)' argument|value) '(.*)' is invalid(?: for argument '(.+?)')?\. (.*)$/s.exec(message) ??
+    []
+  if (code === 'commander.invalidArgument' && instead !== undefined)
+    return new UsageError(`"${text}" cannot be used for ${flags ?? `<${name}>`}. ${instead}`)
   const [problem = '', ...more] = message.replace(/^error: /, '').split('\n')
   const meant = more.join(' ').replace(/^\(Did you mean (.*)\?\)$/, 'did you mean $1?')
   return new UsageError(`${problem.replace(/\.$/, '')}; ${meant === '' ? 'see --help.' : meant}`)

@@ -78,7 +78,9 @@ abstract class AnsweredError extends BillingError {
   constructor(failure: Answered, meaning: Omit<Meaning, 'toMessage'> & { summary: string; hint: string }) {
     const { byService, status } = failure
     const { summary, hint, effect, trouble } = meaning
-    const advice = byService ? hint : 'the reply does not have the service’s format, so a gateway sent it'
+    const advice = byService
+      ? hint
+      : 'the reply does not have the service’s format: a gateway sent it, or BILLING_BASE_URL is wrong'
     super(failure, {
       effect: byService ? effect : 'unknown',
       retryable: meaning.retryable,
@@ -194,7 +196,8 @@ export class LostReply extends BillingError {
       retryable: true,
       trouble: `gives no complete answer${codeOf(failure)}`,
       toMessage: (request) =>
-        `no complete reply to ${request}: ${failure.why}; it may or may not have been done`,
+        `no complete reply to ${request}: ${failure.why}; ` +
+        (failure.method === 'GET' ? 'check the address and the network' : 'it may or may not have been done'),
     })
   }
 }

@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import { type ClientRequest, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
+import { tellConnectionFailure } from './connection-failures.ts'
 import { createConnections } from './connections.ts'
 import { LostReply, SentTooLate, Unreachable, UnexpectedReply } from './errors.ts'
 import type { Departure } from './rate-limit.ts'
@@ -127,7 +128,7 @@ export function createTransport(settings: TransportSettings): Transport {
       }
       if (!(error instanceof RequestError)) throw error
       // got's own error contains the request with its headers, so only its cause is passed on.
-      const why = `${error.code}: ${error.message}`
+      const why = tellConnectionFailure(error)
       const Loss = left ? LostReply : Unreachable
       throw new Loss({ method, path, why, cause: error.cause ?? new Error(why) })
     }
@@ -154,7 +155,7 @@ async function untilItMayLeave(
   try {
     await connected(opened, givenUp).catch((cause: unknown) => {
       givenUp.throwIfAborted()
-      throw new Unreachable({ method, path, why: sentenceOf(cause), cause })
+      throw new Unreachable({ method, path, why: tellConnectionFailure(cause as Error), cause })
     })
     if (claim === undefined) await departure.leave(givenUp)
     else {
@@ -184,9 +185,4 @@ async function connected(request: ClientRequest, signal: AbortSignal): Promise<v
   const [socket] = (await once(request, 'socket', { signal })) as [Socket & { secureConnecting?: boolean }]
   if (socket.secureConnecting === true) await once(socket, 'secureConnect', { signal })
   else if (socket.connecting) await once(socket, 'connect', { signal })
-}
-
-function sentenceOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause)
-  return 'code' in cause ? `${String(cause.code)}: ${cause.message}` : cause.message
 }

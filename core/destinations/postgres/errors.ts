@@ -96,7 +96,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
 /** The driver gives these errors no class and no code. */
 const isLostConnection = (error: unknown): error is Error =>
   error instanceof Error &&
-  /^(Connection terminated|timeout expired|Client (has encountered|was closed)|The server does not support SSL)/.test(
+  /^(Connection terminated|timeout expired|Client (has encountered|was closed)|The server does not support SSL|There was an error establishing an SSL)/.test(
     error.message,
   )
 

@@ -149,7 +149,7 @@ const isConnectionError = (cause: unknown): boolean =>
   cause instanceof Error &&
   (cause instanceof AggregateError ||
     ('syscall' in cause && 'code' in cause) ||
-    /^(Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered|Client was closed|The server does not support SSL|Postgres connection has been discarded)/.test(
+    /^(Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client has encountered|Client was closed|The server does not support SSL|There was an error establishing an SSL|Postgres connection has been discarded)/.test(
       cause.message,
     ))
 

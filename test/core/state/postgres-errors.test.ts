@@ -51,6 +51,8 @@ test('a connection that fails is a server that is away, with the reason of the f
     refused,
     new AggregateError([refused]),
     new Error('Connection terminated unexpectedly'),
+    // What listens there is not PostgreSQL.
+    new Error('There was an error establishing an SSL connection'),
   ])
     expect(toPostgresError({ place, cause })).toMatchObject({ name: 'StateAwayError', retryable: true })
   const { message } = toPostgresError({ place, cause: new AggregateError([refused]) }) as Error

@@ -58,7 +58,7 @@ describe.runIf(existsSync('/usr/bin/script'))('connector init', () => {
     ])
     expect(unanswered).toEqual([])
     expect(screen).toContain('"prod" cannot be used here: answer test or live.')
-    expect(screen).toMatch(/ECONNREFUSED 127\.0\.0\.1:1/)
+    expect(screen).toMatch(/nothing listens there \(ECONNREFUSED 127\.0\.0\.1:1\)/)
     expect(screen).toMatch(/the service does not accept the token/)
     expect(screen).toMatch(/Wrote \.env and schedules\.yaml\.\r\nNext: npx connector check\r\n$/)
     expect(screen).not.toMatch(/first|tok\/en/)

@@ -41,8 +41,7 @@ it('says where it is to a program, in one document', async () => {
 it('refuses options that it cannot read', async () => {
   expect(await start('--port', 'x').ended).toMatchObject({
     code: 2,
-    stderr:
-      "error: option '--port <port>' argument 'x' is invalid. Write a whole number from 0 to 65535; see --help.\n",
+    stderr: 'error: "x" cannot be used for --port <port>. Write a whole number from 0 to 65535.\n',
   })
   expect(await start('--options', '/nowhere').ended).toMatchObject({
     code: 2,

@@ -116,7 +116,7 @@ describe('publish', () => {
     [
       'a destination that is none',
       ['export-nothing', '--to', 'oracle'],
-      "'--to <destinations>' argument 'oracle' is invalid",
+      '"oracle" cannot be used for --to <destinations>',
     ],
   ])('refuses %s in one line, with 2', async (_, words, says) => {
     const { code, stderr, stdout } = await publish(world, words)

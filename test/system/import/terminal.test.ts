@@ -146,15 +146,15 @@ describe('connector import', () => {
   })
 
   test.each([
-    [['plans', 'rows.csv'], /argument value 'plans' is invalid for argument 'kind'\. Choose from/],
+    [['plans', 'rows.csv'], /"plans" cannot be used for <kind>\. Choose from/],
     [['retentions', 'none.csv'], /none\.csv does not exist\. Check the path/],
     [
       ['retentions', 'rows.csv', '--input', 'sendAgain=17,abc'],
-      /'--input <field=value>' argument 'sendAgain=17,abc' is invalid. Write a whole number from 2/,
+      /"sendAgain=17,abc" cannot be used for --input <field=value>. Write a whole number from 2/,
     ],
     [
       ['retentions', 'rows.csv', '--input', 'canary=x'],
-      /'--input <field=value>' argument 'canary=x' is invalid. Write a whole number/,
+      /"canary=x" cannot be used for --input <field=value>. Write a whole number/,
     ],
     [['retentions', 'rows.csv', '--expect-total', 'total=1'], /has 1 problem/],
     [['retentions', 'rows.csv', '--local', '--detach'], /--local and --detach cannot be combined/],

@@ -137,21 +137,24 @@ describe('connector recover', () => {
     [['--reason', 'gatway_issue'], /Did you mean gateway_issue\?/],
     [
       ['--reason', 'biller_issue,gatway_issue'],
-      /'--reason <reasons>' argument 'biller_issue,gatway_issue' is invalid\. Did you mean gateway_issue\?/,
+      /"biller_issue,gatway_issue" cannot be used for --reason <reasons>\. Did you mean gateway_issue\?/,
     ],
     [['--input', 'nextBilling=2027-02-30'], /2027-02-30 does not exist/],
     [
       ['--input', 'maxPages=0'],
-      /'--input <field=value>' argument 'maxPages=0' is invalid\. Write a whole number from 1/,
+      /"maxPages=0" cannot be used for --input <field=value>\. Write a whole number from 1/,
     ],
     [['--input', 'canry=2'], /There is no field of the input canry\. Did you mean canary\?/],
-    [['--input', 'approval'], /'--input <field=value>' argument 'approval' is invalid\. Write field=value/],
-    [['--input', 'approval=yes'], /argument 'approval=yes' is invalid\. Write true or false/],
+    [['--input', 'approval'], /"approval" cannot be used for --input <field=value>\. Write field=value/],
+    [
+      ['--input', 'approval=yes'],
+      /"approval=yes" cannot be used for --input <field=value>\. Write true or false/,
+    ],
     [
       ['--older-than', '2weeks'],
-      /'--older-than <time>' argument '2weeks' is invalid\. "2weeks" is not a duration such as/,
+      /"2weeks" cannot be used for --older-than <time>\. "2weeks" is not a duration such as/,
     ],
-    [['--rate', 'x'], /'--rate <n>' argument 'x' is invalid. Write a number/],
+    [['--rate', 'x'], /"x" cannot be used for --rate <n>. Write a number/],
     [['--local', '--detach'], /--local and --detach cannot be combined/],
   ])('refuses %j with a sentence, before it starts anything', async (words, says) => {
     const world = await createWorld(well)
