@@ -116,6 +116,8 @@ test.each([
   }
   stop.abort()
   await Promise.all([reading, writing])
+  // It had no answer of its own, and waits no longer.
+  expect(other.trouble).toBeUndefined()
 })
 
 test('a command does not wait for a long pause: it says until when', async () => {

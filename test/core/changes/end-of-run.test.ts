@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { closeUntried } from '../../../core/changes/close.ts'
+import { closeRemaining, closeUntried } from '../../../core/changes/close.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/resolve.ts'
+import { StateBusyError } from '../../../core/state/errors.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import { addonRows, clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
@@ -34,6 +35,16 @@ test('rows left when a run ends are not tried, and free for another run', async 
     staged: 7,
     held: ['run-1', 'run-1', 'run-1'],
   })
+})
+
+test('a run whose unsent rows cannot be closed does not end as if they were', async () => {
+  const { ledger, run } = await startEngine({ kind, sandbox: await startSandbox() })
+  const moveAll = ledger.moveAll.bind(ledger)
+  ledger.moveAll = async (options) => {
+    if (options.from === 'staged') throw new StateBusyError({ place: 'state.db' })
+    return await moveAll(options)
+  }
+  await expect(closeRemaining({ ledger, run, why: 'the run ended' })).rejects.toThrow(StateBusyError)
 })
 
 async function parkThree() {

@@ -155,13 +155,35 @@ describe('the watch', () => {
       await listed(spoilt.scheduleId)
       const { createdAt } = (await handle.describe()).info
       await until(() => Date.now() > createdAt.getTime() + 5_100)
-      const { missed } = await look()
+      const { missed, slots } = await look()
+      expect(slots).toBe(missed.length)
       expect(new Set(missed.map((one) => one.schedule))).toEqual(new Set([scheduleId, spoilt.scheduleId]))
       expect(missed.find((one) => one.schedule === spoilt.scheduleId)?.reason).toBe(
         `its input is not valid for an export, so restore it with \`npx connector schedule apply\`; the schedule is paused: ${paused}`,
       )
     },
   )
+
+  test('the watch says how the run of a missed slot ended', { tags: ['long'] }, async () => {
+    const { client, schedule, look, listed } = await open()
+    // One request of a list is no proof.
+    const { scheduleId, handle } = await schedule('nightly', {
+      provenWithin: '1s',
+      input: { resources: ['customers'], to: ['duckdb'], maxPages: 1 },
+    })
+    await listed(scheduleId)
+    const first = async () => (await handle.describe()).info.recentActions[0]
+    await until(async () => (await first()) !== undefined)
+    const { action, scheduledAt } = (await first())!
+    const { workflowId } = action.workflow
+    const { verdict, summary } = await client.workflow.getHandle(workflowId).result()
+    expect(verdict).toBe('unproven')
+    await until(() => Date.now() > scheduledAt.getTime() + 2_100)
+    const { missed } = await look()
+    expect(missed.map(({ reason }) => reason)).toContain(
+      `no proven export of customers to duckdb; its run ${workflowId} ended unproven: ${summary}`,
+    )
+  })
 
   test.each([
     ['behind', -3_600_000],
