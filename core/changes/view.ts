@@ -1,5 +1,6 @@
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { temporaryFolder } from '../storage/durable.ts'
 import type { Identity } from '../runs/identity.ts'
 import { reportFiles, type Decision, type EndedNote } from '../runs/run-notes.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
@@ -146,18 +147,14 @@ export async function writeReport(options: {
   write: (folder: string) => Promise<{ report: object; view: View }>
 }): Promise<void> {
   const { folder, closing, sheets, write } = options
-  await mkdir(folder, { recursive: true })
-  const fresh = await mkdtemp(join(folder, '.report-'))
-  try {
-    const { report, view } = await write(fresh)
-    await writeFile(join(fresh, reportFiles.page), toReportPage(view))
-    await writeFile(join(fresh, reportFiles.report), `${JSON.stringify(report, null, 2)}\n`)
-    for (const name of [...sheets, reportFiles.page, reportFiles.report]) {
-      await closing?.refuseSuperseded()
-      await rename(join(fresh, name), join(folder, name))
-      if (closing?.shared.isShared) await closing.shared.keep(join(folder, name))
-    }
-  } finally {
-    await rm(fresh, { recursive: true, force: true })
+  await using temporary = await temporaryFolder(folder, '.report-')
+  const fresh = temporary.path
+  const { report, view } = await write(fresh)
+  await writeFile(join(fresh, reportFiles.page), toReportPage(view))
+  await writeFile(join(fresh, reportFiles.report), `${JSON.stringify(report, null, 2)}\n`)
+  for (const name of [...sheets, reportFiles.page, reportFiles.report]) {
+    await closing?.refuseSuperseded()
+    await rename(join(fresh, name), join(folder, name))
+    if (closing?.shared.isShared) await closing.shared.keep(join(folder, name))
   }
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, posix, relative } from 'node:path'
 import type { FieldMeta } from '../billing/resources/fields.ts'
 import type { SharedFolder } from '../storage/cached.ts'
-import { syncPath } from '../storage/durable.ts'
+import { syncPath, temporaryFolder } from '../storage/durable.ts'
 import { isSystemError } from '../storage/system-errors.ts'
 import { comparableName } from './cells/refused.ts'
 import { InvalidFile } from './errors.ts'
@@ -40,9 +40,6 @@ export interface PreparedInput extends StoredInput, AsyncDisposable {
   keep(): Promise<StoredInput>
 }
 
-const temporaryPrefix = '.new-'
-const dayMs = 86_400_000
-
 /**
  * Copies the files of an import durably to where nobody changes them; of a workbook, the rows of its sheet. Each file
  * keeps its name, which messages show, in a folder of its own: no outside name decides where anything is written.
@@ -53,15 +50,9 @@ const dayMs = 86_400_000
 export async function prepareInput(options: { files: InputFiles; dataDir: string }): Promise<PreparedInput> {
   const { files, dataDir } = options
   const inputs = join(dataDir, inputsFolder)
-  await mkdir(inputs, { recursive: true })
-  // The copies of commands that were killed.
-  for (const name of await readdir(inputs)) {
-    const path = join(inputs, name)
-    if (name.startsWith(temporaryPrefix) && (await stat(path)).mtimeMs < Date.now() - dayMs)
-      await rm(path, { recursive: true, force: true })
-  }
-  const folder = await mkdtemp(join(inputs, temporaryPrefix))
-  const remove = () => rm(folder, { recursive: true, force: true })
+  const temporary = await temporaryFolder(inputs, '.new-')
+  const folder = temporary.path
+  const remove = () => temporary[Symbol.asyncDispose]()
   try {
     const { file, all } = await copyFiles(files, folder)
     const hash = await hashOf(folder, all)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { orMissing } from './system-errors.ts'
 
@@ -58,4 +58,24 @@ export async function removeTemporaries(path: string): Promise<void> {
     if (name.startsWith(start) && /^[0-9a-f]{8}\.tmp$/.test(name.slice(start.length)))
       await rm(join(dirname(path), name), { recursive: true, force: true })
   }
+}
+
+/** A folder that is removed with what is in it. */
+export interface TemporaryFolder extends AsyncDisposable {
+  path: string
+}
+
+const dayMs = 86_400_000
+
+/** A new folder in another one, for a piece of work. Those that killed processes left there are removed after a day. */
+export async function temporaryFolder(within: string, prefix: string): Promise<TemporaryFolder> {
+  await mkdir(within, { recursive: true })
+  for (const name of await readdir(within)) {
+    if (!name.startsWith(prefix)) continue
+    const path = join(within, name)
+    const { mtimeMs = Infinity } = (await orMissing(stat(path))) ?? {}
+    if (mtimeMs < Date.now() - dayMs) await rm(path, { recursive: true, force: true })
+  }
+  const path = await mkdtemp(join(within, prefix))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }

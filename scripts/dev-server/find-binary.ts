@@ -4,17 +4,15 @@ import {
   closeSync,
   constants,
   fsyncSync,
-  mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from '../../core/storage/durable.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
 import { openCacheFolder } from '../../worker/cache-folder.js'
 import { childEnvironment, networkVariables } from '../../worker/child-environment.ts'
@@ -63,13 +61,12 @@ export async function findBinary(options: FindBinary): Promise<string> {
   const file = join(openCacheFolder(env), ourFolder, 'temporal')
   const found = [...onPath, file].find(isExecutable)
   if (found !== undefined) return found
-  mkdirSync(dirname(file), { recursive: true })
   const reasons: string[] = []
   for (const { from, download } of ways) {
-    const folder = mkdtempSync(join(dirname(file), 'download-'))
+    await using folder = await temporaryFolder(dirname(file), 'download-')
     const task = startTask(`Downloading Temporal's dev server from ${from} (once)`)
     try {
-      const binary = await download(folder)
+      const binary = await download(folder.path)
       // Flushed, because after a power cut an incomplete file would be taken for the program.
       const written = openSync(binary, 'r')
       fsyncSync(written)
@@ -80,7 +77,6 @@ export async function findBinary(options: FindBinary): Promise<string> {
       reasons.push(error instanceof Error ? error.message : String(error))
     } finally {
       task.end()
-      rmSync(folder, { recursive: true, force: true })
     }
   }
   throw new NoBinaryError(

@@ -1,5 +1,5 @@
 import { mkdir, stat } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { temporaryName } from '../../storage/durable.ts'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import type { Publication, Warehouse } from '../destination.ts'
@@ -17,21 +17,16 @@ import { checkTables } from '../parts.ts'
 import { checkBeforeRead } from '../warehouse/admission.ts'
 import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
+import { readWithin, selectCells } from '../files/cells.ts'
 import { publishTo } from '../warehouse/publish.ts'
 import { type Database, toTables } from '../warehouse/tables.ts'
-import { toDuckDbError, type DuckDb, leastMemory, memoryFor, withDuckDb } from './open.ts'
-import { readRows, toCsv, toQuery, types, withDrift } from './rows.ts'
+import { toDuckDbError, type DuckDb, memoryFor, memoryLimits, withDuckDb } from './open.ts'
+import { readRows, toQuery, types, withDrift } from './rows.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'signal'>
 
 /** DuckDB allows one writing process, and two instances in one process would corrupt the file. */
 const mutex = createKeyedMutex()
-
-/** The longest row that can be compared, in bytes: the files of an export are not in parts. */
-const longestCompared = 128_000_000
-
-/** In MB, for buffers of that size. A command of its own has it. */
-const comparingMemory = 1_000
 
 const typeOf: Database['typeOf'] = ({ kind }) => types[kind]
 
@@ -107,7 +102,7 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
   async function read<T>(
     scope: Scope,
     work: (database: Database, db: DuckDb) => Promise<T>,
-    memory = leastMemory,
+    memory: number = memoryLimits.publish,
   ): Promise<T> {
     const path = locate(scope)
     if ((await stat(path).catch(() => undefined)) === undefined)
@@ -125,7 +120,7 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
       const path = locate(publication)
       await mkdir(dirname(path), { recursive: true })
       const published = await withFile(
-        { scope: publication, memory: memoryFor(publication.parts, leastMemory), readOnly: false },
+        { scope: publication, memory: memoryFor(publication.parts), readOnly: false },
         async (db) => {
           const done = await publishTo(toDatabase(db, path), publication)
           await db.run('commit')
@@ -143,15 +138,17 @@ export function createDuckDbDestination({ folder }: { folder: string }): Warehou
         scope,
         (database, db) =>
           compareExport(database, manifest, async (table) => {
-            const files = table.files.map(({ path, bytes }) => ({ path: join(folder, path), bytes }))
-            const size = Math.min(longestCompared, 1 + Math.max(0, ...files.map(({ bytes }) => bytes)))
-            const columns = toWarehouseTable(table)
-            const csv = toCsv({ table: columns, files, size, hasHeader: true })
             const exported = stagedName(table.name)
-            await db.run(`create or replace temporary table ${exported} as ${toQuery(columns, csv)}`)
+            await readWithin(memoryLimits.most, async ({ size }) => {
+              const rows = toQuery(
+                toWarehouseTable(table),
+                await selectCells({ folder, manifest, table, size }),
+              )
+              await db.run(`create or replace temporary table ${exported} as ${rows}`)
+            })
             return exported
           }),
-        comparingMemory,
+        memoryLimits.most,
       )
     },
   }

@@ -23,10 +23,13 @@ interface Opening {
   /** The database file; undefined for a database in memory. */
   path: string | undefined
   readOnly?: boolean
-  /** In MB; the process takes some 100 MB more. */
+  /** In MB: one of `memoryLimits`, or more for long rows. */
   memory: number
-  /** A folder for what does not fit in memory. It is created once the file is locked, and removed at the end. */
-  beside: string
+  /**
+   * A folder for what does not fit in memory. It is created once the file is locked, and removed at the end. Undefined for
+   * work that only streams.
+   */
+  beside: string | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -45,12 +48,19 @@ const settings = {
   autoinstall_known_extensions: 'false',
 }
 
-/** In MB, what suffices for 1,000,000 rows of the usual size in tables, and is the least for any work. */
-export const leastMemory = 128
+/** DuckDB's own limit by kind of work, in MB, from runs with 1,000,000 customers; the process takes some 100 MB more. */
+export const memoryLimits = {
+  /** Publishing them. With less, they do not fit. */
+  publish: 128,
+  /** Comparing two exports of which a tenth changed. */
+  compare: 96,
+  /** A command of its own that meets more changes, or rows of megabytes. */
+  most: 1_000,
+}
 
-/** The memory for reading these parts: each thread holds several buffers of the longest row. */
-export const memoryFor = (parts: readonly PartFile[], least: number): number =>
-  least + Math.ceil((8 * longestRow(parts)) / 1_000_000)
+/** The memory for publishing these parts: each thread holds several buffers of the longest row. */
+export const memoryFor = (parts: readonly PartFile[]): number =>
+  memoryLimits.publish + Math.ceil((8 * longestRow(parts)) / 1_000_000)
 
 /** The most bytes that a row of these parts may have. */
 export const longestRow = (parts: readonly PartFile[]): number =>
@@ -83,9 +93,9 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
     // The file is locked by us, so temporaries beside it were left by a crash. Readers do not remove them: there may be
     // several.
     if (path !== undefined && !readOnly) await removeTemporaries(path)
-    const spill = join(beside, 'spill')
+    const spill = beside === undefined ? '' : join(beside, 'spill')
     // DuckDB does not create parent folders and would fail only at the first spilled bytes.
-    await mkdir(spill, { recursive: true })
+    if (spill !== '') await mkdir(spill, { recursive: true })
     await connection.run(`set temp_directory = ${literal(spill)}`)
     return await work({
       async run(sql) {
@@ -109,7 +119,7 @@ export async function withDuckDb<T>(opening: Opening, work: (db: DuckDb) => Prom
     signal?.removeEventListener('abort', interrupt)
     connection.closeSync()
     instance.closeSync()
-    await rm(beside, { recursive: true, force: true })
+    if (beside !== undefined) await rm(beside, { recursive: true, force: true })
   }
 }
 
@@ -151,12 +161,16 @@ const toTexts = (row: Record<string, unknown>): Row =>
 export const toPath = (path: string): string =>
   literal(resolve(path).replaceAll(/[*?[\]{}\\]/g, (one) => (one === '\\' ? '[Z-^]' : `[${one}]`)))
 
+const tooLong = (path: string) =>
+  `${path} can't take these rows in the memory that DuckDB has: one of them may be too long. Leave the field out` +
+  ' (--exclude), and run the export again.'
+
 /** Maps a DuckDB error to a publication error; returns other errors unchanged. */
 export function toDuckDbError(
   error: unknown,
-  place: { path: string; readOnly?: boolean; undone?: string },
+  place: { path: string; readOnly?: boolean; undone?: string; ofMemory?: string },
 ): unknown {
-  const { path, readOnly = false, undone } = place
+  const { path, readOnly = false, undone, ofMemory = tooLong(path) } = place
   const again = readOnly ? 'try again' : 'publish the run again'
   if (isSystemError(error)) return new UnwritableError({ where: path, cause: error, undone })
   if (!(error instanceof Error) || error.name !== 'Error') return error
@@ -177,12 +191,7 @@ export function toDuckDbError(
       `${path} is not a database that this version of DuckDB reads (${said}). Move it away, and ${again}.`,
       { cause: error },
     )
-  if (said.startsWith('Out of Memory Error'))
-    return new WarehouseRefusedError(
-      `${path} can't take these rows in the memory that DuckDB has: one of them may be too long. Leave the field out` +
-        ' (--exclude), and run the export again.',
-      { cause: error },
-    )
+  if (said.startsWith('Out of Memory Error')) return new WarehouseRefusedError(ofMemory, { cause: error })
   if (/^(Constraint|Conversion|Invalid Input|Out of Range) Error/.test(said))
     // DuckDB's messages for these contain a value.
     return new ChangedTableError(

@@ -2,7 +2,7 @@ import type { Table } from '../../tables/table.ts'
 import type { PartFile } from '../destination.ts'
 import { quote, toWarehouseTable } from '../layout.ts'
 import { verifyParts } from '../parts.ts'
-import { leastMemory, longestRow, memoryFor, toDuckDbError, withDuckDb } from './open.ts'
+import { longestRow, memoryFor, toDuckDbError, withDuckDb } from './open.ts'
 import { toCsv, toPartsError, usualBuffer } from './rows.ts'
 
 /** A column of a table, and the parts of all tables of its read. */
@@ -39,7 +39,7 @@ export async function findDangling(options: {
   await verifyParts(parts, { signal })
   const size = Math.max(usualBuffer, longestRow(parts) + 1)
   const cells = (of: PartColumn) => toCsv({ table: toWarehouseTable(of.table), files: own(of), size })
-  const opening = { path: undefined, memory: memoryFor(parts, leastMemory), beside, signal }
+  const opening = { path: undefined, memory: memoryFor(parts), beside, signal }
   return await withDuckDb(opening, async (db) => {
     const [id, key] = [quote(from.column), quote(from.table.key[0]!)]
     await db.run(`create temporary table named as select ${id} as id, min(${key}) as child, count(*) as times

@@ -1,14 +1,36 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { currencyColumn } from '../../tables/totals.ts'
 import { toCsv, usualBuffer } from '../duckdb/rows.ts'
-import { toPath, withDuckDb } from '../duckdb/open.ts'
+import { memoryLimits, toPath, withDuckDb } from '../duckdb/open.ts'
 import { literal, quote, textColumnOf, toWarehouseTable } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { type FileDestinationName, isFileDestination } from '../names.ts'
 import { writePlain } from './csv.ts'
+
+/** What reading an export may take: memory for DuckDB in MB, and the size of a buffer in bytes, which holds a whole row. */
+interface Limits {
+  memory: number
+  size: number
+}
+
+/** In bytes. */
+const longestRow = 128_000_000
+
+/** Reads exports in little memory, and again with all there is if DuckDB asks for more, or a row is longer than its buffers. */
+export async function readWithin<T>(memory: number, read: (limits: Limits) => Promise<T>): Promise<T> {
+  const { most } = memoryLimits
+  const attempt = (limits: Limits): Promise<T> =>
+    read(limits).catch((error: unknown) => {
+      if (limits.memory < most && /Out of Memory Error/.test(String(error)))
+        return attempt({ ...limits, memory: most })
+      // Of rows that are longer than its buffers, or that it cannot tell apart in parallel.
+      if (limits.size < longestRow && /(Invalid Input|Not implemented) Error: .*CSV/.test(String(error)))
+        return attempt({ memory: most, size: longestRow })
+      throw error
+    })
+  return await attempt({ memory, size: usualBuffer })
+}
 
 /** What DuckDB can select from to have the cells of an export's table as texts, as the service wrote them, in any format. */
 export async function selectCells(of: {
@@ -16,11 +38,10 @@ export async function selectCells(of: {
   manifest: Manifest
   table: PublishedTable
   /** Where a table for Excel is rewritten as ours; it takes its name from there. */
-  plain: string
-  /** The size of a buffer, in bytes. */
-  size: number
+  plain?: string
+  size: Limits['size']
 }): Promise<string> {
-  const { folder, manifest, table, plain, size } = of
+  const { folder, manifest, table, plain = '', size } = of
   const files = table.files.map((file) => ({ ...file, path: join(folder, file.path) }))
   const format = manifest.destination
   if (format !== 'csv' && isFileDestination(format)) return readers[format](table, files)
@@ -72,23 +93,20 @@ export async function withParquet<T>(
   of: { folder: string; manifest: Manifest },
   work: (rowsOf: (table: PublishedTable) => AsyncIterable<string[]>) => Promise<T>,
 ): Promise<T> {
-  const beside = await mkdtemp(join(tmpdir(), 'connector-'))
-  return await withDuckDb({ path: undefined, memory: parquetMemory, beside }, (db) =>
+  // Little of the memory is used, unless `_extra` is long.
+  return await withDuckDb({ path: undefined, memory: memoryLimits.most, beside: undefined }, (db) =>
     work(async function* (table) {
       const cells = table.columns.map(({ name, kind }) => {
         const isRead = kind === 'decimal' || [...table.key, currencyColumn, 'created'].includes(name)
         return isRead ? `'=' || coalesce(${quote(name)}, '')` : "'='"
       })
-      const from = await selectCells({ ...of, table, plain: '', size: usualBuffer })
+      const from = await selectCells({ ...of, table, size: usualBuffer })
       // A cell comes behind a sign, because DuckDB's client drops a byte order mark that a text begins with.
       for await (const row of db.stream(`select ${cells.join(', ')} from ${from}`))
         yield row.map((cell) => cell!.slice(1))
     }),
   )
 }
-
-/** In MB; few of them are used unless `_extra` is long. */
-const parquetMemory = 1_000
 
 /** The text of a decimal that its column does not hold. */
 const misfitOf = ({ name }: { name: string }) =>

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { currencyColumn } from '../../tables/totals.ts'
 import { syncPath, temporaryName } from '../../storage/durable.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
-import { type DuckDb, toDuckDbError, withDuckDb } from '../duckdb/open.ts'
-import { toDecimal, toPartsError, usualBuffer } from '../duckdb/rows.ts'
+import { type DuckDb, memoryLimits, toDuckDbError, withDuckDb } from '../duckdb/open.ts'
+import { toDecimal, toPartsError } from '../duckdb/rows.ts'
 import { instant, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
-import { selectCells, toValue } from './cells.ts'
+import { readWithin, selectCells, toValue } from './cells.ts'
 import { writeGuarded } from './csv.ts'
 import {
   type Apart,
@@ -59,43 +59,31 @@ export async function compareExports(
   const isThere = () => new NotComparableError(`There is ${out} already: name another file with --out.`)
   if (existsSync(out)) throw isThere()
   const beside = temporaryName(out)
-  const compare = (size: number, memory: number): Promise<Changes> =>
-    withDuckDb({ path: undefined, memory, beside, signal }, async (db) => {
-      const work = new Work(db, of, { beside, size })
-      const changes = await work.compare()
-      const written = await work.write()
-      await syncPath(written)
-      signal?.throwIfAborted()
-      await link(written, out).catch((error: unknown) => {
-        throw isSystemError(error, 'EEXIST') ? isThere() : error
-      })
-      return changes
-    }).catch((error: unknown) => {
-      if (memory < mostMemory && /Out of Memory Error/.test(String(error))) return compare(size, mostMemory)
-      // Of rows that are longer than its buffers, or that it cannot tell apart in parallel.
-      if (size < longestRow && /(Invalid Input|Not implemented) Error: .*CSV/.test(String(error)))
-        return compare(longestRow, mostMemory)
-      throw error
-    })
   try {
-    return await compare(usualBuffer, comparingMemory)
+    return await readWithin(memoryLimits.compare, ({ memory, size }) =>
+      withDuckDb({ path: undefined, memory, beside, signal }, async (db) => {
+        const work = new Work(db, of, { beside, size })
+        const changes = await work.compare()
+        const written = await work.write()
+        await syncPath(written)
+        signal?.throwIfAborted()
+        await link(written, out).catch((error: unknown) => {
+          throw isSystemError(error, 'EEXIST') ? isThere() : error
+        })
+        return changes
+      }),
+    )
   } catch (error) {
     signal?.throwIfAborted()
     throw toDuckDbError(toPartsError(error, older.manifest.resource), {
       path: out,
       undone: 'Nothing was written',
+      ofMemory:
+        'DuckDB has too little memory to compare these exports. Compare two exports that are closer in time; if one field' +
+        ' is very long, compare exports without it (--exclude).',
     })
   }
 }
-
-/** In MB. It suffices for a million records of which a tenth changed. */
-const comparingMemory = 96
-
-/** In MB, for more changes than that, and for buffers of the longest row. */
-const mostMemory = 1_000
-
-/** In bytes. */
-const longestRow = 128_000_000
 
 const sides = ['older', 'newer'] as const
 type SideName = (typeof sides)[number]

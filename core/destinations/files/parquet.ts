@@ -26,7 +26,7 @@ async function stageParquet(publication: Publication, folder: string): Promise<S
   // Inside the folder, so that it is removed with it if this process dies.
   const opening = {
     path: undefined,
-    memory: memoryFor(parts, leastMemory),
+    memory: memoryFor(parts),
     beside: join(folder, '.beside'),
     signal,
   }
@@ -53,9 +53,6 @@ function withExtra({ table, columns }: WarehouseTable): WarehouseTable {
     return { table, columns }
   return { table, columns: [...columns, { name: extraColumn, kind: 'json', cell: extraColumn, note: '' }] }
 }
-
-/** In MB. With less, 1,000,000 customers do not fit. */
-const leastMemory = 128
 
 /**
  * A thread holds all columns of a row group until it is full: with DuckDB's default of 122,880 rows whatever their size,

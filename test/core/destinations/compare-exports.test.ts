@@ -2,11 +2,12 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { listResources, type ListName } from '../../../core/billing/resources/lists.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { compareExports } from '../../../core/destinations/files/compare.ts'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
+import { memoryLimits } from '../../../core/destinations/duckdb/open.ts'
 import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import type { ReadFacts } from '../../../core/destinations/manifest.ts'
 import { toFields, type Privacy } from '../../../core/tables/privacy.ts'
@@ -295,6 +296,15 @@ test('reads rows that are longer than a buffer of DuckDB', async () => {
   const { records, lines } = await compare(await older([long('a'), short]), await newer([long('b'), short]))
   expect(records).toMatchObject({ changed: 1, unchanged: 1 })
   expect(lines.join().startsWith('changed,long,plans,,name,')).toBe(true)
+})
+
+test('says what helps where DuckDB has too little memory', async () => {
+  const limits = { ...memoryLimits }
+  onTestFinished(() => void Object.assign(memoryLimits, limits))
+  Object.assign(memoryLimits, { compare: 1, most: 1 })
+  await expect(compare(await older(peculiar), await newer(peculiar))).rejects.toThrow(
+    'Compare two exports that are closer in time; if one field is very long, compare exports without it (--exclude).',
+  )
 })
 
 describe('what may be concluded', () => {

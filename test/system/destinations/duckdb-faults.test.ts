@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Publication, PublishStep } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
-import { leastMemory, withDuckDb } from '../../../core/destinations/duckdb/open.ts'
+import { memoryLimits, withDuckDb } from '../../../core/destinations/duckdb/open.ts'
 import { publishInChild } from './children.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { createWorkplace, facts, noise, type Workplace } from '../../core/destinations/publication.ts'
@@ -112,7 +112,7 @@ describe('a DuckDB file', () => {
     { tags: ['long'] },
     async () => {
       const beside = join(workplace.folder, 'not yet', 'beside')
-      const opening = { path: join(workplace.folder, 'large.duckdb'), memory: leastMemory, beside }
+      const opening = { path: join(workplace.folder, 'large.duckdb'), memory: memoryLimits.publish, beside }
       await withDuckDb(opening, async (db) => {
         // 400 MB that no packing makes less, in a table of the session, as what is staged.
         await db.run(`create temporary table large as
