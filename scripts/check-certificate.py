@@ -207,7 +207,7 @@ class Chain:
         first = self.place
         while first > 0 and self.records[first - 1][1] == self.frontier:
             first -= 1
-        if first < self.place and not self.left:  # One that was left has no row here.
+        if not self.left:  # One that was left has no row here.
             shown = {id for id, _ in self.records[first : self.place]} - set(line["gone"])
             in_order = sorted(shown, key=lambda id: id.encode("utf-16-be"))
             need(sum_of(in_order) == line["shown"][0], "the table has other records than the sweeps showed")

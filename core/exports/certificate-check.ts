@@ -377,7 +377,7 @@ function createChain(rows: readonly Row[] | undefined) {
       let first = state.place
       while (rows?.[first - 1]?.at === state.frontier) first--
       // One that was left has no row here.
-      if (rows !== undefined && first < state.place && !state.left) {
+      if (rows !== undefined && !state.left) {
         const ids = new Set(rows.slice(first, state.place).map(({ id }) => id)).difference(new Set(gone))
         need(sumOf([...ids].toSorted()) === shown[0], 'the table has other records than the sweeps showed')
         need(ids.size === places[0], 'the sweeps did not show a record for each place')

@@ -270,7 +270,7 @@ const onRow =
 const onSweep =
   (change: (line: Line) => void): Mutant =>
   ({ lines }) => {
-    const line = lines.find((one) => 'swept' in one)
+    const line = lines.find((one) => 'swept' in one && (one['places'] as number[])[0]! > 0)
     if (line !== undefined) change(line)
     return line !== undefined
   }
@@ -539,6 +539,15 @@ export const mutants: Record<string, Mutant> = {
     line['places'] = (line['places'] as number[]).map((places) => places + 1)
     line['nameless'] = 1
   }),
+  'sweeps at the bound of a range that showed a record without a row': ({ lines, rows }) => {
+    const place = lines.findIndex(({ range }) => (range as { upTo: string | null } | undefined)?.upTo)
+    const { upTo } = (lines[place]?.['range'] ?? {}) as { upTo?: string }
+    const isKnown = lines.some((line) => 'left' in line) || rows.some(({ created }) => created === upTo)
+    if (upTo === undefined || isKnown) return false
+    const shown = sumOf(['x'])
+    lines.splice(place + 1, 0, { swept: upTo, places: [1, 1, 1], shown: [shown, shown], gone: [] })
+    return true
+  },
   'a swept record is missing, as if it had no row': (exported) => {
     const { rows, lines } = exported
     const swept = lines.findIndex((line) => 'swept' in line)
