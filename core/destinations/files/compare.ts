@@ -190,11 +190,9 @@ class Work {
   async #countUncovered(): Promise<number> {
     const { completeThrough } = this.#of.newer.manifest
     const [main] = this.#tables
-    const created = this.#tableOf('older', main!).columns.find(
-      ({ name, kind }) => name === 'created' && kind === 'timestamp',
-    )
+    const hasCreated = this.#tableOf('older', main!).columns.some(({ name }) => name === 'created')
     const isCovered =
-      created === undefined || completeThrough === null
+      !hasCreated || completeThrough === null
         ? 'false'
         : `coalesce(try_cast(created as timestamptz) <= ${instant(completeThrough)}, false)`
     const [row] = await this.#db.all(
