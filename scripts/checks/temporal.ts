@@ -34,7 +34,7 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
       ]
     const worker = runCheck('temporal', async () => {
       const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
-      const work = awaitWorker({ client, settings, place, hasLocal: false })
+      const work = awaitWorker({ client, settings, place })
       const { identity } = await tellIfSlow({ terminal: options.terminal, line, work })
       await refuseOtherFolder({ settings, identity }).catch((error: unknown) => {
         if (error instanceof RefusedError) throw error

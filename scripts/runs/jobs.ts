@@ -173,7 +173,7 @@ export async function runToEnd(options: RunToEnd): Promise<void> {
   const { settings, terminal, detach, needsService = true, request, start } = options
   const kind = runTypes[request.workflow]
   const mayWrite = (run: string) => run === request.workflowId && (kind === 'import' || kind === 'recovery')
-  const sessionOptions = { settings, terminal, needsService, hasLocal: true, mayWrite }
+  const sessionOptions = { settings, terminal, needsService, mayWrite }
   const session = options.local ? await openLocal(sessionOptions) : await openSession(sessionOptions)
   await inSession(session, async () => {
     const { identity } = session

@@ -42,8 +42,6 @@ export async function inSession(session: Session, work: () => Promise<void>): Pr
 export interface SessionOptions {
   settings: Settings
   terminal: Terminal
-  /** Whether the command has the option `--local`; used for hints. */
-  hasLocal?: boolean
 }
 
 /**
@@ -57,7 +55,7 @@ export async function openClient(options: SessionOptions): Promise<Client & Asyn
   const client = await connectFor({ ...options, place })
   try {
     const asked = { client, settings, place }
-    if ((await findWorker(asked)) !== undefined) await awaitWorker({ ...asked, hasLocal: false })
+    if ((await findWorker(asked)) !== undefined) await awaitWorker(asked)
   } catch (error) {
     await client.connection.close()
     throw error
@@ -88,10 +86,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
 export function connectFor({
   terminal,
   place,
-  ...options
-}: SessionOptions & { place: TemporalPlace }): Promise<Client> {
+}: Pick<SessionOptions, 'terminal'> & { place: TemporalPlace }): Promise<Client> {
   const line = `Waiting for Temporal at ${addressOf(place)} ...`
-  return tellIfSlow({ terminal, line, work: connect(place, options) })
+  return tellIfSlow({ terminal, line, work: connect(place) })
 }
 
 /**
@@ -102,9 +99,9 @@ export function connectFor({
 export async function identifyWorker(
   options: SessionOptions & { client: Client; place: TemporalPlace },
 ): Promise<Identity> {
-  const { settings, terminal, client, place, hasLocal = false } = options
+  const { settings, terminal, client, place } = options
   const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
-  const work = awaitWorker({ client, settings, place, hasLocal })
+  const work = awaitWorker({ client, settings, place })
   const { identity } = await tellIfSlow({ terminal, line, work })
   await refuseOtherFolder({ settings, identity })
   return identity

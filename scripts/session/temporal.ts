@@ -106,7 +106,7 @@ export class NoServerError extends RefusedError {}
  * @throws {NoServerError} no server answers at the address
  * @throws {RefusedError} the server refuses the connection
  */
-export async function connect(place: TemporalPlace, { hasLocal = false } = {}): Promise<Client> {
+export async function connect(place: TemporalPlace): Promise<Client> {
   try {
     const connection = await Connection.connect({
       ...place.connectionOptions,
@@ -122,7 +122,7 @@ export async function connect(place: TemporalPlace, { hasLocal = false } = {}): 
     if (refusal !== undefined) throw refusal
     throw new NoServerError(`Temporal does not answer at ${address}.`, {
       cause,
-      hint: `Start it with \`${connector`up`}\`${hasLocal ? ', set TEMPORAL_ADDRESS, or add --local' : ' or set TEMPORAL_ADDRESS'}.`,
+      hint: `Start it with \`${connector`up`}\`, set TEMPORAL_ADDRESS, or give commands --local.`,
     })
   }
 }
@@ -164,9 +164,7 @@ const firstPollMs = 2_000
  *
  * @throws {RefusedError} none listens, or it has other keys
  */
-export async function awaitWorker(
-  options: Asked & { hasLocal: boolean; withinMs?: number },
-): Promise<ListedWorker> {
+export async function awaitWorker(options: Asked & { withinMs?: number }): Promise<ListedWorker> {
   const { withinMs = firstPollMs } = options
   let refusal: RefusedError | undefined
   for (const until = performance.now() + withinMs; performance.now() < until; await sleep(50)) {
@@ -177,7 +175,7 @@ export async function awaitWorker(
   }
   if (refusal !== undefined) throw refusal
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
-    hint: `Start one with \`${connector`up`}\`${options.hasLocal ? `, \`${connector`worker`}\`, or add --local` : ` or \`${connector`worker`}\``}.`,
+    hint: `Start one with \`${connector`up`}\` or \`${connector`worker`}\`, or give commands --local.`,
   })
 }
 

@@ -8,9 +8,12 @@ test('a command that is given before a worker’s first poll waits for that work
   const world = await createWorld({ counts: { plans: 1 } })
   const client = await connectTemporal()
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings), hasLocal: false }
+  const asked = { client, settings, place: temporalPlace(settings) }
   // Looks once.
-  await expect(awaitWorker({ ...asked, withinMs: 1 })).rejects.toThrow('No worker listens')
+  await expect(awaitWorker({ ...asked, withinMs: 1 })).rejects.toMatchObject({
+    message: `No worker listens on the task queue ${settings.taskQueue}.`,
+    hint: 'Start one with `npx connector up` or `npx connector worker`, or give commands --local.',
+  })
   // As long as a busy machine may take.
   const found = awaitWorker({ ...asked, withinMs: 60_000 })
   await startTestWorker(world)
@@ -21,7 +24,7 @@ test('a command that is given before the first poll of a worker with another key
   const world = await createWorld({ counts: { plans: 1 } })
   const client = await connectTemporal()
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings), hasLocal: false }
+  const asked = { client, settings, place: temporalPlace(settings) }
   const key = randomBytes(32).toString('base64')
   const before = await openTestWorker(world, { CONNECTOR_PAYLOAD_KEY: key })
   await expect(awaitWorker({ ...asked, withinMs: 1_000 })).rejects.toThrow('and this command with no key')
