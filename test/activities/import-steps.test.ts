@@ -335,6 +335,21 @@ test('the report of a dry run names the rows that are invalid, and why', async (
   })
 })
 
+test('a header that may be somebody’s data is in the report of the totals, and not in what Temporal keeps', async () => {
+  const steps = await openSteps()
+  const email = 'juan.soto@ejemplo.cl'
+  const csv = addonsCsv(3).replace('amount', email)
+  await mkdir(join(steps.dataDir, 'inbox'))
+  const mapping = 'inbox/mapping.json'
+  await writeFile(join(steps.dataDir, mapping), JSON.stringify({ columns: { [email]: 'amount' } }))
+  const plan = await openRows(steps, { kind: 'addons', mapping, dryRun: true }, undefined, csv)
+  await steps.start('stageRun', refOf(plan)).result
+  const kept = await steps.start('closeRun', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
+  expect(await readFile(join(steps.dataDir, plan.folder, 'report.html'), 'utf8')).toContain(email)
+  expect(JSON.stringify(kept)).toMatch(/6\.75/)
+  expect(JSON.stringify(kept)).not.toContain(email)
+})
+
 test.each(['file', 'mapping'] as const)(
   'an import stages nothing of an input whose %s was changed after it was opened',
   async (part) => {

@@ -24,3 +24,12 @@ test('the query has no note where it lists every row', () => {
   expect(ask(250, 250, 3)).toMatchObject({ count: 250, pages: 3, rows: { length: 50 } })
   expect(ask(250, 250, 3)).not.toHaveProperty('note')
 })
+
+test('the query has no rows before a run has counted any', () => {
+  const page = toPage({
+    operator: {},
+    progress: { run: 'r' },
+    question: { outcome: 'parked' },
+  } as unknown as Parameters<typeof toPage>[0])
+  expect(page).toMatchObject({ count: 0, page: 1, pages: 1, rows: [] })
+})

@@ -43,8 +43,11 @@ test('rejected rows lead to their sheet and to the command that imports it', () 
 })
 
 test('parked rows lead to resolve, with the run and the first row', () => {
-  expect(steps({ parked: 2 })).toMatchObject([
-    { command: `npx connector run resolve import-retentions-1 --rows 17 --exists <id> --why "..."` },
+  expect(steps({ parked: 2 })).toEqual([
+    {
+      text: `2 parked rows: look in the service as ${folder}/parked.csv says, then (or --absent, --drop)`,
+      command: `npx connector run resolve import-retentions-1 --rows 17 --exists <id> --why "..."`,
+    },
   ])
 })
 

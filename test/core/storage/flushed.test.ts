@@ -103,3 +103,12 @@ test.each<[string, (folder: string) => Promise<unknown>]>([
   await write(folder)
   expect({ early, unflushed: [...unflushed] }).toEqual({ early: [], unflushed: [] })
 })
+
+test('the first claim puts its new file into its folder before its request leaves', async () => {
+  const folder = await temporaryFolder()
+  const { unflushed } = watchFlushes()
+  unflushed.add(folder)
+  await using mark = createFolderMark(folder)
+  await mark.raise(1)
+  expect([...unflushed]).toEqual([])
+})

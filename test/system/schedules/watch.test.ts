@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { defaultPayloadConverter } from '@temporalio/common'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openState } from '../../../core/state/open.ts'
 import { missingExports, toExpected } from '../../../core/schedules/slots.ts'
@@ -222,6 +223,16 @@ describe('the watch', () => {
         expect(await missing({ at: at + other - 60_000, workflowId: byHand })).toHaveLength(1)
     },
   )
+
+  test('the step of a watch says in the UI up to when it looks', async () => {
+    const { world, client, look } = await open()
+    const { until: lookedUntil } = await look()
+    const { events } = await client.workflow.getHandle(`${world.workspace}-watch-1`).fetchHistory()
+    const summaries = (events ?? []).flatMap(({ userMetadata }) => userMetadata?.summary ?? [])
+    expect(summaries.map((summary) => defaultPayloadConverter.fromPayload(summary))).toEqual([
+      `slots due before ${lookedUntil}`,
+    ])
+  })
 
   test('the watch refuses a wrong input with one sentence', async () => {
     const { look } = await open()

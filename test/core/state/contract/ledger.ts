@@ -323,6 +323,9 @@ export function describeLedger(newPlace: NewPlace): void {
       if (row) await ledger.move({ id: row.id, from: ['staged'], patch: { state: 'done' } })
     }
     await ledger.stage(of('c', [{ ...change(1, 'K'), sendAgain: true }]))
+    await expect(ledger.move({ id, from: ['done'], patch: { state: 'unknown' } })).rejects.toBeInstanceOf(
+      KeyHeldError,
+    )
     for (const repeats of ['never', 'otherBody', 'always'] as const) {
       const again = { ...change(1, 'K'), body: '{"third":1}', sendAgain: true }
       const { held } = await ledger.stage(of(`d ${repeats}`, [again], repeats))
