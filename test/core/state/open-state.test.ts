@@ -54,6 +54,17 @@ test('says what is wrong with a file that is not a database, a folder that is a 
   )
 })
 
+test('says what to look at where a file takes no writes', async () => {
+  const folder = await temporaryFolder()
+  await (await openState({ folder })).close()
+  const reader = await openState({ folder, readOnly: true })
+  const owner = { workflowId: 'w', runId: 'r' }
+  await expect(reader.leases.take({ name: 'n', owner, isClosed: async () => false })).rejects.toThrow(
+    "can't be written: it is read-only. Check its permissions and how its disk is mounted.",
+  )
+  await reader.close()
+})
+
 test('calls a full disk a full disk', async () => {
   const folder = await temporaryFolder()
   const file = join(folder, 'small.db')

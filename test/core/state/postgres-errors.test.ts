@@ -42,6 +42,10 @@ test('an error that may quote a row is told by its code alone', () => {
     )
 })
 
+test('a server that takes no writes may be one that others fail over to, so the address is to be looked at', () => {
+  expect(ofCode('25006').message).toContain('CONNECTOR_STATE_URL has to name the primary')
+})
+
 test('a connection that fails is a server that is away, with the reason of the first address', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED ::1:5432'), {
     code: 'ECONNREFUSED',
