@@ -99,7 +99,7 @@ export async function openFile(file: ImportFile): Promise<OpenFile> {
     table,
     columnMapping,
     columns,
-    problems,
+    problems: problems.map((problem) => ({ ...problem, row: table.headerRow })),
     decimal: () => reader.decimal(),
     units,
     changes: async function* () {

@@ -41,7 +41,7 @@ export interface Fault {
 }
 
 export interface Problem extends Fault {
-  /** As a spreadsheet counts, from 1: the header is row 1. */
+  /** As a spreadsheet counts, from 1. */
   row: number
   /** The column's name in the file, a field without a column, or an option; '' for a whole row. */
   column: string
@@ -97,7 +97,7 @@ function representativeKey({ rule, column, value }: Problem): string | undefined
   return rule === 'lookup' ? `${rule} ${column} ${value}` : undefined
 }
 
-/** A problem with a column or an option, which concerns the whole file. */
+/** A problem with a column or an option, which concerns the whole file; `openFile` gives it the row of the header. */
 export const aboutColumn = (
   column: string,
   fault: Pick<Problem, 'message' | 'fix'> & Partial<Pick<Problem, 'rule' | 'value' | 'position'>>,

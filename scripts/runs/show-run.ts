@@ -2,7 +2,7 @@ import { connector } from '../../core/runs/view/shell.ts'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeBreaker } from '../../core/runs/view/trouble.ts'
-import { formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
+import { formatCountOf, formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
@@ -91,7 +91,7 @@ export function observeExport({ handle }: { handle: Pick<WorkflowHandle, 'descri
     const bars = new Map<string, Bar>()
     for (const { resource, records, requests = 0, expected: total } of heartbeatsOf<ReadBeat>(description)) {
       if (resource === undefined || records === undefined || bars.has(resource)) continue
-      const note = [`${requests} requests`, ...heldUpBy(description, resource)].join(', ')
+      const note = [formatCountOf(requests, 'requests'), ...heldUpBy(description, resource)].join(', ')
       bars.set(resource, { name: resource, unit: 'records', done: records, total, note })
     }
     const inOrder = [...bars.values()].toSorted((a, b) => orderOf(a.name) - orderOf(b.name))
@@ -165,8 +165,8 @@ function toState(
           ...(ended < total ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []),
         ]
       : []
-  const checked = done + rejected + parked
-  const checks = unknown === 0 ? [] : [`${checked} of ${checked + unknown} sent are checked`]
+  // Those that are rejected or parked may never have been sent.
+  const checks = unknown === 0 ? [] : [`${done} of ${done + unknown} sent are checked`]
   const others = Object.entries({ rejected, parked }).filter(([, count]) => count > 0)
   const note = [...pace, ...checks, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(
     ', ',

@@ -74,7 +74,7 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
     },
     parked: {
       resolves: 'parked rows',
-      doubt: '(the header is row 1). The service did not answer: look there whether the row was done.',
+      doubt: '(numbered as in the sheet). The service did not answer: look there whether the row was done.',
     },
     failed: 'rows failed',
     stop: 'ends the run cleanly, with a report.',

@@ -48,6 +48,9 @@ describe('a title above the header', () => {
     expect(await problemsOf({ ...products, path, mapping: { ...mapping, headerRow: 3 } })).toEqual([
       'row 5, status: activ is not one of active, archived; did you mean active?',
     ])
+    expect(await problemsOf({ ...products, path, mapping: { headerRow: 3 } })).toContainEqual(
+      expect.stringContaining('row 3, Unidad: is not a field of products'),
+    )
     await expect(checkFile({ ...products, path, mapping: { ...mapping, headerRow: 2 } })).rejects.toThrow(
       'file.csv: row 2 is empty, so it cannot be the header. Change --header-row.',
     )

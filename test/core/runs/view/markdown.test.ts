@@ -169,10 +169,12 @@ test('live views say why parked rows are parked, each job in its own words', () 
     }
   }
   const inDoubt = pageOf([3, 4])
-  expect(inDoubt.imported).toContain('**rows 3, 4 and 3 more** (the header is row 1). The service did not')
+  expect(inDoubt.imported).toContain(
+    '**rows 3, 4 and 3 more** (numbered as in the sheet). The service did not',
+  )
   expect(inDoubt.recovered).toContain('**rows 3, 4** of recovery.csv. The service did not answer the resume')
   expect(inDoubt.recovered).toContain('3 need a person for another reason, which the report names.')
   const { recovered } = pageOf([])
   expect(recovered).toContain('5 need a person for another reason')
-  expect(recovered).not.toMatch(/did not answer|the header is row 1|parked subscriptions/)
+  expect(recovered).not.toMatch(/did not answer|numbered as in the sheet|parked subscriptions/)
 })
