@@ -4,7 +4,13 @@ import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { findSearchAttributes, searchAttributeNames } from '../../worker/temporal-queries.ts'
 import { runTypeQuery } from '../runs/find-run.ts'
-import { awaitWorker, NoServerError, type TemporalPlace, temporalPlace } from '../session/temporal.ts'
+import {
+  awaitWorker,
+  namesServer,
+  NoServerError,
+  type TemporalPlace,
+  temporalPlace,
+} from '../session/temporal.ts'
 import { connectFor, openClient, refuseOtherFolder, type SessionOptions } from '../session/session.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
@@ -56,10 +62,8 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
 
 /** Undefined if no server answers and the settings name none. */
 async function connectUnlessAbsent(options: Options & { place: TemporalPlace }): Promise<Client | undefined> {
-  const { environment } = options.settings
-  const isConfigured = 'TEMPORAL_ADDRESS' in environment || 'TEMPORAL_PROFILE' in environment
   return await connectFor(options).catch((error: unknown) => {
-    if (isConfigured || !(error instanceof NoServerError)) throw error
+    if (namesServer(options.settings) || !(error instanceof NoServerError)) throw error
     return undefined
   })
 }

@@ -6,6 +6,9 @@ import { freePorts, isFree } from '../dev-server/readiness.ts'
 import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
 import { localPlace, lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
 import { addExamples, processSettings } from './options.ts'
+import { connector } from '../../core/runs/view/shell.ts'
+import { namesServer } from '../session/temporal.ts'
+import { RefusedError } from '../terminal/failures.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
 
 /** The UI port of Temporal's own dev server, so that bookmarks and links survive a restart. */
@@ -14,6 +17,11 @@ const usualUiPort = 8233
 export function configure(command: Command, terminal: Terminal): void {
   command.action(async () => {
     const settings = processSettings()
+    if (namesServer(settings))
+      throw new RefusedError(
+        'The settings name a Temporal server (TEMPORAL_ADDRESS or TEMPORAL_PROFILE): commands would look there, not at the one that up starts.',
+        { hint: `Start \`${connector`worker`}\` beside that server, or remove the setting.` },
+      )
     const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
       const start = () => startWorker({ settings, temporal: localPlace(server, settings), standing: true })

@@ -40,10 +40,8 @@ export interface TemporalPlace {
 export function temporalPlace(settings: Settings): TemporalPlace {
   const { connectionOptions: given, namespace } = readTemporalSettings(settings)
   const connectionOptions = isOnThisMachine(given) ? { ...given, ...localChannel } : given
-  const { environment, dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
-  const isNamed =
-    environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined
-  const local = isNamed ? undefined : findServer(dataDir)
+  const { dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
+  const local = namesServer(settings) ? undefined : findServer(dataDir)
   if (local === undefined)
     return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, payloadKeys, apiKeyFile }
   return {
@@ -54,6 +52,10 @@ export function temporalPlace(settings: Settings): TemporalPlace {
     isDevServer: true,
   }
 }
+
+/** Whether the settings name a Temporal server, so that commands look for no other. */
+export const namesServer = ({ environment }: Pick<Settings, 'environment'>): boolean =>
+  environment['TEMPORAL_ADDRESS'] !== undefined || environment['TEMPORAL_PROFILE'] !== undefined
 
 /** What the SDK takes: a name or an IP address, and a port, which is 7233 by default. */
 const hostAndPort = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]]+)(:(?<port>\d{1,5}))?$/i

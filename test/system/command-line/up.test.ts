@@ -24,3 +24,12 @@ test(
     expect((await up.ended).code).toBe(0)
   },
 )
+
+test('up refuses to start a server that no command would find', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  const { code, stderr } = await startCommand(world, ['up']).ended
+  expect(code).toBe(2)
+  expect(stderr).toBe(
+    'error: The settings name a Temporal server (TEMPORAL_ADDRESS or TEMPORAL_PROFILE): commands would look there, not at the one that up starts. Start `npx connector worker` beside that server, or remove the setting.\n',
+  )
+})
