@@ -64,7 +64,10 @@ const toList = (lines: readonly string[]): string[] =>
 const widest = 50
 const longestCell = 30
 
-/** A table that fits: what all its rows share, or what is long, is listed below it; then it may be turned over. */
+/**
+ * A table that fits: what all its rows share, or what is long, is listed below it; then it may be turned over. Where
+ * neither fits, as with large totals, each row becomes a line.
+ */
 function toTable({ title, head, rows }: Table): string {
   const cells = rows.map((row) =>
     row.map((cell) => (typeof cell === 'number' ? formatCount(cell) : cellText(cell, formatTime).trim())),
@@ -86,6 +89,12 @@ function toTable({ title, head, rows }: Table): string {
   })
   const lines = turn(columns)
   const [names = [], ...fitting] = isWide(lines) && widthOf(columns) < widthOf(lines) ? columns : lines
+  const heading = title === '' ? [] : [`**${escapeMarkdown(title)}**`]
+  if (isWide([names, ...fitting]))
+    return [
+      ...heading,
+      ...toList([...lines.slice(1).map(toLine(lines[0])), ...below].map(escapeMarkdown)),
+    ].join('\n\n')
   const isRight = numericColumns({ head: names, rows: fitting })
   // The UI renders columns without a gap.
   const line = (row: readonly string[]) =>
@@ -93,7 +102,7 @@ function toTable({ title, head, rows }: Table): string {
   const toCell = (cell: string, at: number) =>
     at === 0 ? escapeInline(cell) : keepTogether(escapeInline(cell))
   return [
-    ...(title === '' ? [] : [`**${escapeMarkdown(title)}**`]),
+    ...heading,
     [
       line(names.map((name) => escapeInline(name).replaceAll('.', `.${mayBreak}`))),
       `| ${names.map((_, at) => (isRight[at] ? '---:' : ':---')).join(' | ')} |`,
@@ -114,6 +123,14 @@ const widthOf = ([head = [], ...rows]: readonly (readonly string[])[]): number =
     ]
     return width + 2 + Math.max(...parts.map((text) => text.length))
   }, 0)
+
+/** A row as a line: `file (30 rows): changes 30, amount 1.500,00`. */
+const toLine =
+  ([, ...names]: readonly string[] = []) =>
+  ([first = '', ...row]: readonly string[]): string => {
+    const told = row.flatMap((text, at) => (text === '' ? [] : [`${names[at]} ${keepTogether(text)}`.trim()]))
+    return `${first === '' ? '' : `${first}: `}${told.join(', ')}`
+  }
 
 /** What a line below the table is about: `row 17: `. */
 const labelOf = (name = '', cell = ''): string =>

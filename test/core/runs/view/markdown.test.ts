@@ -130,6 +130,20 @@ test('a table too wide for the Temporal UI is turned over where that makes it na
   expect(shown.split('\n')).toHaveLength(2 + fields.length)
 })
 
+test('totals too large for a table of the Temporal UI are told line by line', () => {
+  const amount = '123.456.789.301.263,75'
+  const shown = shownTable(
+    ['', 'changes', 'lines.amount', 'lines.tax'],
+    [
+      ['file (25 rows)', 25, amount, amount],
+      ['document 7: done', 24, amount, ''],
+    ],
+  )
+  expect(shown).toBe(
+    `- file (25 rows): changes 25, lines.amount ${amount}, lines.tax ${amount}\n- document 7: done: changes 24, lines.amount ${amount}`,
+  )
+})
+
 test('code in a view stays code, whatever is in it', () => {
   const shown = toMarkdown({ title: '', next: [{ text: 'run', command: 'x `[a](http://evil.cl)` \u001b' }] })
   expect(shown).toBe("- run: `x '[a](http://evil.cl)' \\u001b`")
