@@ -52,7 +52,8 @@ export interface CertifiedExport {
 }
 
 const anyRead = fc.record({
-  list: anyList,
+  // Some windows are enough for a certificate.
+  list: anyList.map((list) => ({ ...list, size: Math.ceil(list.size / 2) })),
   crash: fc.constantFrom(0, 0, 0.05, 0.3),
   most: fc.integer({ min: 0, max: 5 }),
 })
@@ -185,14 +186,22 @@ export async function writeCertified(
   return manifest as unknown as Manifest
 }
 
+const noises = new Map<string, { amount: string; currency: string }>()
+const amountsOf = ([one, two, three]: Buffer) =>
+  ['', '-0.10', '1e3', '0', '12345678901234567890.25', `${one}.${two}`, `-${three}`] as const
+const currencies = ['CLP', 'USD', 'CLF', '', 'peso'] as const
+
 /** The money of a record, the same each time: with few and many digits, and without a value or a currency. */
-const noiseOf = (text: string) => createHash('sha256').update(text).digest()
-const amountOf = (text: string): string => {
-  const noise = noiseOf(text)
-  const all = ['', '-0.10', '1e3', '0', '12345678901234567890.25', `${noise[0]}.${noise[1]}`, `-${noise[2]}`]
-  return all[noise[3]! % all.length]!
+function moneyOf(text: string) {
+  const known = noises.get(text)
+  if (known !== undefined) return known
+  const noise = createHash('sha256').update(text).digest()
+  const money = { amount: amountsOf(noise)[noise[3]! % 7]!, currency: currencies[noise[4]! % 5]! }
+  noises.set(text, money)
+  return money
 }
-const currencyOf = (id: string): string => ['CLP', 'USD', 'CLF', '', 'peso'][noiseOf(id)[4]! % 5]!
+const amountOf = (text: string): string => moneyOf(text).amount
+const currencyOf = (id: string): string => moneyOf(id).currency
 
 /** Added up by other code than the product's. */
 function toTotals(
