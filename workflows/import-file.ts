@@ -41,7 +41,7 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
   })
 }
 
-const giveUp = (why: string): RunEnd => ({ how: 'finished', giveUp: true, why })
+const giveUp = (why: string): RunEnd => ({ how: 'finished', why })
 
 const onCanary: ImportJob['onCanary'] = async (_, { rows }) => ({
   ...giveUp(`all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no others were sent`),
@@ -65,7 +65,6 @@ async function prove({ plan, progress, show, control }: ImportRun, end: RunEnd):
   if (audit !== undefined) return end
   return {
     how: 'stopped',
-    giveUp: false,
     why: 'stopped before it was proven; the same import resumes from there',
   }
 }

@@ -1,8 +1,10 @@
 import { customers } from '../../core/billing/resources/customers.ts'
-import { auditImport, closeImport } from '../../core/imports/close.ts'
+import { closeUntried } from '../../core/changes/close.ts'
+import { auditImport } from '../../core/imports/close.ts'
 import { canarySize, type ImportPlan, leaseOf, parseImportInput } from '../../core/imports/input.ts'
 import { importKinds } from '../../core/imports/kinds.ts'
 import { openImport } from '../../core/imports/open.ts'
+import { writeImportReport } from '../../core/imports/report.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { stageRun } from '../../core/imports/staging.ts'
 import { fetchInput } from '../../core/imports/stored-input.ts'
@@ -43,8 +45,11 @@ export const importJob: Job<ImportPlan> = {
     breakerWaitsMs: plan.breakerWaits?.map(toMs),
   }),
   prove: ({ context: { signal }, ...of }) => auditImport({ ...of, signal }),
-  async close({ deps, ...end }) {
-    await fetchInput({ ...deps, ...end.plan })
-    return await closeImport({ ...deps, ...end })
+  async leave({ ledger, run, how, why }) {
+    if (how === 'finished' && why !== undefined) await closeUntried({ ledger, run, why })
+  },
+  async report(of) {
+    await fetchInput({ ...of, ...of.plan })
+    return await writeImportReport(of)
   },
 }

@@ -3,14 +3,16 @@ import type { RunRates } from '../../core/billing/run-rates.ts'
 import type { Billing } from '../../core/billing/client.ts'
 import type { RetentionAudit } from '../../core/changes/audit-retentions.ts'
 import type { SendWork } from '../../core/changes/send/segment.ts'
+import type { Reported, Reporting } from '../../core/changes/write-report.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { RunNotes, RunEnd } from '../../core/runs/run-notes.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
-import type { Table, View } from '../../core/runs/view/view.ts'
+import type { Table } from '../../core/runs/view/view.ts'
 import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
+import type { SharedFolder } from '../../core/storage/cached.ts'
 import type { ActivityDeps, WritePlan } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -72,8 +74,9 @@ export interface Job<Plan extends WritePlan = WritePlan> {
   work(plan: Plan): Omit<SendWork, 'limits'>
   /** Compares every change with the service, where its list shows them. */
   prove?(proving: Staging<Plan> & { onFinding: () => void }): Promise<RetentionAudit>
-  /** Closes what remains, and writes the report. */
-  close(
-    closing: RunEnd & { deps: JobDeps; plan: Plan },
-  ): Promise<{ result: ImportResult | RecoveryReport; view: View }>
+  /** Closes what remains of a run that ends. */
+  leave(leaving: RunEnd & { ledger: Ledger; run: string }): Promise<unknown>
+  report(
+    reporting: Reporting<Plan> & { shared: SharedFolder },
+  ): Promise<Reported<ImportResult | RecoveryReport, unknown>>
 }

@@ -1,10 +1,11 @@
 import { subscriptions } from '../../core/billing/resources/subscriptions.ts'
 import { createResumeKind } from '../../core/changes/kinds/resume-subscription.ts'
+import { closeRemaining } from '../../core/changes/close.ts'
 import { refuseForgotten } from '../../core/changes/staged-changes.ts'
 import { leaseOf, parseRecoveryInput, type RecoveryPlan, waitsOf } from '../../core/recoveries/input.ts'
 import { type RecoveryNotes, saveRecoveryPlan, toRecoveryPlan } from '../../core/recoveries/open.ts'
 import { endOf, refusalOf } from '../../core/recoveries/refusal.ts'
-import { closeRecovery } from '../../core/recoveries/report.ts'
+import { writeRecoveryReport } from '../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../core/recoveries/snapshot.ts'
 import { toPreviewTables } from '../../core/recoveries/view.ts'
 import { toMs } from '../../core/runs/inputs.ts'
@@ -69,5 +70,6 @@ export const recoveryJob: Job<RecoveryPlan> = {
     canarySize: { size: plan.canary },
     breakerWaitsMs: plan.breakerWaits?.map(toMs),
   }),
-  close: ({ deps, ...end }) => closeRecovery({ ...deps, ...end }),
+  leave: ({ ledger, run, why = 'the run ended' }) => closeRemaining({ ledger, run, why }),
+  report: writeRecoveryReport,
 }

@@ -1,4 +1,5 @@
 import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
+import { endRun } from '../../core/changes/write-report.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
 import { type Opened, toOpened } from '../../core/notifications/opened.ts'
@@ -164,7 +165,10 @@ export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
       context.report(() => ({ phase: 'writing the report' }))
       const lease = await leaseOf(plan, context, { isAtEnd: true })
       if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
-      const closed = await jobs[plan.job].close({ ...input, deps: depsOf(context) })
+      const { dataDir, shared } = deps
+      const of = { ledger: deps.state.ledger, notes: context.notes, dataDir, shared, plan, run: plan.run }
+      await jobs[plan.job].leave({ ...input, ...of })
+      const closed = await endRun({ ...input, ...of }, (closing) => jobs[plan.job].report({ ...of, closing }))
       await deps.state.leases.release(lease)
       rates.end(plan)
       deps.observer.onEvent({ type: 'ended', run: plan.run, verdict: closed.result.verdict })

@@ -64,38 +64,6 @@ export async function rowsInDoubt(of: { ledger: Ledger; run: string; kind: Chang
   return rows
 }
 
-/** The most rows of a state that a report names; the sheets have all of them. */
-const mostNamed = 500
-/** Enough messages to see what is wrong. */
-export const mostMessages = 5
-
-type Place = keyof ReportCounts
-
-/** Why a row is not done. */
-export interface RowReason {
-  message: string
-  /** Without what a cell or the service says, for a page that people pass on. */
-  outward: string
-}
-
-/** Collects the rows that a report names because they are not done, by state; `named` identifies a row there. */
-export function createRowTally<Named>() {
-  const rows: Partial<Record<Place, Named[]>> = {}
-  /** The first ones that need attention, with what the service said of them. */
-  const first: Partial<Record<Place, ({ named: Named } & RowReason)[]>> = {}
-  return {
-    rows,
-    first,
-    /** `reason`: undefined for a row that needs no attention. */
-    add(place: Place, named: Named, reason: RowReason | undefined): void {
-      if (place !== 'done' && place !== 'staged' && (rows[place]?.length ?? 0) < mostNamed)
-        (rows[place] ??= []).push(named)
-      if (reason !== undefined && (first[place]?.length ?? 0) < mostMessages)
-        (first[place] ??= []).push({ named, ...reason })
-    },
-  }
-}
-
 /** The report count that a change belongs to. */
 export function placeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome'>): keyof ReportCounts {
   // Sent without an answer and due to be sent again: until then it is not known whether it is done.

@@ -1,14 +1,10 @@
-import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { temporaryFolder } from '../storage/durable.ts'
 import type { Identity } from '../runs/identity.ts'
 import { reportFiles, type Decision, type EndedNote } from '../runs/run-notes.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
-import { toReportPage } from '../runs/view/html.ts'
 import { type NextStep, pageName, type Table, toCounts, type View } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { ChangeState } from '../state/schema.ts'
-import type { SharedFolder } from '../storage/cached.ts'
 import { sentenceFor } from './outcomes.ts'
 import type { ChangesVerdict } from './verdict.ts'
 
@@ -26,6 +22,8 @@ export interface ChangesReport {
   counts: ReportCounts
   /** How many rows have each outcome. */
   outcomes: Record<string, number>
+  /** The files that people read, by name. */
+  files: Partial<Record<string, string>>
 }
 
 /** The report on disk, which has more than the workflow's result. */
@@ -38,6 +36,8 @@ export interface FullChangesReport extends ChangesReport {
   next: NextStep[]
   /** The folder of the report and the sheets. */
   folder: string
+  /** The first rows of each state that needs attention, with why. */
+  first: { row: number; state: keyof ReportCounts; message: string }[]
 }
 
 type Own = Required<Pick<View, 'title' | 'unit' | 'problems' | 'controls' | 'tables' | 'files'>> & {
@@ -121,40 +121,4 @@ function aboutOf({ about, row, exists, confirmed, absent }: Decision): string {
   if (about !== 'row') return about
   if (exists === undefined) return `row ${row}: ${absent === true ? 'does not exist, sent again' : 'dropped'}`
   return `row ${row}: exists as ${exists}, ${confirmed === true ? 'confirmed by the service' : 'not confirmed by the service'}`
-}
-
-/** The end of a run, whose files replace those of an earlier end. */
-export interface Closing {
-  shared: SharedFolder
-  /**
-   * Called before each file is replaced.
-   *
-   * @throws {SupersededError} a later attempt has ended the run
-   */
-  refuseSuperseded: () => Promise<void>
-}
-
-/**
- * Writes report.json, report.html and the sheets of a run into its folder, and at its end for all workers. May be called at
- * any moment, also beside a worker: each file is replaced whole, the report last.
- */
-export async function writeReport(options: {
-  folder: string
-  closing?: Closing | undefined
-  /** The names of the sheets. */
-  sheets: readonly string[]
-  /** Writes the sheets into a folder and returns the report, so that one pass over the rows does for both. */
-  write: (folder: string) => Promise<{ report: object; view: View }>
-}): Promise<void> {
-  const { folder, closing, sheets, write } = options
-  await using temporary = await temporaryFolder(folder, '.report-')
-  const fresh = temporary.path
-  const { report, view } = await write(fresh)
-  await writeFile(join(fresh, reportFiles.page), toReportPage(view))
-  await writeFile(join(fresh, reportFiles.report), `${JSON.stringify(report, null, 2)}\n`)
-  for (const name of [...sheets, reportFiles.page, reportFiles.report]) {
-    await closing?.refuseSuperseded()
-    await rename(join(fresh, name), join(folder, name))
-    if (closing?.shared.isShared) await closing.shared.keep(join(folder, name))
-  }
 }

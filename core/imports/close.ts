@@ -7,12 +7,7 @@ import type { RetentionAudit } from '../changes/audit-retentions.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import type { AuditNote, ImportNotes } from './run-files.ts'
-import { closeUntried } from '../changes/close.ts'
-import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
-import type { RunNotes } from '../runs/run-notes.ts'
-import type { View } from '../runs/view/view.ts'
-import { writeImportReport } from './report.ts'
-import type { ImportResult } from './view.ts'
+import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 
 /** The most findings named in the report; `findings.jsonl` has all of them. */
 const mostNamed = 100
@@ -71,28 +66,6 @@ export async function auditImport(options: {
   } finally {
     closeSync(findings)
   }
-}
-
-/** Closes the remaining rows of an import, and writes its report and its files. */
-export async function closeImport(
-  options: RunEnd & {
-    ledger: Ledger
-    notes: RunNotes
-    dataDir: string
-    shared: SharedFolder
-    plan: ImportPlan
-  },
-): Promise<{ result: ImportResult; view: View }> {
-  const { ledger, notes, dataDir, shared, plan, how, why, canary, giveUp } = options
-  if (giveUp) await closeUntried({ ledger, run: plan.run, why: why ?? how })
-  const at = new Date().toISOString()
-  const ended: EndedNote = { how, ...(why !== undefined && { why }), ...(canary && { canary }), at }
-  // An audit of the rows sent so far proves nothing about rows sent later.
-  const refuseSuperseded = () => notes.write(plan.run, { ended, ...(how !== 'finished' && { audit: null }) })
-  await refuseSuperseded()
-  const closing = { shared, refuseSuperseded }
-  const { result, outward: view } = await writeImportReport({ ledger, notes, plan, dataDir, closing })
-  return { result, view }
 }
 
 /** Lets the same command resume an import that ended before its ledger was restored from a backup. */

@@ -1,20 +1,12 @@
 import { join } from 'node:path'
 import { sentenceFor } from '../changes/outcomes.ts'
-import { type Closing, explain, writeReport } from '../changes/view.ts'
-import {
-  createRowTally,
-  mostMessages,
-  placeOf,
-  type ReportSummary,
-  type RowReason,
-  summarize,
-} from '../changes/report.ts'
+import { placeOf, type ReportSummary } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
+import { explain } from '../changes/view.ts'
+import { type Reported, type Reporting, type RowTally, writeChangesReport } from '../changes/write-report.ts'
 import { countLabels, places, sumOf } from '../runs/view/counts.ts'
-import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
-import { toFetch, type View } from '../runs/view/view.ts'
+import type { EndedNote } from '../runs/run-notes.ts'
 import { readJson } from '../storage/durable.ts'
-import type { Ledger } from '../state/ledger/ledger.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import { type FileCheck, sameAs } from './check.ts'
@@ -29,144 +21,91 @@ import {
   type ImportResult,
   importNextSteps,
   isProblem,
-  problems,
   toImportView,
 } from './view.ts'
 
-type Counting = Parameters<typeof summarize>[0]['ledger'] & Pick<Ledger, 'rows'>
-
-/**
- * Writes report.json, report.html, results.csv, rejected.csv and parked.csv into the run's folder, from the
- * ledger and the run files, in one pass over the rows.
- */
-export async function writeImportReport(options: {
-  ledger: Counting
-  plan: ImportPlan
-  dataDir: string
-  notes: RunNotes
-  /** Where several workers share the files, people find them on another machine: paths are relative to its data folder. */
-  closing?: Closing
-}): Promise<{
-  result: ImportResult
-  report: FullReport
-  view: View
-  /** The view for Temporal: without what rows and the person's command contain. */
-  outward: View
-}> {
-  const { ledger, plan, dataDir, closing } = options
-  const isShared = closing?.shared.isShared === true
-  const { kind, file, startedAt, identity, sendAgain } = plan
-  const folder = join(dataDir, plan.folder)
-  const root = isShared ? '' : dataDir
-  const notes = await options.notes.read<ImportNotes>(plan.run)
+/** Writes the report of an import, with results.csv, rejected.csv and parked.csv; see `writeChangesReport`. */
+export async function writeImportReport(
+  options: Reporting<ImportPlan>,
+): Promise<Reported<ImportResult, FullReport>> {
+  const { plan, dataDir, closing } = options
+  const { run, kind, file, sendAgain, dryRun } = plan
+  const notes = await options.notes.read<ImportNotes>(run)
   const { check, staged, decisions } = notes
-  const origin = await readJson<Origin>(join(folder, runFiles.origin))
+  const origin = await readJson<Origin>(join(dataDir, plan.folder, runFiles.origin))
   const fileTotals = staged?.totals ?? check?.totals
   // If nothing was sent, there are no results.
-  const sheets = plan.dryRun || staged === undefined ? [] : sheetNames
-  const paths = [...sheets, 'report' as const].map((name) => [name, join(root, plan.folder, runFiles[name])])
+  const sheets = dryRun || staged === undefined ? [] : sheetNames
   const receipt = createReceipt(importKinds[kind])
-  const tally = createRowTally<number>()
-  async function* readRows(): AsyncGenerator<RowResult> {
-    for await (const change of ledger.rows({ run: plan.run })) {
-      receipt.add(change)
-      const { row, answerId: id, sentAt, body } = change
-      const status = placeOf(change)
-      const error = explain(change)
-      const reason = () => ({ message: error ?? '', outward: outwardReason(change, check) })
-      tally.add(status, row, isProblem(status) ? reason() : undefined)
-      yield { row, status, id, error, sentAt, body }
-    }
-  }
-  const nextSteps = (
-    { ended, counts, rows }: FullReport,
-    own: Pick<Parameters<typeof importNextSteps>[0], 'origin' | 'message'> = {},
-  ) => [
-    ...(isShared ? [toFetch(plan.run)] : []),
-    ...importNextSteps({ plan, dataDir: root, ended, counts, parkedRow: rows.parked?.[0], ...own }),
-  ]
-  let written: { result: ImportReport; report: FullReport } | undefined
-  await writeReport({
-    folder,
-    closing,
-    sheets: sheets.map((sheet) => runFiles[sheet]),
-    async write(fresh) {
-      const results = readRows()
-      if (sheets.length === 0) for await (const _ of results);
-      else await writeResults({ ...(await fileOf({ plan, dataDir, check })), results, folder: fresh })
-      const first = plan.dryRun
-        ? (check?.problems ?? []).slice(0, mostMessages).map(toFirst)
-        : problems.flatMap((state) =>
-            (tally.first[state] ?? []).map(({ named: row, ...reason }) => ({ row, state, ...reason })),
+  const root = closing?.shared.isShared === true ? '' : dataDir
+  const { result, ...written } = await writeChangesReport<{ row: number }, ImportReport, FullReport>(
+    options,
+    {
+      decisions,
+      staged: shouldBeStaged({ plan, staged }),
+      sheets: Object.fromEntries(sheets.map((name) => [name, runFiles[name]])),
+      async writeSheets(rows, folder) {
+        await writeResults({ ...(await fileOf({ plan, dataDir, check })), results: toResults(rows), folder })
+      },
+      take(row, place) {
+        receipt.add(row)
+        return { named: { row: row.row }, outward: isProblem(place) ? outwardReason(row, check) : undefined }
+      },
+      describe(summary, tally) {
+        for (const problem of dryRun ? (check?.problems ?? []) : [])
+          tally.addReason(
+            'rejected',
+            { row: problem.row },
+            { message: toRowSentence(problem), outward: outwardRule(problem) },
           )
-      const summary = await summarize({ ledger, run: plan.run, staged: shouldBeStaged({ plan, staged }) })
-      const result: ImportReport = {
-        ...toReport(plan, notes, summary),
-        files: Object.fromEntries(paths) as ImportReport['files'],
-        rows: tally.rows,
-      }
-      const report: FullReport = {
-        ...result,
-        kind,
-        file,
-        ...(check && { check: toShown(check) }),
-        ...(check?.sheets && { sheets: check.sheets }),
-        startedAt,
-        identity,
-        first: first.map(withReason('message')),
-        totals: fileTotals
-          ? receipt.receipt(fileTotals, sendAgain.length, columnNames(check?.columns))
-          : null,
-        decisions,
-        folder: join(root, plan.folder),
-        next: [],
-      }
-      report.next = nextSteps(report, { origin, message: first[0]?.message })
-      written = { result, report }
-      // Where what the service said is why a run ended, nobody should have to look for it.
-      const kept =
-        report.ended?.canary === true ? report : { ...report, first: first.map(withReason('outward')) }
-      return { report: kept, view: toImportView(kept) }
+        return {
+          result: { ...toReport(plan, notes, summary), rows: toRowNumbers(tally.rows) },
+          more: {
+            kind,
+            file,
+            ...(check && { check: toShown(check) }),
+            ...(check?.sheets && { sheets: check.sheets }),
+            totals: fileTotals
+              ? receipt.receipt(fileTotals, sendAgain.length, columnNames(check?.columns))
+              : null,
+          },
+        }
+      },
+      nextOf: ({ ended, counts, rows, first }, isOutward) =>
+        importNextSteps({
+          plan,
+          dataDir: root,
+          ended,
+          counts,
+          parkedRow: rows.parked?.[0],
+          ...(!isOutward && { origin, message: first[0]?.message }),
+        }),
+      saysWhy: ({ ended }) => ended?.canary === true,
+      withoutContents: ({ totals, check: checked, ...report }) => ({
+        ...report,
+        ...(checked && { check: { ...checked, columns: [] } }),
+        totals: totals && { ...totals, columns: {} },
+      }),
+      toView: toImportView,
     },
-  })
-  const { result, report } = written!
-  const totals = report.totals && { ...report.totals, columns: {} }
-  const { check: checked, ...others } = report
-  const outward = {
-    ...others,
-    ...(checked && { check: { ...checked, columns: [] } }),
-    totals,
-    first: [],
-    next: nextSteps(report),
-  }
-  const audit = result.audit && withoutFindings(result.audit)
-  return {
-    result: { ...result, audit },
-    report,
-    view: toImportView(report),
-    outward: toImportView(outward),
+  )
+  return { ...written, result: { ...result, audit: result.audit && withoutFindings(result.audit) } }
+}
+
+async function* toResults(rows: AsyncIterable<LedgerRow>): AsyncGenerator<RowResult> {
+  for await (const row of rows) {
+    const { answerId: id, sentAt, body } = row
+    yield { row: row.row, status: placeOf(row), id, error: explain(row), sentAt, body }
   }
 }
+
+const toRowNumbers = (rows: RowTally<{ row: number }>['rows']): ImportReport['rows'] =>
+  Object.fromEntries(Object.entries(rows).map(([place, named]) => [place, named.map(({ row }) => row)]))
 
 const toShown = ({ valid, invalid, columns }: FileCheck): NonNullable<FullReport['check']> => ({
   valid,
   invalid,
   columns: columns.map(({ column, field }) => ({ column, field })),
-})
-
-const toFirst = (problem: Problem): FirstRow => ({
-  row: problem.row,
-  state: 'rejected',
-  message: toRowSentence(problem),
-  outward: outwardRule(problem),
-})
-
-type FirstRow = FullReport['first'][number] & RowReason
-
-const withReason = (kind: keyof RowReason) => (first: FirstRow) => ({
-  row: first.row,
-  state: first.state,
-  message: first[kind],
 })
 
 /** Why a row is not done, in sentences without values. */

@@ -17,13 +17,11 @@ import { connector } from '../runs/view/shell.ts'
 import type { FileCheck } from './check.ts'
 import { type ImportInput, importInput, type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'
-import type { Sheet } from './result-sheets.ts'
 import type { AuditNote, Origin } from './run-files.ts'
 import { type Receipt, toReceiptTables } from './totals.ts'
 
 /** The report of an import. */
 export interface ImportReport extends ChangesReport {
-  files: Partial<Record<Sheet | 'report', string>>
   audit: AuditNote | null
   /** The first row numbers not done, by state; the files have all of them. */
   rows: Partial<Record<keyof ReportCounts, number[]>>
@@ -48,8 +46,6 @@ export interface FullReport extends ImportReport, FullChangesReport {
   }
   sheets?: Mapping['sheets']
   totals: Receipt | null
-  /** The first rows of each state that needs attention, with why. */
-  first: { row: number; state: keyof typeof sheetOf; message: string }[]
 }
 
 const files = {

@@ -1,15 +1,14 @@
 import { join } from 'node:path'
 import { parseBody } from '../changes/body.ts'
 import { sentenceFor } from '../changes/outcomes.ts'
-import { type ReportSummary, type RowReason, createRowTally, placeOf, summarize } from '../changes/report.ts'
+import type { ReportSummary } from '../changes/report.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { verdictOf } from '../changes/verdict.ts'
-import { type Closing, explain, writeReport } from '../changes/view.ts'
-import type { EndedNote, RunEnd } from '../runs/run-notes.ts'
-import { canaryFailed, countLabels, outcomeLabel, places, sumOf } from '../runs/view/counts.ts'
-import type { RunNotes } from '../runs/run-notes.ts'
-import { toFetch, type View } from '../runs/view/view.ts'
-import type { Ledger } from '../state/ledger/ledger.ts'
+import { explain } from '../changes/view.ts'
+import { type Reported, type Reporting, writeChangesReport } from '../changes/write-report.ts'
+import type { EndedNote } from '../runs/run-notes.ts'
+import { canaryFailed, countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Candidate } from './candidates.ts'
 import { type RecoveryRow, outcomeOf, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './input.ts'
@@ -24,78 +23,38 @@ import {
   recoveryNextSteps,
   toRecoveryView,
 } from './view.ts'
-import { closeRemaining } from '../changes/close.ts'
-import type { SharedFolder } from '../storage/cached.ts'
 
-/** Writes report.json, report.html and recovery.csv into the run's folder, from the ledger and the run's notes. */
-export async function writeRecoveryReport(options: {
-  ledger: Ledger
-  plan: RecoveryPlan
-  dataDir: string
-  notes: RunNotes
-  /** Where several workers share the files, people find them on another machine: paths are relative to its data folder. */
-  closing?: Closing
-}): Promise<{
-  result: RecoveryReport
-  report: FullReport
-  view: View
-  /** The view for Temporal: without subscriptions and what the service said of them. */
-  outward: View
-}> {
-  const { ledger, plan, dataDir, closing } = options
-  const isShared = closing?.shared.isShared === true
-  const { run, startedAt, identity } = plan
-  const folder = join(dataDir, plan.folder)
-  const shownFolder = join(isShared ? '' : dataDir, plan.folder)
-  const notes = await options.notes.read<RecoveryNotes>(run)
-  const { snapshot, decisions } = notes
+/** Writes the report of a recovery, with recovery.csv; see `writeChangesReport`. */
+export async function writeRecoveryReport(
+  options: Reporting<RecoveryPlan>,
+): Promise<Reported<RecoveryReport, FullReport>> {
+  const { plan } = options
+  const notes = await options.notes.read<RecoveryNotes>(plan.run)
+  const { snapshot, decisions, asked } = notes
   const tally = createTally(plan, notes)
-  const named = [...(snapshot === undefined ? [] : ['results' as const]), 'report' as const]
-  const paths = named.map((name) => [name, join(shownFolder, recoveryFiles[name])])
-  // A dry run has no rows in the ledger: its snapshot has written them.
-  const sheets = snapshot === undefined || plan.dryRun ? [] : (['results'] as const)
-  async function* readRows(): AsyncGenerator<RecoveryRow> {
-    for await (const row of ledger.rows({ run })) {
-      tally.add(row)
-      yield toRecoveryRow(row)
-    }
-  }
-  let written: { result: RecoveryReport; report: FullReport } | undefined
-  await writeReport({
-    folder,
-    closing,
-    sheets: sheets.map((name) => recoveryFiles[name]),
-    async write(fresh) {
-      const rows = readRows()
-      if (sheets.length === 0) for await (const _ of rows);
-      else await writeRecoveryCsv({ rows, to: join(fresh, recoveryFiles.results) })
-      const result: RecoveryReport = {
-        ...toReport(plan, notes, tally, await summarize({ ledger, run, staged: snapshot?.staged ?? 0 })),
-        files: Object.fromEntries(paths) as RecoveryReport['files'],
-        rows: tally.rows,
-      }
-      const report: FullReport = {
-        ...result,
-        startedAt,
-        identity,
-        next: [...(isShared ? [toFetch(run)] : []), ...recoveryNextSteps(result, notes.asked?.input ?? {})],
-        decisions,
-        first: tally.first(({ message }) => message),
-        coolingDown: tally.coolingDown,
-        folder: shownFolder,
-      }
-      written = { result, report }
-      // Where a canary failed, nobody should have to look for what the service said.
-      const first = report.failedCanaries.length > 0 ? report.first : tally.first((reason) => reason.outward)
-      return { report: { ...report, first }, view: toRecoveryView({ ...report, first }) }
-    },
+  return await writeChangesReport<NamedRow, RecoveryReport, FullReport>(options, {
+    decisions,
+    staged: snapshot?.staged ?? 0,
+    // That of a dry run was written with its snapshot.
+    sheets: snapshot === undefined ? {} : { results: recoveryFiles.results },
+    writeSheets: (rows, folder) =>
+      writeRecoveryCsv({ rows: toRows(rows), to: join(folder, recoveryFiles.results) }),
+    take: (row, place) => tally.take(row, place),
+    describe: (summary, { rows }) => ({
+      result: { ...toReport(plan, notes, tally, summary), rows },
+      more: { coolingDown: tally.coolingDown },
+    }),
+    nextOf: (report) => recoveryNextSteps(report, asked?.input ?? {}),
+    saysWhy: ({ failedCanaries }) => failedCanaries.length > 0,
+    withoutContents: (report) => ({ ...report, coolingDown: [] }),
+    toView: toRecoveryView,
   })
-  const { result, report } = written!
-  const outward = toRecoveryView({ ...report, first: [], coolingDown: [] })
-  return { result, report, view: toRecoveryView(report), outward }
 }
 
-type Row = Parameters<typeof toRecoveryRow>[0]
+async function* toRows(rows: AsyncIterable<LedgerRow>): AsyncGenerator<RecoveryRow> {
+  for await (const row of rows) yield toRecoveryRow(row)
+}
+
 type Tally = ReturnType<typeof createTally>
 
 /** Enough of those in their cool-down; recovery.csv has all of them. */
@@ -103,7 +62,6 @@ const mostCooling = 5
 
 /** What the report has of the rows, collected while recovery.csv is written. */
 function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
-  const named = createRowTally<NamedRow>()
   const coolingDown: FullReport['coolingDown'] = []
   const byReason: RecoveryReport['byReason'] = {}
   const recoveredValue = noListValues()
@@ -111,43 +69,31 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
   let reported = 0
   let inDoubt = 0
   return {
-    rows: named.rows,
     coolingDown,
     byReason,
     recoveredValue,
     reported: () => reported,
     inDoubt: () => inDoubt,
     failedCanaries: () => Array.from(skipped, ([reason, notTried]) => ({ reason, notTried })),
-    first: (messageOf: (reason: RowReason) => string) =>
-      places.flatMap((state) =>
-        (named.first[state] ?? []).map(({ named: row, ...reason }) => ({
-          ...row,
-          state,
-          message: messageOf(reason),
-        })),
-      ),
-    add(row: Row): void {
+    take(row: LedgerRow, place: keyof ReportCounts) {
       const isOnlyReported = isReportedOnly(row, plan)
       if (isOnlyReported) reported += 1
-      const place = placeOf(row)
       if (place === 'parked' && resumeSubscription.isInDoubt?.(row) === true) inDoubt += 1
-      const message = explain(row) ?? ''
-      const needsAttention =
-        place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
       const { key: subscription, breakerKey: reason } = row
-      named.add(
-        place,
-        { row: row.row, subscription },
-        needsAttention ? { message, outward: sentenceFor(row.outcome) ?? '' } : undefined,
-      )
       if (row.outcome === 'coolingDown' && coolingDown.length < mostCooling)
-        coolingDown.push({ subscription, message })
+        coolingDown.push({ subscription, message: explain(row) ?? '' })
       if (row.error === canaryFailed) skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
       const outcome = ended !== undefined || place !== 'staged' ? outcomeOf(row) : 'notResumedYet'
       const outcomes = (byReason[reason] ??= {})
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
       if (outcome === 'recovered')
         addListValue(recoveredValue, reason, (parseBody(row) as Candidate).snapshot.value)
+      const needsAttention =
+        place === 'rejected' || place === 'unknown' || (place === 'parked' && !isOnlyReported)
+      return {
+        named: { row: row.row, subscription },
+        outward: needsAttention ? (sentenceFor(row.outcome) ?? '') : undefined,
+      }
     },
   }
 }
@@ -315,24 +261,4 @@ function toContinueWith(
   const isLeft =
     counts.notTried + counts.staged > beyondCanaries || (snapshot?.preview.notResumed['notTried'] ?? 0) > 0
   return isLeft ? input : undefined
-}
-
-/** Closes the subscriptions of a recovery that remain, and writes its report and its files. */
-export async function closeRecovery(
-  options: RunEnd & {
-    ledger: Ledger
-    notes: RunNotes
-    dataDir: string
-    shared: SharedFolder
-    plan: RecoveryPlan
-  },
-): Promise<{ result: RecoveryReport; view: View }> {
-  const { ledger, notes, dataDir, shared, plan, how, why } = options
-  await closeRemaining({ ledger, run: plan.run, why: why ?? 'the run ended' })
-  const ended: EndedNote = { how, ...(why !== undefined && { why }), at: new Date().toISOString() }
-  const refuseSuperseded = () => notes.write(plan.run, { ended })
-  await refuseSuperseded()
-  const closing = { shared, refuseSuperseded }
-  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir, closing })
-  return { result, view }
 }

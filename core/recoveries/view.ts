@@ -38,7 +38,6 @@ export interface RecoveryReport extends ChangesReport {
   preview: Preview | null
   /** The input of a run that continues with what a limit left over; absent if nothing was left over. */
   continueWith?: Readonly<Record<string, unknown>>
-  files: Partial<Record<'results' | 'report', string>>
   audit: null
   /** Unfinished rows, the first few of each state; recovery.csv has all of them. */
   rows: Partial<Record<keyof ReportCounts, NamedRow[]>>
@@ -52,7 +51,7 @@ export interface NamedRow {
 /** The complete report on disk, including decisions. */
 export interface FullReport extends RecoveryReport, FullChangesReport {
   /** The first subscriptions of each state that needs attention, with what the service said of them. */
-  first: (NamedRow & { state: keyof ReportCounts; message: string })[]
+  first: (NamedRow & FullChangesReport['first'][number])[]
   /** The first subscriptions in their cool-down, and until when. */
   coolingDown: { subscription: string; message: string }[]
 }

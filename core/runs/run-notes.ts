@@ -33,24 +33,17 @@ export interface Decision {
 /** How a run ended. */
 export interface EndedNote {
   how: 'finished' | 'stopped' | 'refused' | 'failed' | 'dryRun'
+  /**
+   * Why it ended before everything was done, for people. A finished run gives up the rest: an import reports it as not
+   * tried and frees it for other runs.
+   */
   why?: string
   /** All that went first failed, so nothing else was sent. */
   canary?: true
   at: string
 }
 
-/** How a run ends. */
-export interface RunEnd {
-  how: EndedNote['how']
-  /** Why the run ended before everything was done, for people. */
-  why?: string
-  /** All that went first failed, so nothing else was sent. */
-  canary?: true
-  /**
-   * The remaining changes are given up: an import reports them as not tried and frees them for other runs.
-   */
-  giveUp: boolean
-}
+export type RunEnd = Omit<EndedNote, 'at'>
 
 /** The reports in the folder of every write run. */
 export const reportFiles = { report: 'report.json', page: pageName } as const

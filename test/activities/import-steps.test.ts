@@ -290,7 +290,7 @@ test('an attempt that opens an import, is given up and wakes after a later one r
   await expect.poll(() => opens).toBe(1)
   const plan = (await start('openRun', toOpen(input), { attempt: 2 }).result) as ImportPlan
   await start('stageRun', refOf(plan), { attempt: 3 }).result
-  await start('closeRun', { ...refOf(plan), how: 'dryRun', giveUp: false }, { attempt: 4 }).result
+  await start('closeRun', { ...refOf(plan), how: 'dryRun' }, { attempt: 4 }).result
   const notes = createRunNotes(worker.state)
   const before = await notes.read<ImportNotes>(plan.run)
   expect(before.ended?.how).toBe('dryRun')
@@ -328,7 +328,7 @@ test('the report of a dry run names the rows that are invalid, and why', async (
   await writeFile(join(steps.dataDir, 'inbox', 'invalid.csv'), text)
   const plan = await openRows(steps, { file: 'inbox/invalid.csv', dryRun: true })
   await steps.start('stageRun', refOf(plan)).result
-  await steps.start('closeRun', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
+  await steps.start('closeRun', { ...refOf(plan), how: 'dryRun' }).result
   const report = await readFile(join(steps.dataDir, plan.folder, 'report.json'), 'utf8')
   expect(JSON.parse(report)).toMatchObject({
     first: [{ row: 4, state: 'rejected', message: expect.stringContaining('is not a date') }],
@@ -377,7 +377,7 @@ test('the audit of an import that is started again does not prove a row that is 
   sandbox.control.delete({ resource: 'retentions', id: Number(row?.answerId) })
   await ledger.move({ id: row!.id, from: ['done'], patch: { state: 'parked', answerId: null } })
   await start('proveRun', { ...refOf(plan), limits: plan.limits }).result
-  await start('closeRun', { ...refOf(plan), how: 'finished', giveUp: false }).result
+  await start('closeRun', { ...refOf(plan), how: 'finished' }).result
   await openRows(steps, { onlyResolved: true }, 'r2')
   const decision = { id: 'u1', rows: [3], decision: { absent: true }, by: 'Ana', why: 'looked' }
   await start('resolveRow', { ...refOf(plan), ...decision }, { runId: 'r2' }).result
@@ -403,7 +403,7 @@ test('nothing of an import is sent once its end is written, though the attempt t
   const posts = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
   const sending = start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
   await expect.poll(posts, { interval: 5 }).toBeGreaterThan(4)
-  await start('closeRun', { ...refOf(plan), how: 'stopped', giveUp: false }).result
+  await start('closeRun', { ...refOf(plan), how: 'stopped' }).result
   const sent = posts()
   expect(await sending).toMatchObject({ ended: 'stopped' })
   expect(posts()).toBe(sent)
@@ -504,11 +504,11 @@ test('a report that an attempt has written, given up by Temporal, does not repla
     await later.promise
     yield* rows(which)
   }
-  const first = start('closeRun', { ...refOf(plan), how: 'stopped', giveUp: false }, { attempt: 3 }).result
+  const first = start('closeRun', { ...refOf(plan), how: 'stopped' }, { attempt: 3 }).result
   await begun.promise
   const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
   await start('sendRun', sending, { attempt: 4 }).result
-  await start('closeRun', { ...refOf(plan), how: 'finished', giveUp: false }, { attempt: 5 }).result
+  await start('closeRun', { ...refOf(plan), how: 'finished' }, { attempt: 5 }).result
   const reported = async () =>
     JSON.parse((await store.readText(`${plan.folder}/report.json`)) ?? '{}') as { ended: { how: string } }
   expect((await reported()).ended.how).toBe('finished')

@@ -46,7 +46,7 @@ export async function sendRemaining(sending: Sending): Promise<RunEnd> {
   const end = await sendCanary(sending)
   if (end !== undefined) return end
   const step = await sendSegments(sending)
-  return 'how' in step ? step : { how: 'finished', giveUp: false }
+  return 'how' in step ? step : { how: 'finished' }
 }
 
 /** Sends only what people have resolved as absent: somebody may have stopped the rest, and nobody has started it again. */
@@ -56,13 +56,13 @@ export async function sendResolved(sending: Sending): Promise<RunEnd> {
   const step = await sendSegments(sending, { phase: 'sending', only })
   // Changes without an answer that may be sent again count as unknown.
   const { staged = 0, unknown = 0 } = progress.counts ?? {}
-  if (staged + unknown === 0 && !control.stopping) return { how: 'finished', giveUp: false }
+  if (staged + unknown === 0 && !control.stopping) return { how: 'finished' }
   // Also where a limit or a breaker has ended it: what is unsent must not be given up.
   const { why } = {
     why: 'only what was resolved is sent; the same import sends the rest',
     ...('how' in step && step),
   }
-  return { how: 'stopped', giveUp: false, why }
+  return { how: 'stopped', why }
 }
 
 /** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */
@@ -86,7 +86,7 @@ async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
 
 function notApproved({ job, control }: Sending): RunEnd {
   const why = control.stopping ? texts[job.name].stopped : texts[job.name].notApproved
-  return { how: 'stopped', giveUp: false, why }
+  return { how: 'stopped', why }
 }
 
 interface Part {
@@ -107,7 +107,7 @@ async function sendSegments(
   const isCanary = phase === 'canary'
   for (;;) {
     await control.mayContinue()
-    if (control.stopping) return { how: 'stopped', giveUp: false, why: texts[job.name].stopped }
+    if (control.stopping) return { how: 'stopped', why: texts[job.name].stopped }
     await continueWhereLong(sending)
     progress.phase = phase
     delete progress.nextAt
@@ -201,13 +201,12 @@ async function endAfter(
   const isClosedByPerson =
     plan.attended && (await operator.ask({ question: 'breaker', seconds: plan.approvalWait }))
   if (!isClosedByPerson) {
-    if (plan.attended && control.stopping)
-      return { how: 'stopped', giveUp: false, why: texts[job.name].stopped }
+    if (plan.attended && control.stopping) return { how: 'stopped', why: texts[job.name].stopped }
     const why = plan.attended
       ? 'the breaker is open, and nobody closed it in time'
       : 'too many changes failed, and so did every trial after it'
     // Beside a canary, others are staged that this breaker does not hold back.
-    if (!isCanary || job.skipGivenUp === undefined) return { how: 'finished', giveUp: true, why }
+    if (!isCanary || job.skipGivenUp === undefined) return { how: 'finished', why }
     await job.skipGivenUp(sending, { keys: step.givenUp, why })
   }
   const closed = step.givenUp.map((key) => [key, { clearedAt: step.endedAt, trials: 0 }] as const)

@@ -96,7 +96,7 @@ async function runPlan(run: Working): Promise<WriteResult> {
     const { resolved } = operator
     const end = await endOf(run, { staged, state, isBegun })
     // A row that was resolved in the meantime may have to be sent.
-    const isOpen = plan.onlyResolved === true || (end.how === 'finished' && !end.giveUp)
+    const isOpen = plan.onlyResolved === true || (end.how === 'finished' && end.why === undefined)
     if (isOpen && !(await operator.close(resolved))) continue
     const result = await close(run, end)
     await announce(run, { staged, result })
@@ -134,8 +134,8 @@ async function endOf(
 ): Promise<RunEnd> {
   const { job, plan } = run
   const { staged, state, isBegun } = options
-  const stopped: RunEnd = { how: 'stopped', giveUp: false, why: texts[job.name].stopped }
-  if (plan.dryRun) return staged === undefined ? stopped : { how: 'dryRun', giveUp: false }
+  const stopped: RunEnd = { how: 'stopped', why: texts[job.name].stopped }
+  if (plan.dryRun) return staged === undefined ? stopped : { how: 'dryRun' }
   const end = async (): Promise<RunEnd> => {
     if (staged === undefined) return stopped
     await condition(allHandlersFinished)
@@ -158,7 +158,7 @@ async function fail(
 ): Promise<never> {
   rethrowBug(error)
   const why = rootCause(error) ?? String(error)
-  const result = await close(run, { how, why, giveUp: false })
+  const result = await close(run, { how, why })
   run.attributes.set({ verdict: 'failed', needsPerson: true })
   // A refusal keeps its own name, because nothing was done.
   if (how === 'refused') throw error

@@ -3,11 +3,10 @@ import { resumeSubscription } from '../../../core/changes/kinds/resume-subscript
 import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
 import { noListValues } from '../../../core/recoveries/list-value.ts'
 import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
-import { closeRecovery } from '../../../core/recoveries/report.ts'
+import { writeRecoveryReport } from '../../../core/recoveries/report.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import { openState } from '../../../core/state/open.ts'
-import { cached } from '../../../core/storage/cached.ts'
 import { stageChanges, workspace } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
@@ -44,16 +43,8 @@ async function reportOf(other: Partial<LedgerRow>, listReasons: string[] = []) {
     const row = await ledger.row({ run, row: at + 1 })
     await ledger.move({ id: row!.id, from: ['staged'], patch })
   }
-  const ended = {
-    ledger,
-    notes,
-    plan,
-    dataDir,
-    shared: cached(dataDir),
-    giveUp: false,
-    how: 'finished' as const,
-  }
-  const { result, view } = await closeRecovery(ended)
+  await notes.write(run, { ended: { how: 'finished', at: new Date().toISOString() } })
+  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir })
   return { ...result, word: view.verdict?.word }
 }
 

@@ -201,7 +201,7 @@ const crafted: Record<keyof Activities, () => object[]> = {
   sendRun: () => [segment],
   proveRun: () => [{ limits: {} }],
   skipRemaining: () => [{ why: 'x' }],
-  closeRun: () => [{ how: 'finished', giveUp: false }],
+  closeRun: () => [{ how: 'finished' }],
   noteDecision: () => [{ decision }],
   resolveRow: () => [{ row: 2, decision: { state: 'dropped' }, by: 'x', why: 'y' }],
   sendNotification: () => [{ kind: 'ended', summary: outside, run: { workflowId: 'x', runId: 'y' } }],
@@ -261,6 +261,6 @@ test.each(everyStep.filter(isOfRun))(
 
 test('a run of another worker is refused by the name of what differs', async () => {
   const identity = { ...plan.identity, workspace: 'acc_other' }
-  const [answer] = await call('closeRun', [{ run: runs.import, identity, how: 'failed', giveUp: false }])
+  const [answer] = await call('closeRun', [{ run: runs.import, identity, how: 'failed' }])
   expect(answer).toEqual({ refused: expect.stringContaining('acc_other') })
 })

@@ -115,7 +115,7 @@ async function startFleet(loss: Loss, files?: FileStore) {
 const refOf = ({ run, identity }: Pick<ImportPlan, 'run' | 'identity'>) => ({ run, identity })
 const toOpen = (job: JobName, run: string, input: object) => ({ job, input, firstRunId: `${run}-1` })
 const sendAll = { seconds: 60, breakers: {}, claims: 0 }
-const end = { how: 'finished', giveUp: false }
+const end = { how: 'finished' }
 const person = { by: 'ann', why: 'seen' }
 
 async function importRows(loss: Loss) {
