@@ -101,7 +101,13 @@ const words = {
 const explained: readonly ChangeState[] = ['rejected', 'unknown', 'parked', 'dropped']
 
 /** Why a row is not done, with the person who resolved it, on one line. */
-export const explain = ({ state, outcome, error, resolvedBy, resolvedWhy }: LedgerRow): string | null =>
+export const explain = ({
+  state,
+  outcome,
+  error,
+  resolvedBy,
+  resolvedWhy,
+}: Pick<LedgerRow, 'state' | 'outcome' | 'error' | 'resolvedBy' | 'resolvedWhy'>): string | null =>
   [
     ...[error ?? (explained.includes(state) ? sentenceFor(outcome) : undefined) ?? []].flat(),
     ...(resolvedBy === null ? [] : [`${resolvedBy}: ${resolvedWhy ?? ''}`]),

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { sentenceFor } from '../changes/outcomes.ts'
-import { placeOf, type ReportSummary } from '../changes/report.ts'
+import type { ReportSummary } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
-import { explain } from '../changes/view.ts'
 import { type Reported, type Reporting, type RowTally, writeChangesReport } from '../changes/write-report.ts'
 import { countLabels, places, sumOf } from '../runs/view/counts.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
@@ -12,7 +11,7 @@ import { type ImportPlan, runFiles } from './input.ts'
 import { type FileCheck, sameAs } from './check.ts'
 import { importKinds } from './kinds.ts'
 import { type Problem, toOutwardSentence, toRowSentence } from './problems.ts'
-import { type RowResult, sheetNames, writeResults } from './result-sheets.ts'
+import { sheetNames, writeResults } from './result-sheets.ts'
 import { type AuditNote, fileOf, type ImportNotes, type Origin, type StagedNote } from './run-files.ts'
 import { columnNames, createReceipt } from './totals.ts'
 import {
@@ -44,8 +43,8 @@ export async function writeImportReport(
       decisions,
       staged: shouldBeStaged({ plan, staged }),
       sheets: Object.fromEntries(sheets.map((name) => [name, runFiles[name]])),
-      async writeSheets(rows, folder) {
-        await writeResults({ ...(await fileOf({ plan, dataDir, check })), results: toResults(rows), folder })
+      async writeSheets(results, folder) {
+        await writeResults({ ...(await fileOf({ plan, dataDir, check })), results, folder })
       },
       take(row, place) {
         receipt.add(row)
@@ -90,13 +89,6 @@ export async function writeImportReport(
     },
   )
   return { ...written, result: { ...result, audit: result.audit && withoutFindings(result.audit) } }
-}
-
-async function* toResults(rows: AsyncIterable<LedgerRow>): AsyncGenerator<RowResult> {
-  for await (const row of rows) {
-    const { answerId: id, sentAt, body } = row
-    yield { row: row.row, status: placeOf(row), id, error: explain(row), sentAt, body }
-  }
 }
 
 const toRowNumbers = (rows: RowTally<{ row: number }>['rows']): ImportReport['rows'] =>

@@ -3,25 +3,16 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseLossless } from '../billing/lossless-json.ts'
 import { textOf } from '../changes/compare-fields.ts'
+import { placeOf } from '../changes/report.ts'
+import { explain } from '../changes/view.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import { outcomeLabel } from '../runs/view/counts.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
 import { createEncoder } from './csv/encoding.ts'
 import type { ImportKind } from './kinds.ts'
 import { type Table, resultColumns } from './csv/table.ts'
 import { type ImportFile, openFile } from './open-file.ts'
 import type { Unit } from './parsed-changes.ts'
-
-/** The outcome of one change of a file. Times are milliseconds since 1970. */
-export interface RowResult {
-  /** The first row of the change. */
-  row: number
-  status: string
-  id: string | null
-  error: string | null
-  sentAt: number | null
-  /** The body that was sent, as JSON; for parked changes. */
-  body: string
-}
 
 type ResultColumn = (typeof resultColumns)[number]
 
@@ -43,8 +34,8 @@ export type Sheet = keyof typeof sheets
 export const sheetNames = Object.keys(sheets) as Sheet[]
 
 export interface WriteResultsOptions extends ImportFile {
-  /** In row order. A row of the file without a result has empty cells in results.csv. */
-  results: AsyncIterable<RowResult> | Iterable<RowResult>
+  /** The changes of the file, in row order. A row of the file without one has empty cells in results.csv. */
+  results: AsyncIterable<LedgerRow> | Iterable<LedgerRow>
   /** An existing folder, which gets a file for each sheet. */
   folder: string
 }
@@ -92,8 +83,8 @@ async function openSheet(name: Sheet, of: { folder: string; table: Table; kind: 
     letters = 0
   }
   return {
-    takes: (result: RowResult | undefined) => status === undefined || result?.status === status,
-    async add(unit: Unit, result: RowResult | undefined) {
+    takes: (result: LedgerRow | undefined) => status === undefined || (result && placeOf(result)) === status,
+    async add(unit: Unit, result: LedgerRow | undefined) {
       const extra = columns.map((column) => (result === undefined ? '' : cellOf[column](result, kind)))
       for (const { row, cells } of unit) {
         const beyond = cells.slice(header.length)
@@ -113,7 +104,7 @@ async function openSheet(name: Sheet, of: { folder: string; table: Table; kind: 
 async function* merge(
   units: AsyncIterable<Unit>,
   results: WriteResultsOptions['results'],
-): AsyncGenerator<{ unit: Unit; result: RowResult | undefined }> {
+): AsyncGenerator<{ unit: Unit; result: LedgerRow | undefined }> {
   const all = (async function* () {
     yield* results
   })()
@@ -128,11 +119,11 @@ async function* merge(
   while (result !== undefined) result = await next()
 }
 
-const cellOf: Readonly<Record<ResultColumn, (result: RowResult, kind: ImportKind) => string>> = {
+const cellOf: Readonly<Record<ResultColumn, (result: LedgerRow, kind: ImportKind) => string>> = {
   _row: ({ row }) => String(row),
-  _status: ({ status }) => outcomeLabel(status),
-  _id: ({ id }) => id ?? '',
-  _error: ({ error }) => error ?? '',
+  _status: (result) => outcomeLabel(placeOf(result)),
+  _id: ({ answerId }) => answerId ?? '',
+  _error: (result) => explain(result) ?? '',
   _sent_at: ({ sentAt }) => (sentAt === null ? '' : new Date(sentAt).toISOString()),
   _sent: ({ body }) => body,
   _look: ({ body }, kind) => whereToLook(kind, body),

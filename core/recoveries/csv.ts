@@ -12,29 +12,29 @@ import { guardFormula } from '../tables/formula-guard.ts'
 import type { Candidate } from './candidates.ts'
 import type { Selection } from './select.ts'
 
-/** The outcome of one subscription; in a dry run, the outcome it would have. */
-export interface RecoveryRow extends Pick<LedgerRow, 'row' | 'sends' | 'sentAt' | 'answer'> {
-  body: Candidate
-  outcome: string
-  message: string | null
-}
+/** A change of the ledger, as far as recovery.csv has it. */
+type RecoveryRow = Pick<
+  LedgerRow,
+  | 'row'
+  | 'body'
+  | 'state'
+  | 'outcome'
+  | 'error'
+  | 'resolvedBy'
+  | 'resolvedWhy'
+  | 'sends'
+  | 'sentAt'
+  | 'answer'
+>
 
-export const toRecoveryRow = (row: LedgerRow): RecoveryRow => ({
-  ...row,
-  body: parseBody(row) as Candidate,
-  outcome: outcomeOf(row),
-  message: explain(row),
-})
+const unsent = { sends: 0, sentAt: null, answer: null, resolvedBy: null, resolvedWhy: null }
 
 /** A row of a dry run, with the outcome that it would have. */
 export const toDryRow = ({ row, body, closed }: Selection['rows'][number]): RecoveryRow => ({
   row,
-  body,
-  outcome: closed?.outcome ?? 'wouldResume',
-  message: closed?.error ?? null,
-  sends: 0,
-  sentAt: null,
-  answer: null,
+  body: JSON.stringify(body),
+  ...(closed ?? { state: 'staged', outcome: 'wouldResume', error: null }),
+  ...unsent,
 })
 
 /** The outcome of a change if it has one, otherwise its state. */
@@ -44,7 +44,9 @@ export function outcomeOf({ state, outcome }: Pick<LedgerRow, 'state' | 'outcome
   return outcome ?? (place === 'staged' ? 'notTried' : place)
 }
 
-const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
+type Shown = Omit<RecoveryRow, 'body'> & { body: Candidate }
+
+const columns: Readonly<Record<string, (row: Shown) => string>> = {
   row: ({ row }) => String(row),
   subscription: ({ body }) => body.id,
   customer: ({ body }) => body.customer,
@@ -52,8 +54,8 @@ const columns: Readonly<Record<string, (row: RecoveryRow) => string>> = {
   since: ({ body }) => body.snapshot.since,
   collection_scheme: ({ body }) => body.collection_scheme,
   attempts: ({ sends }) => String(sends),
-  outcome: ({ outcome }) => outcomeLabel(outcome),
-  message: ({ message }) => message ?? '',
+  outcome: (row) => outcomeLabel(outcomeOf(row)),
+  message: (row) => explain(row) ?? '',
   new_status: ({ answer }) => textOf(factsFrom(answer)?.status),
   new_reason: ({ answer }) => textOf(factsFrom(answer)?.needs_attention_reason),
   currency: ({ body }) => Object.keys(amountsIn(body)).join('; '),
@@ -76,7 +78,10 @@ export async function writeRecoveryCsv({
 }): Promise<void> {
   async function* lines() {
     yield Object.keys(columns)
-    for await (const row of rows) yield Object.values(columns).map((cell) => guardFormula(cell(row)))
+    for await (const row of rows) {
+      const shown = { ...row, body: parseBody(row) as Candidate }
+      yield Object.values(columns).map((cell) => guardFormula(cell(shown)))
+    }
   }
   await pipeline(lines, stringify({ quoted_match: /[\r\n]/ }), createWriteStream(to))
 }

@@ -10,7 +10,7 @@ import type { EndedNote } from '../runs/run-notes.ts'
 import { canaryFailed, countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Candidate } from './candidates.ts'
-import { type RecoveryRow, outcomeOf, toRecoveryRow, writeRecoveryCsv } from './csv.ts'
+import { outcomeOf, writeRecoveryCsv } from './csv.ts'
 import { type RecoveryPlan, recoveryFiles } from './input.ts'
 import type { RecoveryNotes, SnapshotNote } from './open.ts'
 import { addListValue, noListValues } from './list-value.ts'
@@ -37,8 +37,7 @@ export async function writeRecoveryReport(
     staged: snapshot?.staged ?? 0,
     // That of a dry run was written with its snapshot.
     sheets: snapshot === undefined ? {} : { results: recoveryFiles.results },
-    writeSheets: (rows, folder) =>
-      writeRecoveryCsv({ rows: toRows(rows), to: join(folder, recoveryFiles.results) }),
+    writeSheets: (rows, folder) => writeRecoveryCsv({ rows, to: join(folder, recoveryFiles.results) }),
     take: (row, place) => tally.take(row, place),
     describe: (summary, { rows }) => ({
       result: { ...toReport(plan, notes, tally, summary), rows },
@@ -49,10 +48,6 @@ export async function writeRecoveryReport(
     withoutContents: (report) => ({ ...report, coolingDown: [] }),
     toView: toRecoveryView,
   })
-}
-
-async function* toRows(rows: AsyncIterable<LedgerRow>): AsyncGenerator<RecoveryRow> {
-  for await (const row of rows) yield toRecoveryRow(row)
 }
 
 type Tally = ReturnType<typeof createTally>

@@ -2,20 +2,22 @@ import { connector } from '../../core/runs/view/shell.ts'
 import { join } from 'node:path'
 import { type ExportReport, reportFile, toDocument } from '../../core/exports/report.ts'
 import { toExportView } from '../../core/exports/view.ts'
-import { pageName } from '../../core/runs/view/view.ts'
+import { pageName, type View } from '../../core/runs/view/view.ts'
 import { toText } from '../../core/runs/view/text.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import type { FullChangesReport } from '../../core/changes/view.ts'
+import type { Reporting } from '../../core/changes/write-report.ts'
+import type { ImportPlan } from '../../core/imports/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
-import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { fetchInput } from '../../core/imports/stored-input.ts'
 import type { FullReport as FullImportReport } from '../../core/imports/view.ts'
-import type { RecoveryNotes } from '../../core/recoveries/open.ts'
+import type { RecoveryPlan } from '../../core/recoveries/input.ts'
 import { writeRecoveryReport } from '../../core/recoveries/report.ts'
 import type { FullReport as FullRecoveryReport } from '../../core/recoveries/view.ts'
-import { createRunNotes, type EndedNote } from '../../core/runs/run-notes.ts'
+import { createRunNotes } from '../../core/runs/run-notes.ts'
+import type { SharedFolder } from '../../core/storage/cached.ts'
 import { readJson } from '../../core/storage/durable.ts'
-import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { fetchRun, openToRead, planOf } from './run-files.ts'
 
@@ -72,47 +74,37 @@ interface RunToReport {
 const firstErrors = 5
 
 /** Rewrites the report of an import from the ledger, prints it and sets its exit code. */
-export async function reportImport(of: RunToReport): Promise<FullImportReport> {
-  const { run, terminal, settings, local } = of
+export const reportImport = (of: RunToReport): Promise<FullImportReport> =>
+  reportChanges(of, async (reporting: Reporting<ImportPlan>, shared) => {
+    await fetchInput({ ...reporting, ...reporting.plan, shared })
+    const { report, view } = await writeImportReport(reporting)
+    const findings = (report.audit?.first ?? [])
+      .slice(0, firstErrors)
+      .map(({ message }) => ({ text: message }))
+    return { report, view: { ...view, problems: [...(view.problems ?? []), ...findings] } }
+  })
+
+/** The same of a recovery. */
+export const reportRecovery = (of: RunToReport): Promise<FullRecoveryReport> =>
+  reportChanges(of, writeRecoveryReport)
+
+async function reportChanges<Plan extends ImportPlan | RecoveryPlan, Full extends FullChangesReport>(
+  { run, terminal, settings, local }: RunToReport,
+  write: (reporting: Reporting<Plan>, shared: SharedFolder) => Promise<{ report: Full; view: View }>,
+): Promise<Full> {
   const { dataDir } = settings
   const shared = await fetchRun(settings, run)
   await using state = await openToRead(settings.state)
   const notes = createRunNotes(state)
-  const { plan } = await notes.read<ImportNotes>(run)
-  if (plan?.job !== 'import') throw new RangeError(`${run} has no plan`)
-  await fetchInput({ ...plan, dataDir, shared })
-  const { report, view } = await writeImportReport({ ledger: state.ledger, notes, plan, dataDir })
-  const findings = (report.audit?.first ?? []).slice(0, firstErrors).map(({ message }) => ({ text: message }))
-  const problems = [...(view.problems ?? []), ...findings]
-  terminal.result({ document: report, text: toText({ ...view, problems }, { local }) })
-  process.exitCode = exitCodeOf(report)
-  return report
-}
-
-/** Rewrites the report of a recovery from the ledger, prints it and sets its exit code. */
-export async function reportRecovery(of: RunToReport): Promise<FullRecoveryReport> {
-  const { run, terminal, settings, local } = of
-  const { dataDir } = settings
-  await fetchRun(settings, run)
-  await using state = await openToRead(settings.state)
-  const notes = createRunNotes(state)
-  const { plan } = await notes.read<RecoveryNotes>(run)
-  if (plan?.job !== 'recovery') throw new RangeError(`${run} has no plan`)
-  const { report, view } = await writeRecoveryReport({ ledger: state.ledger, notes, plan, dataDir })
+  const { plan } = await notes.read<{ plan: Plan }>(run)
+  if (plan === undefined) throw new RangeError(`${run} has no plan`)
+  const { report, view } = await write({ ledger: state.ledger, notes, plan, dataDir }, shared)
   terminal.result({ document: report, text: toText(view, { local }) })
   process.exitCode = exitCodeOf(report)
   return report
 }
 
-function exitCodeOf({
-  verdict,
-  counts,
-  ended,
-}: {
-  verdict: 'proven' | 'unproven' | 'dryRun'
-  counts: ReportCounts
-  ended?: EndedNote
-}): number {
+function exitCodeOf({ verdict, counts, ended }: FullChangesReport): number {
   if (verdict === 'dryRun') return exitCodes.proven
   if (ended?.how === 'refused') return exitCodes.refused
   if (ended?.how === 'failed') return exitCodes.failed

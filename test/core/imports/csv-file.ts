@@ -1,3 +1,5 @@
+import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+import type { ChangeState } from '../../../core/state/schema.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,3 +56,10 @@ export async function storeInput(files: InputFiles): Promise<{ path: string; map
   const { file, mapping } = await prepared.keep()
   return { path: join(dataDir, file), mapping: join(dataDir, mapping) }
 }
+
+/** A change of a file in the ledger, as far as the result sheets have it. */
+export const rowOf = (row: number, state: ChangeState, more: Partial<LedgerRow> = {}): LedgerRow =>
+  ({
+    ...{ row, state, outcome: null, answerId: null, error: null, sentAt: null, body: '{}' },
+    ...{ resolvedBy: null, resolvedWhy: null, ...more },
+  }) as LedgerRow

@@ -5,24 +5,15 @@ import { describe, expect, test } from 'vitest'
 import { createEncoder } from '../../../core/imports/csv/encoding.ts'
 import { createRowScanner } from '../../../core/imports/csv/rows.ts'
 import type { Mapping } from '../../../core/imports/mapping/mapping.ts'
-import { type RowResult, type Sheet, writeResults } from '../../../core/imports/result-sheets.ts'
+import { type Sheet, writeResults } from '../../../core/imports/result-sheets.ts'
 import { guardFormula, unguardFormula } from '../../../core/tables/formula-guard.ts'
-import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
-
-const result = (row: number, status: string, more: Partial<RowResult> = {}): RowResult => ({
-  row,
-  status,
-  id: null,
-  error: null,
-  sentAt: null,
-  body: '{}',
-  ...more,
-})
+import type { LedgerRow } from '../../../core/state/ledger/row.ts'
+import { bodiesOf, fileOf, problemsOf, rowOf, temporaryFolder } from './csv-file.ts'
 
 async function write(options: {
   path: string
   sheet: Sheet
-  results: RowResult[]
+  results: LedgerRow[]
   kind?: 'retentions' | 'products'
   mapping?: Mapping
 }) {
@@ -37,8 +28,8 @@ describe('results', () => {
     const text = 'name;unit_label\r\n"Año; ""uno""";mes\r\n\r\nDos€;a\r\nTres;b\r\n'
     const path = await fileOf(createEncoder('windows-1252')(text))
     const results = [
-      result(2, 'done', { id: 'p1', sentAt: Date.UTC(2026, 2, 4) }),
-      result(4, 'rejected', { error: '=HYPERLINK(1) — no 🙂' }),
+      rowOf(2, 'done', { answerId: 'p1', sentAt: Date.UTC(2026, 2, 4) }),
+      rowOf(4, 'rejected', { error: '=HYPERLINK(1) — no 🙂' }),
     ]
     const { bytes } = await write({ path, sheet: 'results', results })
     expect(new TextDecoder('windows-1252').decode(bytes)).toBe(
@@ -51,12 +42,12 @@ describe('results', () => {
 
   test('that were rejected can be fixed and imported again, repeatedly', async () => {
     const path = await fileOf('\ufeffname;unit_label\na;x\nb;y\nc;z\n')
-    const rejected = result(3, 'rejected', { error: 'unit_label: no' })
-    const first = await write({ path, sheet: 'rejected', results: [result(2, 'done'), rejected] })
+    const rejected = rowOf(3, 'rejected', { error: 'unit_label: no' })
+    const first = await write({ path, sheet: 'rejected', results: [rowOf(2, 'done'), rejected] })
     expect(first.bytes.toString()).toBe('\ufeffname;unit_label;_row;_error\nb;y;3;unit_label: no\n')
     expect(await problemsOf({ kind: 'products', path: first.to })).toEqual([])
     expect(await bodiesOf({ kind: 'products', path: first.to })).toEqual(['{"name":"b","unit_label":"y"}'])
-    const second = await write({ path: first.to, sheet: 'rejected', results: [result(2, 'rejected')] })
+    const second = await write({ path: first.to, sheet: 'rejected', results: [rowOf(2, 'rejected')] })
     expect(second.bytes.toString()).toBe('\ufeffname;unit_label;_row;_error\nb;y;2;\n')
   })
 
@@ -65,7 +56,7 @@ describe('results', () => {
       'supplier,document,number,date,lines.name\ns,7,1,2026-03-25,a\ns,7,1,2026-03-25,b\ns,7,2,2026-03-25,c\n',
     )
     const sent = '{"supplier":"s","document":7,"number":1}'
-    const results = [result(2, 'parked', { error: 'lost', sentAt: 0, body: sent }), result(4, 'done')]
+    const results = [rowOf(2, 'parked', { error: 'lost', sentAt: 0, body: sent }), rowOf(4, 'done')]
     const { bytes } = await write({ kind: 'retentions', path, sheet: 'parked', results })
     const tail = `parked,,lost,1970-01-01T00:00:00.000Z,"${sent.replaceAll('"', '""')}","retention: supplier s, document 7, number 1"`
     expect(bytes.toString()).toBe(
@@ -119,7 +110,7 @@ test('no cell of a sheet runs as a formula, and a sheet that is imported again m
         const file = { kind: 'update-contacts', mapping } as const
         const sent = await bodiesOf({ ...file, path }).catch(() => undefined)
         if (sent === undefined) return
-        const results = rows.map((_, index) => result(index + 2, 'rejected', { error: '=1' }))
+        const results = rows.map((_, index) => rowOf(index + 2, 'rejected', { error: '=1' }))
         const first = await writeTo({ ...file, path, results })
         const again = await writeTo({ ...file, path: first, results })
         for (const sheet of [first, again]) {
@@ -140,7 +131,7 @@ test('a number, a lookup and a key that a guard stood before are read as without
   const other = await fileOf('name;description;currency;amount\n=a;-b;CLP;+1.234.567,50\n')
   const file = { kind: 'addons', mapping: { decimal: ',' } } as const
   const [sent] = await bodiesOf({ ...file, path: other })
-  const sheet = await writeTo({ ...file, path: other, results: [result(2, 'rejected')] })
+  const sheet = await writeTo({ ...file, path: other, results: [rowOf(2, 'rejected')] })
   expect(await readFile(sheet, 'utf8')).toContain("'=a;'-b;CLP;'+1.234.567,50;2;")
   expect(await bodiesOf({ ...file, path: sheet })).toEqual([sent])
 })

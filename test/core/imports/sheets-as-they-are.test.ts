@@ -3,7 +3,7 @@ import { readDate, readNumber } from '../../../core/imports/cells/notation.ts'
 import { checkFile } from '../../../core/imports/check.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
 import { join } from 'node:path'
-import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
+import { bodiesOf, fileOf, problemsOf, rowOf, temporaryFolder } from './csv-file.ts'
 
 const products = { kind: 'products' } as const
 
@@ -60,7 +60,7 @@ describe('a title above the header', () => {
     const path = await fileOf(text)
     const file = { ...products, path, mapping: { ...mapping, headerRow: 3, skipRows: [2, 5] } }
     const folder = await temporaryFolder()
-    const results = [{ row: 4, status: 'rejected', id: null, error: 'no', sentAt: null, body: '{}' }]
+    const results = [rowOf(4, 'rejected', { error: 'no' })]
     await writeResults({ ...file, results, folder })
     const to = join(folder, 'rejected.csv')
     expect(await bodiesOf({ ...file, path: to })).toEqual(await bodiesOf(file))

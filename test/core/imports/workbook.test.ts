@@ -9,7 +9,7 @@ import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
 import { formatOf, parseFormat, renderNumber } from '../../../core/imports/workbook/number-format.ts'
-import { bodiesOf, temporaryFolder } from './csv-file.ts'
+import { bodiesOf, rowOf, temporaryFolder } from './csv-file.ts'
 import { type Cell, copied, dayNumber, xlsxOf } from './xlsx-file.ts'
 
 const seed = 20261122
@@ -225,14 +225,7 @@ describe('a workbook', () => {
     for (const mapping of [{}, { locale: 'es-CL' }, { locale: 'en-US' }]) {
       const file = await copied(xlsxOf([{ rows }]), { kind: 'retentions', mapping })
       const folder = await temporaryFolder()
-      const results = [2, 3, 4].map((row) => ({
-        row,
-        status: 'rejected',
-        id: null,
-        error: 'no',
-        sentAt: null,
-        body: '{}',
-      }))
+      const results = [2, 3, 4].map((row) => rowOf(row, 'rejected', { error: 'no' }))
       await writeResults({ ...file, results, folder })
       const to = join(folder, 'rejected.csv')
       const again = { ...file, path: to }
