@@ -67,7 +67,7 @@ export interface Job<Plan extends WritePlan = WritePlan> {
     context: StepContext,
   ): { name: string; owner: LeaseOwner; taken: 'always' | 'untilEnd' | 'never' }
   /** Stages every change, and returns their counts and tables for people. */
-  stage(staging: Staging<Plan>): Promise<{ open: number; canary: readonly number[]; tables: Table[] }>
+  stage(staging: Staging<Plan>): Promise<{ tables: Table[] }>
   /** How many changes it has staged; undefined if it has not. */
   staged(notes: RunNotes, run: string): Promise<number | undefined>
   /** What it sends, and how. */

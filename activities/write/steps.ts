@@ -1,4 +1,8 @@
+import { join } from 'node:path'
 import { closeRemaining, closeUntried } from '../../core/changes/close.ts'
+import { refuseOlderThanTold } from '../../core/changes/old-ledger.ts'
+import { openCanary } from '../../core/changes/send/canary.ts'
+import { stagedBefore } from '../../core/changes/staged-changes.ts'
 import { endRun } from '../../core/changes/write-report.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
@@ -103,10 +107,19 @@ export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
     /** Stages every change of a run, and sends none. Safe to retry. */
     stageRun: async (context: StepContext, input: OfRun) => {
       const { plan } = input
+      const { run, dryRun } = plan
+      const { ledger } = deps.state
+      const job = jobs[plan.job]
       await leaseOf(plan, context)
-      await refuseOlderThanMark({ ledger: deps.state.ledger, mark: sharedMark(deps) })
+      await refuseOlderThanMark({ ledger, mark: sharedMark(deps) })
+      const before = async () =>
+        (await job.staged(context.notes, run)) ??
+        (await stagedBefore(deps.shared, join(deps.dataDir, plan.folder)))
+      await refuseOlderThanTold({ ledger, run, told: { rows: dryRun ? 0 : await before(), claims: 0 } })
       const billing = billingOf(context, input)
-      return await jobs[plan.job].stage({ deps: depsOf(context), context, plan, billing })
+      const staged = await job.stage({ deps: depsOf(context), context, plan, billing })
+      const { kind, canarySize } = job.work(plan)
+      return { ...staged, ...(await openCanary({ ledger, run, kind, ...canarySize })) }
     },
 
     /** Sends the staged changes of a run for a while; see `sendSegment`. */

@@ -77,10 +77,3 @@ export async function fileOf({
     table: check?.table,
   }
 }
-
-/** What is staged of a file, and how much of it remains to be sent. */
-export interface Staged extends StagedNote {
-  open: number
-  /** Distinct rows to send first; none if there are few, or if one of them is done. */
-  canary: number[]
-}

@@ -5,18 +5,15 @@ import { parseBody } from '../changes/body.ts'
 import { differencesOf } from '../changes/compare-fields.ts'
 import { idsKnownTo } from '../changes/kinds/create-retention.ts'
 import type { Outcome } from '../changes/outcomes.ts'
-import { openCanary } from '../changes/send/canary.ts'
 import { takeOver } from '../changes/close.ts'
 import {
   type ChangesFile,
   createChangesFile,
   type Decided,
   shareChanges,
-  stagedBefore,
   stageKeptChanges,
   writeCheckpoint,
 } from '../changes/staged-changes.ts'
-import { refuseOlderThanTold } from '../changes/old-ledger.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import { takeLease } from '../runs/lease.ts'
 import type { LeaseOwner } from '../state/leases.ts'
@@ -29,10 +26,10 @@ import { replaceFile } from '../storage/durable.ts'
 import { checkFile, closedBy, type FileCheck } from './check.ts'
 import { few, InvalidFile, quote, RowsTaken, say } from './errors.ts'
 import { type Existing, findExisting } from './existing-in-service.ts'
-import { canarySize, type ImportPlan, leaseOf, runFiles } from './input.ts'
+import { type ImportPlan, leaseOf, runFiles } from './input.ts'
 import { importKinds } from './kinds.ts'
 import { toOutwardSentence, toSentence } from './problems.ts'
-import { fileOf, type ImportNotes, type Staged, type StagedNote } from './run-files.ts'
+import { fileOf, type ImportNotes, type StagedNote } from './run-files.ts'
 import { refuseDamaged } from './stored-input.ts'
 
 interface StageOptions {
@@ -63,19 +60,14 @@ interface StageOptions {
  */
 export async function stageRun(
   options: StageOptions & { onPhase: (phase: string) => void },
-): Promise<Staged> {
+): Promise<StagedNote> {
   const { deps, plan, billing, signal, onPhase } = options
   const { run, dryRun } = plan
   const { dataDir, notes, shared } = deps
   const { ledger } = deps.state
   onPhase('checking the file')
   const { staged } = await notes.read<ImportNotes>(run)
-  if (staged !== undefined && !dryRun) {
-    await refuseOlderThanTold({ ledger, run, told: { rows: staged.staged, claims: 0 } })
-    return await withOpen(ledger, plan, staged)
-  }
-  const before = dryRun ? 0 : await stagedBefore(shared, join(dataDir, plan.folder))
-  await refuseOlderThanTold({ ledger, run, told: { rows: before, claims: 0 } })
+  if (staged !== undefined && !dryRun) return staged
   await refuseDamaged({ dataDir, ...plan })
   const kind = importKinds[plan.kind].change.name
   // Of each attempt its own: one that was given up and wakes changes nothing of a later one.
@@ -88,7 +80,7 @@ export async function stageRun(
   await replaceFile(checkJson, JSON.stringify(check, null, 2))
   if (shared.isShared) await shared.keep(checkJson)
   await notes.write(run, { check })
-  if (dryRun && check.stopped) return { ...noteOf(check), open: 0, canary: [] }
+  if (dryRun && check.stopped) return noteOf(check)
   refuseInvalid(check, dryRun ? 'skip' : plan.onInvalid)
   onPhase('looking for rows of earlier runs')
   const matches = await matchLedger(ledger, plan, check, changes)
@@ -106,7 +98,7 @@ export async function stageRun(
   refuseTaken(plan, matches)
   refuseUnseen(plan, matches)
   const counts = noteOf(check, matches)
-  if (dryRun) return { ...counts, open: 0, canary: [] }
+  if (dryRun) return counts
   onPhase('staging')
   await takeOverRows(deps, plan, matches)
   const rows = await changes.keep(matches.decided)
@@ -124,13 +116,7 @@ export async function stageRun(
   const note = { ...counts, staged: rows, ...(newestBefore !== undefined && { newestBefore }) }
   await writeCheckpoint(shared, { folder, run, staged: rows, notes: { plan, check, staged: note } })
   await notes.write(run, { staged: note })
-  return await withOpen(ledger, plan, note)
-}
-
-async function withOpen(ledger: Ledger, plan: ImportPlan, staged: StagedNote): Promise<Staged> {
-  const { run, kind } = plan
-  const canary = { ledger, run, kind: importKinds[kind].change, ...canarySize(plan) }
-  return { ...staged, ...(await openCanary(canary)) }
+  return note
 }
 
 /** The counts of a checked file, before any of it is staged. */

@@ -40,13 +40,6 @@ export interface RecoveryNotes {
   ended: EndedNote
 }
 
-/** How many subscriptions a recovery has staged, and how many are still to be resumed. */
-export interface Snapshot extends SnapshotNote {
-  open: number
-  /** Rows of each reason that go first; none of a reason whose canary has a result. */
-  canary: number[]
-}
-
 /** Notes a plan, together with its input. */
 export async function saveRecoveryPlan(options: {
   dataDir: string

@@ -3,7 +3,6 @@ import { dirname, join, posix } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
-import { openCanary } from '../changes/send/canary.ts'
 import { defaultLimits, runSegment } from '../changes/send/segment.ts'
 import { takeRight } from '../changes/send/send-right.ts'
 import {
@@ -11,12 +10,10 @@ import {
   fetchChanges,
   type OnKeyHeld,
   shareChanges,
-  stagedBefore,
   stageKeptChanges,
   toNewChange,
   writeCheckpoint,
 } from '../changes/staged-changes.ts'
-import { refuseOlderThanTold } from '../changes/old-ledger.ts'
 import { toMs } from '../runs/inputs.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -24,7 +21,7 @@ import type { SharedFolder } from '../storage/cached.ts'
 import { type Candidate, readCandidates } from './candidates.ts'
 import { toDryRow, writeRecoveryCsv } from './csv.ts'
 import { leaseOf, type CandidateFilter, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
-import type { RecoveryNotes, Snapshot, SnapshotNote } from './open.ts'
+import type { RecoveryNotes, SnapshotNote } from './open.ts'
 import { selectCandidates, type Selection, toPreview } from './select.ts'
 
 interface Work {
@@ -52,17 +49,12 @@ interface Work {
  * Reads what needs attention, decides on each subscription and stages it; resumes nothing. A retry stages
  * the same ones. A dry run stages nothing.
  */
-export async function takeSnapshot(work: Work): Promise<Snapshot> {
+export async function takeSnapshot(work: Work): Promise<SnapshotNote> {
   const { deps, plan, billing, signal, onProgress } = work
-  const { ledger, notes, readLagMs } = deps
+  const { notes, readLagMs } = deps
   const { run, dryRun, maxPages } = plan
   const before = await notes.read<RecoveryNotes>(run)
-  if (before.snapshot !== undefined) {
-    if (!dryRun) await refuseOlderThanTold({ ledger, run, told: { rows: before.snapshot.staged, claims: 0 } })
-    return await withOpen(work, before.snapshot)
-  }
-  const staged = dryRun ? 0 : await stagedBefore(deps.shared, join(deps.dataDir, plan.folder))
-  await refuseOlderThanTold({ ledger, run, told: { rows: staged, claims: 0 } })
+  if (before.snapshot !== undefined) return before.snapshot
   if (before.decided !== undefined) return await stage(work, before.decided)
   const settledBefore = dryRun ? 0 : await reconcileOrphans(work)
   const { candidates, ...outcome } = await readCandidates({
@@ -129,7 +121,7 @@ async function keepRows(
 }
 
 /** Stages what was decided, unless it is a dry run. */
-async function stage(work: Work, decided: RecoveryNotes['decided']): Promise<Snapshot> {
+async function stage(work: Work, decided: RecoveryNotes['decided']): Promise<SnapshotNote> {
   const { deps, plan } = work
   const { ledger, notes, shared, dataDir } = deps
   const { run } = plan
@@ -142,7 +134,7 @@ async function stage(work: Work, decided: RecoveryNotes['decided']): Promise<Sna
     await writeCheckpoint(shared, { folder, run, staged: snapshot.staged, notes: { plan, asked, snapshot } })
   }
   await notes.write(run, { snapshot })
-  return await withOpen(work, snapshot)
+  return snapshot
 }
 
 /** Leaves a subscription that an earlier recovery has not yet reconciled to the next recovery. */
@@ -153,11 +145,6 @@ const leaveToNextRecovery: OnKeyHeld = async (held) =>
       return [row, { state: 'dropped', outcome: 'notTried', error }]
     }),
   )
-
-async function withOpen({ deps: { ledger }, plan }: Work, note: SnapshotNote): Promise<Snapshot> {
-  const { run, canary: size } = plan
-  return { ...note, ...(await openCanary({ ledger, run, kind: resumeSubscription, size })) }
-}
 
 /**
  * Reconciles recoveries that were terminated or whose server was lost: looks up the resumes whose result is

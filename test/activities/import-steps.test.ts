@@ -321,6 +321,18 @@ test.each(['import', 'recovery'] as const)(
   },
 )
 
+test('rows that a restored state has forgotten are not staged anew: the folder of their run shows that they are', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  const folder = join(steps.dataDir, plan.folder, 'staged', '1')
+  await writeCheckpoint(cached(steps.dataDir), { folder, run: plan.run, staged: 5, notes: {} })
+  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject({
+    type: 'OldLedgerError',
+    message: expect.stringContaining(`it lacks 5 of 5 rows of ${plan.run}`),
+  })
+  expect(await steps.worker.state.ledger.counts(plan)).toEqual([])
+})
+
 test('the report of a dry run names the rows that are invalid, and why', async () => {
   const steps = await openSteps()
   await mkdir(join(steps.dataDir, 'inbox'))

@@ -1,7 +1,7 @@
 import type { ImportLimits, ImportPlan } from '../../core/imports/input.ts'
-import type { Staged } from '../../core/imports/run-files.ts'
+import type { StagedNote } from '../../core/imports/run-files.ts'
 import type { RecoveryLimits } from '../../core/recoveries/input.ts'
-import type { Snapshot } from '../../core/recoveries/open.ts'
+import type { SnapshotNote } from '../../core/recoveries/open.ts'
 import type { OpenBreaker } from '../../core/runs/view/trouble.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
@@ -61,7 +61,7 @@ export interface WriteProgress<Staged = StagedChanges> {
   summary?: string
 }
 
-export type StagedImport = Staged & StagedChanges
+export type StagedImport = StagedNote & StagedChanges
 
 export interface ImportProgress extends WriteProgress<StagedImport> {
   kind?: ImportPlan['kind']
@@ -69,7 +69,7 @@ export interface ImportProgress extends WriteProgress<StagedImport> {
   limits: ImportLimits
 }
 
-export type StagedRecovery = Snapshot & StagedChanges
+export type StagedRecovery = SnapshotNote & StagedChanges
 
 export interface RecoveryProgress extends WriteProgress<StagedRecovery> {
   limits: RecoveryLimits

@@ -60,6 +60,14 @@ export async function storeInput(files: InputFiles): Promise<{ path: string; map
 /** A change of a file in the ledger, as far as the result sheets have it. */
 export const rowOf = (row: number, state: ChangeState, more: Partial<LedgerRow> = {}): LedgerRow =>
   ({
-    ...{ row, state, outcome: null, answerId: null, error: null, sentAt: null, body: '{}' },
-    ...{ resolvedBy: null, resolvedWhy: null, ...more },
+    row,
+    state,
+    outcome: null,
+    answerId: null,
+    error: null,
+    sentAt: null,
+    body: '{}',
+    resolvedBy: null,
+    resolvedWhy: null,
+    ...more,
   }) as LedgerRow
