@@ -333,7 +333,7 @@ test('rows that a restored state has forgotten are not staged anew: the folder o
   expect(await steps.worker.state.ledger.counts(plan)).toEqual([])
 })
 
-test('the report of a dry run names the rows that are invalid, and why', async () => {
+test('the report of a dry run names the rows that are invalid, and why, but not what stands in them', async () => {
   const steps = await openSteps()
   await mkdir(join(steps.dataDir, 'inbox'))
   const text = retentionsCsv(3).replace('2026-03-01,3.50', 'tomorrow,3.50')
@@ -345,6 +345,10 @@ test('the report of a dry run names the rows that are invalid, and why', async (
   expect(JSON.parse(report)).toMatchObject({
     first: [{ row: 4, state: 'rejected', message: expect.stringContaining('is not a date') }],
   })
+  // Both are passed on.
+  const page = await readFile(join(steps.dataDir, plan.folder, 'report.html'), 'utf8')
+  expect(page).toContain('is not a date')
+  expect(report + page).not.toContain('tomorrow')
 })
 
 test('a header that may be somebody’s data is in the report of the totals, and not in what Temporal keeps', async () => {
