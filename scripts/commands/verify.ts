@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { checkCertificate } from '../../core/exports/certificate-check.ts'
+import { checkCertificate, findUnchecked } from '../../core/exports/certificate-check.ts'
 import { schemaInput } from '../../core/exports/input.ts'
 import {
   type Verified,
@@ -78,11 +78,27 @@ async function verifyInBucket(of: { address: string; terminal: Terminal }): Prom
 }
 
 /** The files as they were published, and the argument that the export is complete. */
-async function verify(store: FileStore, path: string): Promise<Verified> {
+async function verify(
+  store: FileStore,
+  path: string,
+): Promise<Verified & { note?: string; document?: object }> {
   const { manifest, problems } = await verifyStoredExport(store, path)
   if (manifest === undefined || problems.length > 0) return { manifest, problems }
   const problem = await checkCertificate(store, path, manifest)
-  return { manifest, problems: problem === undefined ? [] : [problem] }
+  if (problem !== undefined) return { manifest, problems: [problem] }
+  const unchecked = findUnchecked(store, manifest)
+  const what = unchecked.map((name) => uncheckedWords[name]).join(', and ')
+  return {
+    manifest,
+    problems: [],
+    document: { unchecked },
+    ...(unchecked.length > 0 && { note: ` Not checked, because it is no plain CSV: ${what}.` }),
+  }
+}
+
+const uncheckedWords = {
+  rows: 'whether its rows are those that were read',
+  totals: 'whether they add up to its totals',
 }
 
 async function openWarehouse(name: WarehouseName, schema: string | undefined): Promise<Warehouse> {
@@ -111,11 +127,12 @@ function tell(options: {
   manifest: Manifest | undefined
   problems: readonly string[]
   document?: object
-  /** Describes the export; shown if there are no problems. */
+  /** Describe the export; shown if there are no problems. */
   where?: string
+  note?: string
 }): void {
-  const { terminal, path, manifest, problems, document, where = 'matches its manifest' } = options
-  const whole = `${path} ${where}: ${manifest?.records} records of ${manifest?.resource}, ${manifest?.verdict}.`
+  const { terminal, path, manifest, problems, document, where = 'matches its manifest', note = '' } = options
+  const whole = `${path} ${where}: ${manifest?.records} records of ${manifest?.resource}, ${manifest?.verdict}.${note}`
   terminal.result({
     document: { folder: path, verdict: manifest?.verdict, ...document, problems },
     text: problems.length === 0 ? whole : problems.join('\n'),

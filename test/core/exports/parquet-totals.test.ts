@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import type { Manifest } from '../../../core/destinations/manifest.ts'
-import { checkCertificate } from '../../../core/exports/certificate-check.ts'
+import { checkCertificate, findUnchecked } from '../../../core/exports/certificate-check.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import type { Privacy } from '../../../core/tables/privacy.ts'
 import { createWorkplace, facts } from '../destinations/publication.ts'
@@ -44,6 +44,18 @@ test('the totals of an export in Parquet are those of its rows, and no folder is
   onTestFinished(() => void vi.unstubAllEnvs())
   const noFolder = () => vi.stubEnv('TMPDIR', import.meta.filename)
   expect(await check(noFolder)).toBe(nothingElse)
+})
+
+test('nothing but the chain is checked of Parquet in a bucket', async () => {
+  const workplace = await createWorkplace()
+  onTestFinished(() => workplace.close())
+  const { location, manifest } = await createParquetDestination().publish(
+    await workplace.toPublication('plans', [plans]),
+  )
+  const bucket = { ...createFolderStore(location), folder: undefined }
+  expect(findUnchecked(bucket, manifest)).toEqual(['rows', 'totals'])
+  manifest.totals.columns = {}
+  expect(await checkCertificate(bucket, '', manifest)).toBe(nothingElse)
 })
 
 test('numbers that their columns do not hold are added up although _extra was left out, whatever drift is claimed', async () => {

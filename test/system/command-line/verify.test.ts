@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
+import { createParquetDestination } from '../../../core/destinations/files/parquet.ts'
 import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
@@ -158,6 +159,29 @@ test('reads the export that a link leads to at first, because it may move meanwh
     const { stdout } = await verify(latest, ...words, '--json')
     expect(JSON.parse(stdout)).toMatchObject({ folder: await realpath(folder) })
   }
+})
+
+test.each([
+  ['csv', false, [], '.\n'],
+  [
+    'csv',
+    true,
+    ['rows', 'totals'],
+    'whether its rows are those that were read, and whether they add up to its totals.',
+  ],
+  [
+    'parquet',
+    false,
+    ['rows'],
+    'Not checked, because it is no plain CSV: whether its rows are those that were read.',
+  ],
+] as const)('says what it does not check of %s (for Excel: %s)', async (name, forExcel, unchecked, words) => {
+  const destination = name === 'csv' ? createCsvDestination() : createParquetDestination()
+  const publication = { ...(await toPublication({ forExcel, mode: 'byId', resource: 'creditnotes' })) }
+  const { location } = await destination.publish(publication)
+  const { code, stdout } = await verify(location)
+  expect([code, stdout]).toEqual([0, expect.stringContaining(words)])
+  expect(JSON.parse((await verify(location, '--json')).stdout)).toMatchObject({ unchecked, problems: [] })
 })
 
 describe('verify --against', () => {
