@@ -63,8 +63,8 @@ def read_tables(folder, manifest, key):
         time, created, currency = (plain.index(one) if one in plain else None for one in (key, "created", "currency"))
         decimals = totals.begin(table)
         for file in table["files"]:
-            with open(folder / file["path"], encoding="utf-8-sig", newline="") as text:
-                rows = csv.reader(text, delimiter=manifest["dialect"]["delimiter"])
+            with open(folder / file["path"], encoding="utf-8", newline="") as text:
+                rows = csv.reader(text)
                 need(next(rows) == columns, f"{file['path']} has other columns than the manifest")
                 for count, row in enumerate(rows, count + 1):
                     need(len(row) == len(columns), f"{file['path']}: row {count} has {len(row)} cells")
@@ -159,7 +159,6 @@ class Chain:
         taken = self.records[self.place : self.place + line["taken"]]
         self.place += line["taken"]
         self.left |= "left" in line
-        need(len(taken) == line["taken"], "the table has fewer records")
         need(sum_of(self.keys[id] for id, _ in taken) == line["keys"], "the tables have other rows")
         times = [time for _, time in taken if time is not None]
         need(times == sorted(times, reverse=True), "the records are not in the order of time")
@@ -270,18 +269,18 @@ def check(folder):
 
 def main(folders):
     """The worst outcome decides: 1 if one was rejected, else 2 if one could not be checked."""
-    outcomes = {0}
+    outcome = 0
     for folder in folders:
         about = f"{folder}: " if len(folders) > 1 else ""
         try:
             print(f"{about}ACCEPT", check(pathlib.Path(folder).resolve()))
         except NotImplementedError as why:
             print(f"{about}NOT CHECKED", why)
-            outcomes.add(2)
-        except (LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError, StopIteration, csv.Error) as why:
+            outcome = outcome or 2
+        except Exception as why:  # Files that cannot be read as what they claim to be are rejected, too.
             print(f"{about}REJECT", why)
-            outcomes.add(1)
-    return 1 if 1 in outcomes else max(outcomes)
+            outcome = 1
+    return outcome
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
