@@ -1,7 +1,10 @@
 import type { Command } from 'commander'
 import { parse } from 'csv-parse/sync'
-import { join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { type ExportReport, isPublished } from '../../core/exports/report.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -156,7 +159,29 @@ async function runDemoExport({
   const exported = parse<{ id: string }>(csv, { columns: true }).map(({ id }) => id)
   const lost = countLost({ sandbox, before: beforeExport, read: new Set(exported) })
   terminal.note(`The plain loop has lost ${lostByLoop} customers without noticing, the export ${lost}.`)
+  terminal.note(await judge(published.map(({ where }) => where)))
   return report
+}
+
+/** In the package, this program is in `dist`, and the checker is where it is here. */
+const checker = ['..', '../../../scripts']
+  .map((to) => join(import.meta.dirname, to, 'check-certificate.py'))
+  .find(existsSync)!
+
+/** What the checker says of exports, which shares no code with the connector. */
+async function judge(folders: readonly string[]): Promise<string> {
+  const said = folders.map(async (folder) => {
+    try {
+      return (await promisify(execFile)('python3', [checker, folder])).stdout.trim()
+    } catch (error) {
+      const { stdout } = error as { stdout?: string }
+      return stdout?.trim() || 'NOT CHECKED there is no python3 here'
+    }
+  })
+  return [
+    'scripts/check-certificate.py, which shares no code with the connector, says of each:',
+    ...(await Promise.all(said)),
+  ].join('\n')
 }
 
 const customerIds = (sandbox: Sandbox) => sandbox.control.ids({ resource: 'customers' }).map(String)
