@@ -196,7 +196,7 @@ async function repair({ filesLost, terminal }: { filesLost: boolean; terminal: T
   try {
     const runs = await repairState({ place, files: sharedFiles(places), bindsFiles: filesLost })
     const lines = runs.flatMap(({ run, restaged, unknown, resume }) => [
-      `${run}: ${restaged} rows staged again, ${unknown} others unknown`,
+      `${run}: ${restaged} rows staged again, ${unknown} unknown`,
       ...(resume === undefined ? [] : [`Next: start the worker, then: ${resume}`]),
     ])
     terminal.result({

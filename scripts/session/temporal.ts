@@ -26,6 +26,8 @@ export interface TemporalPlace {
   namespace: string
   uiUrl: string | undefined
   payloadKeys: readonly PayloadKey[]
+  /** Whether the settings name it. */
+  isNamed?: boolean
   /** Read again when it changes. */
   apiKeyFile?: string | undefined
   /** Whether it is a dev server on this machine, which does not come back once it has ended. */
@@ -41,9 +43,12 @@ export function temporalPlace(settings: Settings): TemporalPlace {
   const { connectionOptions: given, namespace } = readTemporalSettings(settings)
   const connectionOptions = isOnThisMachine(given) ? { ...given, ...localChannel } : given
   const { dataDir, payloadKeys, temporalApiKeyFile: apiKeyFile } = settings
-  const local = namesServer(settings) ? undefined : findServer(dataDir)
-  if (local === undefined)
-    return { connectionOptions, namespace: namespace ?? 'default', uiUrl: undefined, payloadKeys, apiKeyFile }
+  const isNamed = namesServer(settings)
+  const local = isNamed ? undefined : findServer(dataDir)
+  if (local === undefined) {
+    const named = { connectionOptions, namespace: namespace ?? 'default', isNamed }
+    return { ...named, uiUrl: undefined, payloadKeys, apiKeyFile }
+  }
   return {
     connectionOptions: { address: local.address, ...localChannel },
     namespace: 'default',
@@ -124,7 +129,9 @@ export async function connect(place: TemporalPlace): Promise<Client> {
     if (refusal !== undefined) throw refusal
     throw new NoServerError(`Temporal does not answer at ${address}.`, {
       cause,
-      hint: `Start it with \`${connector`up`}\`, set TEMPORAL_ADDRESS, or give commands --local.`,
+      hint: place.isNamed
+        ? 'Start that server, correct TEMPORAL_ADDRESS, or give commands --local.'
+        : `Start it with \`${connector`up`}\`, set TEMPORAL_ADDRESS, or give commands --local.`,
     })
   }
 }

@@ -69,7 +69,12 @@ describe('check', () => {
   test.each([
     ['token', { BILLING_TOKEN: 'wrong' }, 'service', 'does not accept the token'],
     ['workspace', { BILLING_WORKSPACE: 'acc_other' }, 'service', 'check the workspace'],
-    ['Temporal', { TEMPORAL_ADDRESS: '127.0.0.1:1' }, 'temporal', 'Start it with `npx connector up`'],
+    [
+      'Temporal',
+      { TEMPORAL_ADDRESS: '127.0.0.1:1' },
+      'temporal',
+      'Start that server, correct TEMPORAL_ADDRESS, or give commands --local.',
+    ],
     ['address', { BILLING_BASE_URL: 'http://127.0.0.1:1' }, 'service', 'check the address'],
   ])('names the wrong %s', async (_, env, name, message) => {
     const { code, wrong, ms } = await checkAll(world, env)
