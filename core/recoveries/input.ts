@@ -115,7 +115,7 @@ export const narrowing = z.object({
     .array(z.string().min(1))
     .min(1)
     .optional()
-    .meta({ flag: '--customers <ids>', help: 'only subscriptions of these customers' }),
+    .meta({ help: 'only subscriptions of these customers' }),
   skip: z.array(z.string().min(1)).min(1).optional().meta({ help: 'customers or subscriptions to skip' }),
 })
 export type CandidateFilter = z.output<typeof narrowing>

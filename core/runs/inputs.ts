@@ -10,7 +10,7 @@ export interface InputField {
   name: string
   schema: z.ZodType
   help: string
-  /** The option that sets it, as in `--rate <n>`. Absent: `--input` does, a schedule, or the Temporal UI. */
+  /** The option that sets it, as in `--mode <mode>`. Absent: `--input` does, a schedule, or the Temporal UI. */
   flag?: string
   /** What holds without it, if that is not a value: `BILLING_CONCURRENCY`. */
   otherwise?: string
@@ -63,7 +63,7 @@ export function defaultOf({ form, otherwise }: InputField): string | undefined {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** An option as typed: `['rate', '5']`, `['dry-run']`. */
+/** An option as typed: `['mode', 'full']`, `['dry-run']`. */
 export type TypedOption = [option: string, ...value: string[]]
 
 /** The options that stand for this input, by name. Fields at their default are left out. */
@@ -131,7 +131,7 @@ export const rateInput = z
   .number()
   .positive()
   .optional()
-  .meta({ flag: '--rate <n>', help: "requests per second of this run, within the worker's rate" })
+  .meta({ help: "requests per second of this run, within the worker's rate" })
 
 /** Only a limit of a run in progress has an option for it. */
 export const concurrencyInput = z

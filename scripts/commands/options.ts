@@ -46,10 +46,29 @@ export function addOtherFields(command: Command, schema: z.ZodObject): Command {
     const field = fields.find((one) => one.name === known)
     return field === undefined ? before : { ...before, [known]: readText(field, value, before[known]) }
   }
-  return command.option(
-    '--input <field=value>',
-    'another field of the input, as docs/commands.md lists them; repeatable',
-    read,
+  return command
+    .option(
+      '--input <field=value>',
+      'another field of the input, as docs/commands.md lists them; repeatable',
+      read,
+    )
+    .exitOverride((error) => {
+      const [, option] = /unknown option '--([^'=]+)(?:=.*)?'$/s.exec(error.message) ?? []
+      const field = option === undefined ? undefined : fieldMeant(option, fields)
+      throw field === undefined
+        ? error
+        : new UsageError(`unknown option '--${option}'; did you mean --input ${field.name}=<value>?`)
+    })
+}
+
+/** The field without an option of its own that a mistaken option means: by its name, or by a word that only its help has. */
+function fieldMeant(option: string, fields: readonly InputField[]): InputField | undefined {
+  const name = option.replaceAll('-', '').toLowerCase()
+  const others = fields.filter(({ flag }) => flag === undefined)
+  const explained = others.filter(({ help }) => help.split(/\W+/).includes(option))
+  return (
+    others.find((field) => field.name.toLowerCase() === name) ??
+    (explained.length === 1 ? explained[0] : undefined)
   )
 }
 

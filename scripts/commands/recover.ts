@@ -29,7 +29,9 @@ export function configureRecover(command: Command, terminal: Terminal): void {
   )
   addExamples(command, 'run', {
     'recover --dry-run': 'the preview only',
-    'recover --reason gateway_issue --max-changes 100 --rate 5': 'one reason, within bounds',
-    'recover --customers 501,502 --wait-for-approval': 'two customers, after an approval in the Temporal UI',
+    'recover --reason gateway_issue --max-changes 100 --input requestsPerSecond=5':
+      'one reason, within bounds',
+    'recover --input customers=501,502 --wait-for-approval':
+      'two customers, after an approval in the Temporal UI',
   })
 }

@@ -105,10 +105,15 @@ export function configureResolve(command: Command, terminal: Terminal): void {
   })
 }
 
+/** The rate of a run in progress has an option: it is what people change while a run works. */
+const runLimits = importLimits.extend({
+  requestsPerSecond: importLimits.shape.requestsPerSecond.meta({ flag: '--rate <n>' }),
+})
+
 export function configureLimits(command: Command, terminal: Terminal): void {
-  addDecision(addOtherFields(addInputOptions(addRun(command), importLimits), importLimits)).action(
+  addDecision(addOtherFields(addInputOptions(addRun(command), runLimits), runLimits)).action(
     async (run: string, options: DecisionOptions) => {
-      const limits = inputOf(importLimits, options)
+      const limits = inputOf(runLimits, options)
       if (Object.keys(limits).length === 0) throw new UsageError('Name a limit; see --help.')
       const input = { ...limits, ...decisionOf(options) }
       const settings = processSettings()

@@ -140,7 +140,7 @@ describe('a fetch of documents', () => {
     expect(JSON.parse(rejected)).toMatchObject({ record: { id: '502' } })
   })
 
-  test('a fetch sends no more requests per second than --rate allows', async () => {
+  test('a fetch sends no more requests per second than its input allows', async () => {
     const client = await connectTemporal()
     const ids = idsOf(world, 'creditnotes').slice(0, 12)
     const input = { documents: 'creditnotes' as const, ids, requestsPerSecond: 5 }

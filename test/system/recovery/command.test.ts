@@ -154,7 +154,14 @@ describe('connector recover', () => {
       ['--older-than', '2weeks'],
       /"2weeks" cannot be used for --older-than <time>\. "2weeks" is not a duration such as/,
     ],
-    [['--rate', 'x'], /"x" cannot be used for --rate <n>. Write a number/],
+    [['--rate', '5'], /unknown option '--rate'; did you mean --input requestsPerSecond=<value>\?/],
+    [['--customers', '501'], /unknown option '--customers'; did you mean --input customers=<value>\?/],
+    [['--max-pages=5'], /unknown option '--max-pages'; did you mean --input maxPages=<value>\?/],
+    [['--yse'], /unknown option '--yse'; did you mean --yes\?/],
+    [
+      ['--input', 'requestsPerSecond=x'],
+      /"requestsPerSecond=x" cannot be used for --input <field=value>\. Write a number above 0/,
+    ],
     [['--local', '--detach'], /--local and --detach cannot be combined/],
   ])('refuses %j with a sentence, before it starts anything', async (words, says) => {
     const world = await createWorld(well)
