@@ -9,7 +9,11 @@ const system = ['test/system/**/*.test.ts', 'test/chaos/histories/**/*.test.ts']
 const acceptance = 'test/acceptance/**/*.test.ts'
 const compose = 'test/acceptance/compose/**/*.test.ts'
 
+/** A second, the default, is less than a busy machine may pause a process. */
+const expect = { poll: { timeout: 30_000 } }
+
 const withServer = {
+  expect,
   globalSetup: ['test/temporal-server.ts'],
   setupFiles: ['test/without-promise-hooks.ts', 'test/explain-failures.ts'],
   // A busy machine takes its time; what has to be quick says so itself.
@@ -42,6 +46,7 @@ export default defineConfig({
           globalSetup: ['test/temporary-folder.ts'],
           include: ['test/**/*.test.ts'],
           exclude: [...system, acceptance, timed],
+          expect,
           testTimeout: 60_000,
           // Its files leave nothing behind in their process, and loading every module again for each costs a third more.
           isolate: false,

@@ -156,7 +156,7 @@ describe('Prometheus with the configuration of the docs', () => {
       const found = await Promise.all(asked.map((expr) => prometheus.query(expr)))
       return asked.filter((_, index) => found[index]?.every(({ value: [, text] }) => text === 'NaN'))
     }
-    await expect.poll(empty, { timeout: 30_000 }).toEqual([])
+    await expect.poll(empty).toEqual([])
   })
 })
 

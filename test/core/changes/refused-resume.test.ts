@@ -169,14 +169,11 @@ test('a resume that fell back and is then refused each time keeps the service’
     ],
   })
   await expect
-    .poll(
-      async () => {
-        await race.send({ rows: [1] })
-        await race.settle()
-        return (await race.rows())[0]
-      },
-      { timeout: 30_000 },
-    )
+    .poll(async () => {
+      await race.send({ rows: [1] })
+      await race.settle()
+      return (await race.rows())[0]
+    })
     .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: attempts.most })
   expect((await race.rows())[0]?.error).toContain(answer.detail)
 })

@@ -421,14 +421,13 @@ test.each([1, 2, 3])(
     const engine = await startEngine({ kind, sandbox, beside })
     await engine.stage(changes)
     const most = 3
-    const patient = { timeout: 30_000 }
     const finish = (run: typeof engine) =>
       expect
         .poll(async () => {
           await run.settle({ attempts: { most, waitsMs: [0] } })
           await run.send()
           return (await run.rows())[0]
-        }, patient)
+        })
         .toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp' })
     while (resumes() < most - lost) {
       await engine.send()
@@ -436,7 +435,7 @@ test.each([1, 2, 3])(
         .poll(async () => {
           await engine.settle({ attempts: { most, waitsMs: [0] } })
           return (await engine.rows())[0]?.state
-        }, patient)
+        })
         .toBe('staged')
     }
     backUp(engine.folder, restored)

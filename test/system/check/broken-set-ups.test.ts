@@ -208,7 +208,7 @@ describe('check finds at Temporal', () => {
       memo: { inputHash: 'of the connector' },
     })
     await expect
-      .poll(() => check(world), { timeout: 30_000 })
+      .poll(() => check(world))
       .toEqual(
         finding(`runs: The run ${run.workflowId} waits on the task queue ${taskQueue}`, world.taskQueue),
       )

@@ -165,7 +165,7 @@ describe('the metrics of a worker', () => {
       }
       const { done, rejected, parked, staged, unknown } = counts
       // A count that took long (a busy machine) is not repeated for a hundred times as long.
-      await expect.poll(places, { timeout: 30_000 }).toEqual({ done, rejected, parked, staged, unknown })
+      await expect.poll(places).toEqual({ done, rejected, parked, staged, unknown })
       const samples = await scrape(url)
       const posts = Object.entries(answers(world)).filter(([key]) => key.startsWith('create addon'))
       for (const [key, count] of posts) {
