@@ -2,7 +2,7 @@ import { createCellReader } from './cells/cell.ts'
 import { comparableName, readableName } from './cells/refused.ts'
 import type { DecimalMark } from './cells/notation.ts'
 import type { SourceRow } from './csv/rows.ts'
-import { openTable, readTable, type Table } from './csv/table.ts'
+import { isResultFile, openTable, readTable, type Table } from './csv/table.ts'
 import { InvalidMapping } from './errors.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { type ColumnMapping, type ColumnMappingOptions, countMapped, mapColumns } from './mapping/columns.ts'
@@ -92,7 +92,9 @@ export async function openFile(file: ImportFile): Promise<OpenFile> {
   const identifiers = kind.identifiers
     .map((field) => targets.findIndex((target) => target?.name === field))
     .filter((index) => index !== -1)
-  const units = () => groupRows(readTable(path, table), grouped ? identifiers : [])
+  // Changes that were apart are next to each other in a result file. All rows of one have its number there.
+  const numbers = isResultFile(header) ? [header.findIndex((name) => readableName(name) === '_row')] : []
+  const units = () => groupRows(readTable(path, table), grouped ? [...identifiers, ...numbers] : [])
   return {
     kind,
     name: shownName(path),

@@ -85,10 +85,11 @@ async function openSheet(name: Sheet, of: { folder: string; table: Table; kind: 
   return {
     takes: (result: LedgerRow | undefined) => status === undefined || (result && placeOf(result)) === status,
     async add(unit: Unit, result: LedgerRow | undefined) {
-      const extra = columns.map((column) => (result === undefined ? '' : cellOf[column](result, kind)))
-      for (const { row, cells } of unit) {
+      const added = columns.map((column) =>
+        column === '_row' ? String(unit[0].row) : result === undefined ? '' : cellOf[column](result, kind),
+      )
+      for (const { cells } of unit) {
         const beyond = cells.slice(header.length)
-        const added = extra.map((cell, index) => (columns[index] === '_row' ? String(row) : cell))
         const line = [...own.map((index) => cells[index] ?? ''), ...beyond, ...added].map(guardFormula)
         pending.push(line)
         letters += line.reduce((sum, { length }) => sum + length, 0)
@@ -119,8 +120,9 @@ async function* merge(
   while (result !== undefined) result = await next()
 }
 
-const cellOf: Readonly<Record<ResultColumn, (result: LedgerRow, kind: ImportKind) => string>> = {
-  _row: ({ row }) => String(row),
+const cellOf: Readonly<
+  Record<Exclude<ResultColumn, '_row'>, (result: LedgerRow, kind: ImportKind) => string>
+> = {
   _status: (result) => outcomeLabel(placeOf(result)),
   _id: ({ answerId }) => answerId ?? '',
   _error: (result) => explain(result) ?? '',

@@ -51,7 +51,7 @@ describe('results', () => {
     expect(second.bytes.toString()).toBe('\ufeffname;unit_label;_row;_error\nb;y;2;\n')
   })
 
-  test('of a change of several rows stand in each of them', async () => {
+  test('of a change of several rows stand in each of them, with the number of its first', async () => {
     const path = await fileOf(
       'supplier,document,number,date,lines.name\ns,7,1,2026-03-25,a\ns,7,1,2026-03-25,b\ns,7,2,2026-03-25,c\n',
     )
@@ -61,8 +61,24 @@ describe('results', () => {
     const tail = `parked,,lost,1970-01-01T00:00:00.000Z,"${sent.replaceAll('"', '""')}","retention: supplier s, document 7, number 1"`
     expect(bytes.toString()).toBe(
       'supplier,document,number,date,lines.name,_row,_status,_id,_error,_sent_at,_sent,_look\n' +
-        `s,7,1,2026-03-25,a,2,${tail}\ns,7,1,2026-03-25,b,3,${tail}\n`,
+        `s,7,1,2026-03-25,a,2,${tail}\ns,7,1,2026-03-25,b,2,${tail}\n`,
     )
+  })
+
+  test('that are the same retention twice are not one with the lines of both when they are imported again', async () => {
+    const path = await fileOf(
+      'supplier,document,number,date,lines.name,lines.amount\n' +
+        's,7,1,2026-03-25,a,1\ns,7,1,2026-03-25,b,1\ns,7,2,2026-03-25,c,1\ns,7,1,2026-03-25,a,1\ns,7,1,2026-03-25,b,1\n',
+    )
+    const same =
+      'supplier, document, number: is the same retention as row 2. Keep the rows of one retention together'
+    expect(await problemsOf({ kind: 'retentions', path })).toEqual([`row 5, ${same}`])
+    const results = [rowOf(2, 'rejected'), rowOf(4, 'done'), rowOf(5, 'rejected')]
+    const { to } = await write({ kind: 'retentions', path, sheet: 'rejected', results })
+    expect(await problemsOf({ kind: 'retentions', path: to })).toEqual([`row 4, ${same}`])
+    const again = [rowOf(2, 'rejected'), rowOf(4, 'rejected')]
+    const twice = await write({ kind: 'retentions', path: to, sheet: 'rejected', results: again })
+    expect(await problemsOf({ kind: 'retentions', path: twice.to })).toEqual([`row 4, ${same}`])
   })
 })
 
