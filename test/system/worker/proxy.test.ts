@@ -138,7 +138,7 @@ describe('the environment', () => {
     const unreachable = {
       name: 'Unreachable',
       effect: 'none',
-      message: expect.stringContaining('self-signed'),
+      message: expect.stringContaining('does not trust its certificate'),
     }
     expect(await ask(env)).toEqual(unreachable)
     expect(await ask({ ...env, HTTPS_PROXY: `http://127.0.0.1:${ports.proxy}` })).toEqual(unreachable)
