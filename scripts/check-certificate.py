@@ -132,7 +132,8 @@ class Chain:
     """What is known after each line: where the frontier is, and whether all records of its time are known."""
 
     def __init__(self, records, keys):
-        self.keys, self.records, self.place, self.windows = keys, records, 0, 0
+        self.keys, self.records, self.place, self.before, self.windows = keys, records, 0, 0, 0
+        self.dated = all(time is not None for _, time in records)  # Otherwise, nothing tells which a sweep showed.
         self.through, self.down, self.ended, self.nothing = EVER, EVER, True, False
         self.statuses, self.looks, self.wanted = [], 0, []
 
@@ -151,7 +152,7 @@ class Chain:
         need(self.lag >= 0, "a record cannot become visible before its time")
         self.through = min(self.through, began - self.lag)
         self.began = None if "local" in line else began  # Dates of the service are compared with its own clock only.
-        self.lower, self.frontier, self.closed = down, upper, upper == EVER
+        self.before, self.lower, self.frontier, self.closed = self.place, down, upper, upper == EVER
         self.ended = self.empty = self.nothing = self.left = False
 
     def take(self, line, low, high):
@@ -203,10 +204,10 @@ class Chain:
         need(instant(line["swept"]) == self.frontier, "a sweep of another time than the frontier's")
         need(len(set(line["places"])) == 1, "the number of places changed between the sweeps")
         need(line["shown"][0] == line["shown"][1], "the two sweeps showed different records")
-        first = self.place
-        while first > 0 and self.records[first - 1][1] == self.frontier:
-            first -= 1
-        if not self.left:  # One that was left has no row here.
+        if self.dated and not self.left:  # One that was left has no row here.
+            first = self.place
+            while first > self.before and self.records[first - 1][1] == self.frontier:
+                first -= 1
             shown = {id for id, _ in self.records[first : self.place]} - set(line["gone"])
             in_order = sorted(shown, key=lambda id: id.encode("utf-16-be"))
             need(sum_of(in_order) == line["shown"][0], "the table has other records than the sweeps showed")

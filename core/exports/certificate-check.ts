@@ -263,9 +263,12 @@ function follow(
 
 /** Follows the lines; after each, the state is what is known. */
 function createChain(rows: readonly Row[] | undefined) {
+  /** Their time is excluded or hashed: nothing tells which of them a sweep showed. */
+  const isUndated = rows?.some(({ at }) => at === undefined) ?? true
   const state = {
-    /** Rows that were taken, and windows that were joined. */
+    /** Rows that were taken, those before the present range, and windows that were joined. */
     place: 0,
+    before: 0,
     windows: 0,
     /** Complete through this time, as the responses until now show. */
     through: Infinity,
@@ -370,7 +373,7 @@ function createChain(rows: readonly Row[] | undefined) {
       // Dates of the service are compared with its own clock only.
       state.began = line.local === true ? undefined : began
       state.through = Math.min(state.through, began - state.lag)
-      Object.assign(state, { lower, frontier: upper, closed: upper === Infinity })
+      Object.assign(state, { before: state.place, lower, frontier: upper, closed: upper === Infinity })
       Object.assign(state, { ended: false, isTopEmpty: false, isEmpty: false, left: false })
     } else if ('tied' in line) {
       const isOfFrontier = instantOf(line.tied) === state.frontier && (!state.ended || state.isEmpty)
@@ -382,10 +385,10 @@ function createChain(rows: readonly Row[] | undefined) {
       need(instantOf(swept) === state.frontier, "a sweep of another time than the frontier's")
       need(new Set(places).size === 1, 'the number of places changed between the sweeps')
       need(shown[0] === shown[1], 'the two sweeps showed different records')
-      let first = state.place
-      while (rows?.[first - 1]?.at === state.frontier) first--
       // One that was left has no row here.
-      if (rows !== undefined && !state.left) {
+      if (rows !== undefined && !isUndated && !state.left) {
+        let first = state.place
+        while (first > state.before && rows[first - 1]?.at === state.frontier) first--
         const ids = new Set(rows.slice(first, state.place).map(({ id }) => id)).difference(new Set(gone))
         need(sumOf([...ids].toSorted()) === shown[0], 'the table has other records than the sweeps showed')
         need(ids.size === places[0], 'the sweeps did not show a record for each place')

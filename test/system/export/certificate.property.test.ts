@@ -153,6 +153,29 @@ test('an export is accepted whose list was empty now and then while it was read'
   await judge.finish()
 })
 
+/** Records of one time, more of each status than a window holds. */
+const tied = rows(1_000).map((row) => ({ ...row, created: '2026-01-01T00:00:00Z' }))
+
+test('an export is accepted that swept records of one time and does not show their times', async () => {
+  const { fetchPage } = hiding(tied, [])
+  const taken = await readThrough({ fetchPage })
+  expect(taken.outcome.verdict).toBe('proven')
+  expect(taken.certificate).toContain('"swept"')
+  const judge = await createJudge()
+  await judge.add({ ...toCertified(taken), hashed: ['customers.created'] })
+  await judge.finish()
+})
+
+test('an export is accepted whose list hides records of one time under several statuses', async () => {
+  const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
+  const taken = await readThrough({ ...options, ...hiding(tied, ['paused', 'cancelled']) })
+  expect(taken.outcome).toMatchObject({ verdict: 'proven', records: 1_000 })
+  expect(taken.certificate.split('"swept"')).toHaveLength(1 + 5)
+  const judge = await createJudge()
+  await judge.add(toCertified(taken))
+  await judge.finish()
+})
+
 test('an unproven export is accepted that has an id twice', async () => {
   const all = rows(250)
   const taken = await readThrough(hiding(all.with(7, { ...all[7]!, id: 's99' }), []))
