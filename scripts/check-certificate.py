@@ -160,7 +160,8 @@ class Chain:
         taken = self.records[self.place : self.place + line["taken"]]
         self.place += line["taken"]
         self.left |= "left" in line
-        need(sum_of(self.keys[id] for id, _ in taken) == line["keys"], "the tables have other rows")
+        same = len(taken) == line["taken"] and sum_of(self.keys[id] for id, _ in taken) == line["keys"]
+        need(same, "the tables have other rows")
         times = [time for _, time in taken if time is not None]
         need(times == sorted(times, reverse=True), "the records are not in the order of time")
         need(all(low <= time <= high and time > self.lower for time in times), "a record lies outside of its window")

@@ -535,6 +535,18 @@ export const mutants: Record<string, Mutant> = {
     const taken = exported.rows.slice(from, from + 101 + take(line))
     Object.assign(line, { taken: taken.length, keys: sumOf(taken.map(keysOf)) })
   }),
+  'a window took a record more than the table has, and the next one gave it back': (exported) => {
+    const { lines } = exported
+    const place = lines.findLastIndex((line) => typeof line['newest'] === 'string')
+    const line = lines[place]
+    if (line === undefined || line['page'] !== 1 || line['descending'] === true) return false
+    const size = Number(line['records'] ?? line['size'])
+    if (take(line) >= size) return false
+    lines[place] = { ...line, page: 2, size, records: size, count: 0, taken: take(line) + 1 }
+    lines.splice(place + 1, 0, { ...line, taken: -1, keys: sumOf([]) })
+    exported.windows++
+    return true
+  },
   'proven although the chain broke': ({ lines }) => {
     lines.push({ broken: 'a page was lost' })
     return true
