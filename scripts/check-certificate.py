@@ -18,7 +18,8 @@ the tables. It cannot check its premises:
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
 to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.
 Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1. Of Parquet and of CSV
-for Excel it says that it cannot check them, exit 2. Of several folders it exits with 1 if it rejects any."""
+for Excel it says that it cannot check them, and where its memory does not suffice, exit 2. Of several folders it exits
+with 1 if it rejects any."""
 import calendar, csv, decimal, hashlib, json, pathlib, re, sys
 
 EVER = float("inf")
@@ -65,7 +66,7 @@ def read_tables(folder, manifest, key):
         for file in table["files"]:
             with open(folder / file["path"], encoding="utf-8", newline="") as text:
                 rows = csv.reader(text)
-                need(next(rows) == columns, f"{file['path']} has other columns than the manifest")
+                need(next(rows, None) == columns, f"{file['path']} has other columns than the manifest")
                 for count, row in enumerate(rows, count + 1):
                     need(len(row) == len(columns), f"{file['path']}: row {count} has {len(row)} cells")
                     own.add(tuple(row[place] for place in places))
@@ -279,8 +280,12 @@ def main(folders):
         except NotImplementedError as why:
             print(f"{about}NOT CHECKED", why)
             outcome = outcome or 2
+        except MemoryError:
+            print(f"{about}NOT CHECKED there is too little memory here")
+            outcome = outcome or 2
         except Exception as why:  # Files that cannot be read as what they claim to be are rejected, too.
-            print(f"{about}REJECT", why)
+            said = isinstance(why, (ValueError, OSError))
+            print(f"{about}REJECT", why if said else f"it cannot be read as an export: {why!r}")
             outcome = 1
     return outcome
 

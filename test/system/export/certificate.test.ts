@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { filesOf, type Manifest } from '../../../core/destinations/manifest.ts'
@@ -56,6 +56,30 @@ test.runIf(hasPython)('an export that is rejected decides, however many cannot b
   const { code, stdout } = await checkByPython([deep, excel])
   expect([code, stdout]).toEqual([1, expect.stringMatching(/: REJECT .*\n.*: NOT CHECKED .*\n$/)])
 })
+
+test.runIf(hasPython)('what is no export is rejected in words', async () => {
+  const folder = await temporaryFolder()
+  await writeFile(join(folder, 'manifest.json'), '{}')
+  expect(await checkByPython([folder])).toMatchObject({
+    code: 1,
+    stdout: "REJECT it cannot be read as an export: KeyError('tables')\n",
+  })
+})
+
+// Elsewhere, no shell limits the memory of a program.
+test.runIf(hasPython && process.platform === 'linux')(
+  'no export is rejected for want of memory',
+  async () => {
+    const folder = await temporaryFolder()
+    const manifest = join(folder, 'manifest.json')
+    await writeFile(manifest, '')
+    await truncate(manifest, 2 ** 30)
+    expect(await checkByPython([folder], 'ulimit -v 300000; ')).toMatchObject({
+      code: 2,
+      stdout: 'NOT CHECKED there is too little memory here\n',
+    })
+  },
+)
 
 test(
   'exports of all lists that change while they are read in ranges are accepted, and their certificates are small',

@@ -13,9 +13,13 @@ if (!hasPython) console.log('Without python3, nothing tests what scripts/check-c
 export const judgeByPython = async (...folders: string[]): Promise<string> =>
   (await checkByPython(folders)).stdout.trim()
 
-/** The same, and its exit code. */
-export async function checkByPython(folders: string[]): Promise<{ stdout: string; code: number }> {
-  const checking = run('python3', ['scripts/check-certificate.py', ...folders])
+/** The same, and its exit code; the shell runs something before. */
+export async function checkByPython(
+  folders: string[],
+  before = '',
+): Promise<{ stdout: string; code: number }> {
+  const command = `${before}exec python3 scripts/check-certificate.py "$@"`
+  const checking = run('sh', ['-c', command, 'sh', ...folders])
   return await checking.then(
     ({ stdout }) => ({ stdout, code: 0 }),
     (error: { stdout: string; code: number }) => error,
