@@ -1,5 +1,5 @@
 import { formatCount } from '../runs/view/format.ts'
-import type { Table } from '../tables/table.ts'
+import { extraColumn, type Table } from '../tables/table.ts'
 import type { Publication } from './destination.ts'
 import type { Manifest, PublishedTable, ReadFacts } from './manifest.ts'
 import { sumOf } from './parts.ts'
@@ -17,7 +17,7 @@ export function toManifest(options: {
   const { publication, destination, facts, arrived } = options
   const { run, resource, workspace, testMode, mode, filters, capped, excluded, hashed, hashedWith } =
     publication
-  const warnings = [...toDriftWarnings(facts), ...(arrived.warnings ?? [])]
+  const warnings = [...toDriftWarnings({ ...facts, excluded }), ...(arrived.warnings ?? [])]
   return {
     version: 1,
     run,
@@ -64,16 +64,20 @@ export function toDriftWarnings({
   unknownFields,
   newFields = [],
   vanishedFields = [],
-}: ReadFacts): string[] {
+  excluded,
+}: ReadFacts & Pick<Publication, 'excluded'>): string[] {
   const misfits = Object.entries(drift).toSorted(([, a], [, b]) => b.count - a.count)
   const total = misfits.reduce((sum, [, { count }]) => sum + count, 0)
   const [values, they] =
     total === 1
       ? ['1 value does not fit its column', 'It is']
       : [`${formatCount(total)} values do not fit their columns`, 'They are']
+  const kept = excluded.some((path) => path.endsWith(`.${extraColumn}`)) ? ', unless it is excluded' : ''
   const places = misfits.map(([path, { count, example }]) => `${path} ${formatCount(count)} (${example})`)
   return [
-    ...(total === 0 ? [] : [`${values}: ${toList(places)} ${they} empty there, and kept in _extra.`]),
+    ...(total === 0
+      ? []
+      : [`${values}: ${toList(places)} ${they} empty there, and kept in ${extraColumn}${kept}.`]),
     ...(newFields.length === 0
       ? []
       : [

@@ -362,6 +362,23 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
         versions: { connector: '0.1.0' },
       })
     })
+
+    test('does not say that _extra has what did not fit where it is excluded', async () => {
+      const exclude = ['customers._extra']
+      const drift = { 'customers.name': { count: 1, example: 'a list' } }
+      const batches = [['{"id":"cus_1","name":["no text"]}']]
+      const { manifest } = await publish(
+        await toPublication(
+          'customers',
+          batches,
+          { facts: { ...facts, drift }, excluded: exclude },
+          { exclude },
+        ),
+      )
+      expect(manifest.warnings).toEqual([
+        '1 value does not fit its column: customers.name 1 (a list). It is empty there, and kept in _extra, unless it is excluded.',
+      ])
+    })
   })
 }
 
