@@ -7,6 +7,9 @@ frontier) and continues below it shows everything that was in the list in betwee
 newest record to the oldest, has seen every record that was in the list throughout. Of records with the very time of the
 frontier, a slice may show only some. They are complete once two sweeps over all their places in a row showed the same
 records, as many as there are places: the frontier is closed then.
+A long list may be read in ranges of time, one after the other in the certificate: a chain each, and the next begins where
+the one before ends. A list may hide the records with some status unless they are asked for. So the newest and oldest of
+each status are looked at before and after; if the list lacks one of them, it is read again status by status.
 
 The connector wrote each slice that it took into certificate.jsonl. This program follows that chain and compares it with
 the tables. It cannot check its premises:
@@ -25,7 +28,7 @@ import calendar, csv, decimal, hashlib, json, pathlib, re, sys
 EVER = float("inf")
 HEAD = "certificate resource workspace testMode mode filters key changedSince"  # What its first line has,
 END = "end reasons completeThrough records windows"  # and its last.
-CLOCKS_DIFFER = 5_000_000  # Microseconds by which the clocks of a service's servers may differ.
+CLOCKS_DIFFER = 5_000_000  # Microseconds; the servers of one service may have clocks that differ by so much.
 csv.field_size_limit(2**31 - 1)
 decimal.setcontext(decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN))  # Exact sums.
 
@@ -58,6 +61,7 @@ def read_tables(folder, manifest, key):
     keys, records, below, totals = {}, [], [], Totals()
     for table in manifest["tables"]:
         name, own, count, columns = table["name"], set(), 0, [column["name"] for column in table["columns"]]
+        # A hashed column has no times and no currencies.
         plain = [None if f"{name}.{column}" in manifest["hashed"] else column for column in columns]
         places = [columns.index(column) for column in table["key"]]
         below += [{}] if "parent" in table else []
@@ -73,6 +77,7 @@ def read_tables(folder, manifest, key):
                     if "parent" in table:
                         below[-1].setdefault(row[places[0]], []).append(",".join(row[place] for place in places[1:]))
                     else:
+                        # A record without a time lies in no window, so EVER rejects it.
                         records.append((row[places[0]], None if time is None else instant(row[time]) if row[time] else EVER))
                         totals.currencies[row[places[0]]] = None if currency is None else row[currency]
                         if created is not None and row[created]:
@@ -110,11 +115,12 @@ class Totals:
             column["sums"][group] = column["sums"].get(group, decimal.Decimal(0)) + decimal.Decimal(cell)
 
     def check(self, manifest, once):
-        """once: no id comes twice. Otherwise, nothing tells whose currency a row of the tables below has."""
+        """once: no id comes twice, as it may if unproven. Then nothing tells whose currency a row of the tables below has."""
         claims = manifest["totals"]["columns"]
         need(claims.keys() == self.columns.keys(), "the totals are of other columns")
         for name, column in self.columns.items():
             claim, sums = claims[name], column["sums"]
+            # Values that are no numbers: the column is empty there.
             unreadable = manifest["drift"].get(column["source"], {"count": 0})["count"]
             total = f"{sum(sums.values(), decimal.Decimal(0)):f}"
             need(claim["sum"] == total, f"{name} adds up to {total}, not {claim['sum']}")
@@ -126,16 +132,20 @@ class Totals:
         times = manifest["totals"].get("created")
         claimed = [instant(times["oldest"]), instant(times["newest"])] if times else []
         need(claimed == ([min(self.times), max(self.times)] if self.times else []), "the oldest or newest record is another")
-        months = self.months if 0 < len(self.months) <= 1200 else None
+        months = self.months if 0 < len(self.months) <= 1200 else None  # The manifest has no more than a century's.
         need((times or {}).get("months") == months, "the records were created in other months")
 
 class Chain:
     """What is known after each line: where the frontier is, and whether all records of its time are known."""
 
     def __init__(self, records, keys):
+        # How many records were taken until now, and before the present range.
         self.keys, self.records, self.place, self.before, self.windows = keys, records, 0, 0, 0
         self.dated = all(time is not None for _, time in records)  # Otherwise, nothing tells which a sweep showed.
-        self.through, self.down, self.ended, self.nothing = EVER, EVER, True, False
+        self.through, self.down, self.ended = EVER, EVER, True
+        # Whether the top of the list was empty at the last look, and its bottom, too; whether a record met has no row here.
+        self.top_empty, self.all_empty, self.left = False, False, False
+        # The statuses to look at, how often that was done, and those that have yet to be read.
         self.statuses, self.looks, self.wanted = [], 0, []
 
     def range(self, line):
@@ -149,12 +159,12 @@ class Chain:
         else:
             need(upper == self.down, "the range does not begin where the one before it ends")
             self.down, self.statuses = down, line.get("statuses", [])
-        began, self.lag = instant(line["date"]), line["lag"] * 1000
+        began, self.lag = instant(line["date"]), line["lag"] * 1000  # From milliseconds.
         need(self.lag >= 0, "a record cannot become visible before its time")
         self.through = min(self.through, began - self.lag)
         self.began = None if "local" in line else began  # Dates of the service are compared with its own clock only.
         self.before, self.lower, self.frontier, self.closed = self.place, down, upper, upper == EVER
-        self.ended = self.empty = self.nothing = self.left = False
+        self.ended = self.top_empty = self.all_empty = self.left = False
 
     def take(self, line, low, high):
         """The next records of the table are those that the line took, newest first, between these times."""
@@ -169,23 +179,23 @@ class Chain:
         return times
 
     def page(self, line):
-        size, newest_first = line.get("records", line["size"]), "descending" in line
-        top, bottom = (line["page"] == 1 and newest_first == end for end in (True, False))
-        # A list whose ends were both empty may have been read on: the last that its range shows counts.
-        need(not self.ended or self.nothing, "a window after the end of its range")
-        need(size == line["size"] or (size < line["size"] and "last" in line), "a page that another follows is not full")
-        counted = size == line["size"] or line.get("count", 0) <= (line["page"] - 1) * line["size"] + size
+        held, newest_first = line.get("records", line["size"]), "descending" in line
+        top, bottom = line["page"] == 1 and newest_first, line["page"] == 1 and not newest_first
+        # A list that looked empty at both ends may be read on, and then its chain is not at its end any more.
+        need(not self.ended or self.all_empty, "a window after the end of its range")
+        need(held == line["size"] or (held < line["size"] and "last" in line), "a page that another follows is not full")
+        counted = held == line["size"] or line.get("count", 0) <= (line["page"] - 1) * line["size"] + held
         need(counted, "the last page holds fewer records than the service counted")
         if "date" in line and self.began:
             need(instant(line["date"]) >= self.began - CLOCKS_DIFFER, "the response is older than the read")
             self.through = min(self.through, instant(line["date"]) - self.lag)
-        if size == 0:
-            self.ended = self.nothing = bottom and self.empty
-            self.empty = top  # Where both ends of the list are empty, so is the list.
+        if held == 0:
+            self.ended = self.all_empty = bottom and self.top_empty
+            self.top_empty = top  # Where both ends of the list are empty, one after the other, so is the list.
             return need(line["taken"] == 0, "records of an empty page")
-        self.empty = self.nothing = False
+        self.top_empty = self.all_empty = False
         self.windows += 1
-        need(line["taken"] + line.get("left", 0) <= size, "it took more records than the response held")
+        need(line["taken"] + line.get("left", 0) <= held, "it took more records than the response held")
         newest, oldest = instant(line["newest"]), instant(line["oldest"])
         above = top or newest > self.frontier or (self.closed and newest == self.frontier)
         need(above, "the window does not reach above the frontier: records may be missing there")
@@ -197,26 +207,29 @@ class Chain:
         self.ended = bottom or oldest <= self.lower
 
     def tied(self, line):
-        is_open = self.nothing or not self.ended
+        is_open = self.all_empty or not self.ended
         need(instant(line["tied"]) == self.frontier and is_open, "a sweep of another time than the frontier's")
-        self.ended = self.empty = self.nothing = False
+        self.ended = self.top_empty = self.all_empty = False
         self.take(line, self.frontier, self.frontier)
 
     def swept(self, line):
         need(instant(line["swept"]) == self.frontier, "a sweep of another time than the frontier's")
-        need(len(set(line["places"])) == 1, "the number of places changed between the sweeps")
+        before, between, after = line["places"]
+        need(before == between == after, "the number of places changed between the sweeps")
         need(line["shown"][0] == line["shown"][1], "the two sweeps showed different records")
         if self.dated and not self.left:  # One that was left has no row here.
             first = self.place
             while first > self.before and self.records[first - 1][1] == self.frontier:
                 first -= 1
+            # An earlier sweep had taken those that are gone: they have left the list.
             shown = {id for id, _ in self.records[first : self.place]} - set(line["gone"])
-            in_order = sorted(shown, key=lambda id: id.encode("utf-16-be"))
+            in_order = sorted(shown, key=lambda id: id.encode("utf-16-be"))  # As JavaScript sorts.
             need(sum_of(in_order) == line["shown"][0], "the table has other records than the sweeps showed")
-            need(len(shown) == line["places"][0], "the sweeps did not show a record for each place")
+            need(len(shown) == before, "the sweeps did not show a record for each place")
         self.closed = True
 
     def looked(self, line):
+        """Each status was looked at again, and the list hides records of some or not. After a crash, the last look counts."""
         need(self.ended and line["looked"] == self.statuses, "other statuses were sampled before the read")
         self.looks, self.wanted = self.looks + 1, list(self.statuses) if line["hidden"] else []
 
@@ -228,8 +241,11 @@ def check(folder):
     if manifest["destination"] != "csv" or manifest["dialect"]["formulaGuard"]:
         raise NotImplementedError("this program checks plain CSV only; npx connector verify follows other certificates")
     records, keys = read_tables(folder, manifest, manifest["ordering"])
+    rejected = manifest["rejected"]
+    kept = sum((folder / file["path"]).read_bytes().count(b"\n") for file in rejected["files"])
+    need(kept == rejected["rows"], f"rejected.jsonl has {kept} records, not {rejected['rows']}")
     unkept = manifest["records"] - len(records)  # Read, but in rejected.jsonl, as those without an id are.
-    need(0 <= unkept <= manifest["rejected"]["rows"], f"{len(records)} records, not {manifest['records']}")
+    need(0 <= unkept <= kept, f"{len(records)} records, not {manifest['records']}")
     if manifest["mode"] == "byId":
         need(manifest["resource"] in ("creditnotes", "cancellations"), "a list is not read by id")
         return f"{len(records)} documents by id, which says nothing about others"
@@ -240,7 +256,8 @@ def check(folder):
         need(names.split() == [name for name in names.split() if name in line], f"the certificate lacks one of {names}")
         for name, value in line.items():
             need(manifest.get(named.get(name, name)) == value, f"{name} is not that of the manifest")
-    what = [f"{len(records)} records of {head['resource']}", *(f"{name}={value}" for name, value in head["filters"].items())]
+    apart = f" and {unkept} in rejected.jsonl" if unkept else ""
+    what = [f"{len(records)} records of {head['resource']}{apart}", *(f"{name}={value}" for name, value in head["filters"].items())]
     what = ", ".join(what + ([f"changed since {head['changedSince']}"] if head["changedSince"] else []))
     if end["end"] != "proven":
         need(end["completeThrough"] is None, "complete through a time, but not proven")
@@ -262,7 +279,7 @@ def check(folder):
     need(chain.place == len(records), "the table has records that no window took")
     if manifest["ordering"] == "created" and not any("status" in line for line in lines):  # Otherwise some come twice.
         left = sum(line.get("left", 0) for line in lines)
-        need(left <= manifest["rejected"]["rows"], f"{left} records have no row, and rejected.jsonl has fewer")
+        need(left <= kept, f"{left} records have no row, and rejected.jsonl has fewer")
     need(chain.windows == manifest["windows"], f"{chain.windows} windows, not {manifest['windows']}")
     looked = "statusCheck" in manifest or manifest.get("hiddenFound", False)  # By the manifest.
     looks = bool(chain.looks) == bool(chain.statuses) == looked and not chain.wanted

@@ -36,7 +36,7 @@ async function expectRejected(world: World, folder: string): Promise<void> {
 async function expectAccepted(world: World, folder: string): Promise<void> {
   if (hasPython)
     expect(await judgeByPython(folder)).toMatch(
-      /^ACCEPT \d+ records of \w+, (status=\w+, )?(changed since \S+, )?complete through /,
+      /^ACCEPT \d+ records of \w+( and \d+ in rejected\.jsonl)?, (status=\w+, )?(changed since \S+, )?complete through /,
     )
   expect(await callCommand(world, ['verify', folder])).toMatchObject({ code: 0 })
 }

@@ -47,6 +47,8 @@ export interface CertifiedExport {
   header?: string
   /** How many rows more of the other table the forger claims. */
   moreBelow?: number
+  /** How many records the forger claims to have put into rejected.jsonl. */
+  rejected?: number
   /** Columns that the table has hashed. */
   hashed?: string[]
   /** What the forger changes in the totals, which fit otherwise. */
@@ -177,7 +179,7 @@ export async function writeCertified(
         files: [toFile('customer_contacts.csv', below, contacts.length)],
       },
     ],
-    rejected: { rows: 0, files: [] },
+    rejected: { rows: exported.rejected ?? 0, files: [] },
     certificate: { rows: lines.length + 2, files: [toFile('certificate.jsonl', text, lines.length + 2)] },
   }
   await mkdir(folder)
@@ -551,6 +553,17 @@ export const mutants: Record<string, Mutant> = {
     lines.push({ broken: 'a page was lost' })
     return true
   },
+  'a record is missing, as if it had been rejected': onWindow((exported, place, line) => {
+    const { rows } = exported
+    const from = rowsBefore(exported, place)
+    rows.splice(from, 1)
+    const taken = rows.slice(from, from + take(line) - 1)
+    Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
+    exported.rejected = 1
+  }),
+  'one place where there should be three': onSweep((line) => {
+    line['places'] = (line['places'] as number[]).slice(0, 1)
+  }),
   'another number of places between two sweeps': onSweep((line) => {
     line['places'] = (line['places'] as number[]).map((places, at) => places + (at === 1 ? 1 : 0))
   }),
