@@ -70,12 +70,13 @@ export async function writeImportReport(
           },
         }
       },
-      nextOf: ({ ended, counts, rows, first }, isOutward) =>
+      nextOf: ({ ended, counts, outcomes, rows, first }, isOutward) =>
         importNextSteps({
           plan,
           dataDir: root,
           ended,
           counts,
+          outcomes,
           parkedRow: rows.parked?.[0],
           ...(!isOutward && { origin, message: first[0]?.message }),
         }),

@@ -192,12 +192,14 @@ interface Source {
 export function importNextSteps({
   ended,
   counts,
+  outcomes,
   parkedRow,
   message,
   ...source
 }: Source & {
   ended: EndedNote | undefined
   counts: ReportCounts
+  outcomes: Readonly<Record<string, number>>
   /** The first parked row. */
   parkedRow: number | undefined
   /** What the service said of the first row that was not done. */
@@ -211,8 +213,9 @@ export function importNextSteps({
   if (ended.how === 'refused')
     return [{ text: 'fix the file, then import it again', command: sameCommand(source) }]
   const { staged, notTried, unknown, rejected, parked } = counts
-  // A finished run has looked up everything that it sent, so only a ledger from a backup has unknown rows of it.
-  const lost = ended.how === 'finished' ? unknown : 0
+  const { repeatable = 0 } = outcomes
+  // A finished run has looked up everything that it sent, so only a ledger from a backup has other unknown rows of it.
+  const lost = ended.how === 'finished' ? unknown - repeatable : 0
   const left = staged + notTried + unknown - lost
   // The others are like those that failed, and in the same file: the same command would do the same again.
   const isCanary = ended.canary === true && left > 0

@@ -39,13 +39,13 @@ async function openSteps({
   const start = (
     name: Parameters<typeof worker.start>[0]['name'],
     input: object,
-    { runId = 'r1', attempt = 1 } = {},
+    { workflowId = 'import-1', runId = 'r1', attempt = 1 } = {},
   ): Attempt =>
     worker.start({
       name,
       input,
       info: {
-        workflowExecution: { workflowId: 'import-1', runId },
+        workflowExecution: { workflowId, runId },
         scheduledTimestampMs: Date.now(),
         currentAttemptScheduledTimestampMs: attempt,
       },
@@ -531,4 +531,42 @@ test('a report that an attempt has written, given up by Temporal, does not repla
   later.resolve()
   await expect(first).rejects.toMatchObject({ type: 'SupersededError', nonRetryable: false })
   expect((await reported()).ended.how).toBe('finished')
+})
+
+/** An import of six updates that gave up after two were refused, while one that got no answer waited to be sent again. */
+async function giveUpUpdates(end: object) {
+  const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
+  const sandbox = await createSandbox({ counts })
+  const steps = await openSteps({ sandbox })
+  const { start, dataDir } = steps
+  const ids = [...sandbox.control.records({ resource: 'customers' })].flatMap((text) =>
+    (JSON.parse(text) as { contacts: { id: string }[] }).contacts.map(({ id }) => id),
+  )
+  const csv = ['id,phone', ...ids.slice(0, 6).map((id) => `${id},+5691`), ''].join('\n')
+  const on = 'PATCH /contacts/{id}/'
+  const lost = { kind: 'reset', effect: 'none', on, requests: [1] } as const
+  const refused = { kind: 'refuse', answer: { phone: ['No.'] }, status: 400, on, from: 2 } as const
+  sandbox.control.setFaults({ faults: [lost, refused] })
+  const input = { kind: 'update-contacts', maxFailures: 1, concurrency: 1 } as const
+  const plan = await openRows(steps, input, undefined, csv)
+  await start('stageRun', refOf(plan)).result
+  const sent = await start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  expect(sent).toMatchObject({ ended: 'maxFailures', counts: { unknown: 1, rejected: 2 } })
+  await start('closeRun', { ...refOf(plan), how: 'finished', ...end }).result
+  sandbox.control.setFaults({ faults: [] })
+  const report = JSON.parse(await readFile(join(dataDir, plan.folder, 'report.json'), 'utf8')) as {
+    next: { text: string }[]
+  }
+  return { ...steps, next: report.next.map(({ text }) => text) }
+}
+
+test('an update that waits to be sent again when its import gives up is sent with the others that remain, without a repair', async () => {
+  const { start, worker, next } = await giveUpUpdates({ why: 'more than 1 changes failed' })
+  expect(next).toEqual([expect.stringContaining('2 rows to fix'), 'to send the remaining 4'])
+  const of = { workflowId: 'import-2', runId: 'r2' }
+  const asked = { kind: 'update-contacts', file: 'inbox/rows.csv', canary: 0, done: 'skip' }
+  const rest = (await start('openRun', toOpen(asked), of).result) as ImportPlan
+  await start('stageRun', refOf(rest), of).result
+  await start('sendRun', { ...refOf(rest), limits: rest.limits, ...sendAll }, of).result
+  expect(await worker.state.ledger.counts(rest)).toMatchObject([{ state: 'done', number: 6 }])
 })

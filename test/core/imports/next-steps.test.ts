@@ -26,6 +26,7 @@ const steps = (counts: Partial<ReportCounts>, how: 'finished' | 'stopped' | 'ref
     dataDir: '/data',
     ended: { how, at: '' },
     counts: { ...none, ...counts },
+    outcomes: {},
     parkedRow: 17,
   })
 
@@ -81,6 +82,7 @@ test('an import that is done has no next step, and one that is active can be fol
     dataDir: '/data',
     ended: undefined,
     counts: none,
+    outcomes: {},
     parkedRow: undefined,
   })
   expect(active).toEqual([
@@ -105,6 +107,7 @@ test('a person reads the name of their own file, with the options that they type
       dataDir: '/data',
       ended,
       counts: { ...none, ...counts },
+      outcomes: {},
       parkedRow: undefined,
       origin,
     }).map(({ command }) => command)
@@ -127,6 +130,7 @@ test('after a failed canary, the next step is to correct the file, and never to 
     dataDir: '/data',
     ended: { how: 'finished', canary: true, at: '' },
     counts: { ...none, done: 0, rejected: 3, notTried: 27 },
+    outcomes: {},
     parkedRow: undefined,
     message: 'supplier: Not found.',
   })
