@@ -78,7 +78,8 @@ export async function writeImportReport(
           counts,
           outcomes,
           parkedRow: rows.parked?.[0],
-          ...(!isOutward && { origin, message: first[0]?.message }),
+          // Of a row that failed: an unknown one has not.
+          ...(!isOutward && { origin, message: first.find(({ state }) => state !== 'unknown')?.message }),
         }),
       saysWhy: ({ ended }) => ended?.canary === true,
       withoutContents: ({ totals, check: checked, ...report }) => ({

@@ -570,3 +570,8 @@ test('an update that waits to be sent again when its import gives up is sent wit
   await start('sendRun', { ...refOf(rest), limits: rest.limits, ...sendAll }, of).result
   expect(await worker.state.ledger.counts(rest)).toMatchObject([{ state: 'done', number: 6 }])
 })
+
+test('the next step after a failed canary has what the service said of a row that failed, not of one that is unknown', async () => {
+  const { next } = await giveUpUpdates({ why: 'all rows of the canary failed', canary: true })
+  expect(next).toEqual([expect.stringMatching(/^the rows that went first all failed \(.*No\./)])
+})
