@@ -333,6 +333,20 @@ test('rows that a restored state has forgotten are not staged anew: the folder o
   expect(await steps.worker.state.ledger.counts(plan)).toEqual([])
 })
 
+test('an import of which the ledger has lost rows neither stages nor sends any', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  await steps.start('stageRun', refOf(plan)).result
+  const db = new DatabaseSync(join(steps.dataDir, 'state.db'))
+  db.prepare('delete from changes where run = ? and "row" < 4').run(plan.run)
+  db.close()
+  const lost = { type: 'OldLedgerError', message: expect.stringContaining('it lacks 2 of 5 rows') }
+  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject(lost)
+  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+  await expect(steps.start('sendRun', sending).result).rejects.toMatchObject(lost)
+  expect(steps.sandbox.control.requests().filter(({ method }) => method === 'POST')).toEqual([])
+})
+
 test('the report of a dry run names the rows that are invalid, and why, but not what stands in them', async () => {
   const steps = await openSteps()
   await mkdir(join(steps.dataDir, 'inbox'))
@@ -552,12 +566,12 @@ async function giveUpUpdates(end: object) {
   await start('stageRun', refOf(plan)).result
   const sent = await start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
   expect(sent).toMatchObject({ ended: 'maxFailures', counts: { unknown: 1, rejected: 2 } })
-  await start('closeRun', { ...refOf(plan), how: 'finished', ...end }).result
+  const kept = await start('closeRun', { ...refOf(plan), how: 'finished', ...end }).result
   sandbox.control.setFaults({ faults: [] })
   const report = JSON.parse(await readFile(join(dataDir, plan.folder, 'report.json'), 'utf8')) as {
     next: { text: string }[]
   }
-  return { ...steps, next: report.next.map(({ text }) => text) }
+  return { ...steps, kept, next: report.next.map(({ text }) => text) }
 }
 
 test('an update that waits to be sent again when its import gives up is sent with the others that remain, without a repair', async () => {
@@ -571,7 +585,9 @@ test('an update that waits to be sent again when its import gives up is sent wit
   expect(await worker.state.ledger.counts(rest)).toMatchObject([{ state: 'done', number: 6 }])
 })
 
-test('the next step after a failed canary has what the service said of a row that failed, not of one that is unknown', async () => {
-  const { next } = await giveUpUpdates({ why: 'all rows of the canary failed', canary: true })
+test('the next step after a failed canary has what the service said of a row that failed, not of one that is unknown, and Temporal keeps neither', async () => {
+  const { next, kept } = await giveUpUpdates({ why: 'all rows of the canary failed', canary: true })
   expect(next).toEqual([expect.stringMatching(/^the rows that went first all failed \(.*No\./)])
+  expect(JSON.stringify(kept)).toContain('the rows that went first all failed: correct')
+  expect(JSON.stringify(kept)).not.toContain('No.')
 })
