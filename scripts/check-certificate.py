@@ -269,6 +269,7 @@ def check(folder):
     for number, line in enumerate(lines, 2):
         try:
             need("broken" not in line, "the chain broke")
+            need(line.get("left", 1) > 0, "it left fewer records than one")
             (kind,) = {"range", "page", "tied", "swept", "looked"} & line.keys()
             getattr(chain, kind)(line)
         except ValueError as why:

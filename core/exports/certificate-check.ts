@@ -361,6 +361,7 @@ function createChain(rows: readonly Row[] | undefined) {
 
   function add(line: CertificateLine): void {
     if ('broken' in line) throw new DoesNotHold(`the chain broke: ${line.broken}`)
+    need(!('left' in line) || line.left! > 0, 'it left fewer records than one')
     if ('page' in line) return addWindow(line)
     if ('looked' in line) {
       need(

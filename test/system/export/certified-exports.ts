@@ -322,6 +322,19 @@ const onTotals =
   }
 const amounts = 'customers.amount'
 
+/** Removes the row of a swept record, and says in the line that took it, which is returned, that it has none. */
+function leaveSwept(exported: CertifiedExport): Line | undefined {
+  const { rows, lines } = exported
+  const swept = lines.findIndex((line) => 'swept' in line)
+  const place = lines.slice(0, Math.max(0, swept)).findLastIndex((line) => take(line) > 0)
+  const line = lines[place]
+  if (line === undefined) return undefined
+  const from = rowsBefore(exported, place)
+  rows.splice(from + take(line) - 1, 1)
+  const taken = rows.slice(from, from + take(line) - 1)
+  return Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
+}
+
 export const mutants: Record<string, Mutant> = {
   'a sum is higher by 0.01': onTotals(({ columns }) => {
     columns[amounts]!.sum = new Big(columns[amounts]!.sum).plus('0.01').toFixed(2)
@@ -586,16 +599,11 @@ export const mutants: Record<string, Mutant> = {
     lines.splice(place + 1, 0, { swept: upTo, places: [1, 1, 1], shown: [shown, shown], gone: [] })
     return true
   },
-  'a swept record is missing, as if it had no row': (exported) => {
-    const { rows, lines } = exported
-    const swept = lines.findIndex((line) => 'swept' in line)
-    if (swept === -1) return false
-    const place = lines.slice(0, swept).findLastIndex((line) => take(line) > 0)
-    const line = lines[place]!
-    const from = rowsBefore(exported, place)
-    rows.splice(from + take(line) - 1, 1)
-    const taken = rows.slice(from, from + take(line) - 1)
-    Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
+  'a swept record is missing, as if it had no row': (exported) => leaveSwept(exported) !== undefined,
+  'a swept record is missing, as if another line had left a record less than none': (exported) => {
+    const line = leaveSwept(exported)
+    if (line === undefined) return false
+    exported.lines.find((one) => one !== line)!['left'] = -1
     return true
   },
   'a swept record that is said to be gone': (exported) => {
