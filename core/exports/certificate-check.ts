@@ -239,20 +239,18 @@ function follow(
   manifest: Manifest,
   rows: readonly Row[] | undefined,
 ): void {
-  const chain = createChain(rows)
+  const { state, add } = createChain(rows)
   for (const [index, line] of lines.entries())
     try {
-      chain.add(line)
+      add(line)
     } catch (error) {
       throw error instanceof DoesNotHold ? new DoesNotHold(`line ${index + 2}: ${error.message}`) : error
     }
   const { changedSince, windows, records, completeThrough, rejected } = manifest
   const kept = manifest.tables[0]!.rows
-  const { state } = chain
   const least = changedSince === undefined ? -Infinity : instantOf(changedSince) - 1
-  const isLocal = manifest.clock === 'local'
   need(
-    lines.every((line) => !('range' in line) || 'local' in line === isLocal),
+    lines.every((line) => !('range' in line) || 'local' in line === (manifest.clock === 'local')),
     'the clock is not that of the manifest',
   )
   need(state.ended && state.down === least, 'the chain does not reach the end of the list')
@@ -361,7 +359,7 @@ function createChain(rows: readonly Row[] | undefined) {
 
   function add(line: CertificateLine): void {
     if ('broken' in line) throw new DoesNotHold(`the chain broke: ${line.broken}`)
-    need(!('left' in line) || line.left! > 0, 'it left fewer records than one')
+    need(!('left' in line) || (line.left ?? 0) > 0, 'it left fewer records than one')
     if ('page' in line) return addWindow(line)
     if ('looked' in line) {
       need(
