@@ -1,3 +1,4 @@
+import type { RangesProgress } from '../core/exports/parts/ranges.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import { formatCount } from '../core/runs/view/format.ts'
 import { sentence, strong, type View } from '../core/runs/view/view.ts'
@@ -12,6 +13,8 @@ export interface ListProgress {
   state: 'reading' | 'publishing' | 'proven' | 'unproven' | 'stopped' | 'failed'
   records?: number
   requests?: number
+  /** The ranges that are being read, with what `records` and `requests` already count of them. */
+  reading?: RangesProgress['left']
   /** About how many records there are. */
   expected?: number
   /** The throughput of the last segment. */

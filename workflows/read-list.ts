@@ -67,6 +67,7 @@ export async function readList(options: {
     begin()
     const isRead = await readRanges({
       open: planned,
+      reading: (list.reading = []),
       parallel: plan.parallel ?? 1,
       control,
       readRange: ({ part, ...segment }) =>
@@ -108,13 +109,15 @@ type Counts = Pick<ListProgress, 'records' | 'requests' | 'expected'> & {
  */
 export async function readRanges(options: {
   open: RangesProgress
+  /** Takes the ranges that are being read, with what their last segments told. */
+  reading: RangesProgress['left']
   parallel: number
   control: RunControl
   readRange: (segment: { range: number; part: number; seconds: number }) => Promise<RangeResult>
   /** Called after each segment, with the counts of all ranges together. */
   onProgress: (now: Counts) => void
 }): Promise<boolean> {
-  const { open, parallel, control, readRange, onProgress } = options
+  const { open, reading, parallel, control, readRange, onProgress } = options
   const total = { records: open.records, requests: open.requests }
   const queue = open.left.map((range) => ({ ...range, part: 1 }))
   let seconds = firstRangeSeconds
@@ -148,8 +151,11 @@ export async function readRanges(options: {
 
   async function reader(): Promise<void> {
     try {
-      for (let one = queue.shift(); one !== undefined; one = queue.shift())
+      for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
+        reading.push(one)
         if ((await readOn(one)) === 'over') return end()
+        reading.splice(reading.indexOf(one), 1)
+      }
     } catch (error) {
       end()
       throw error

@@ -5,6 +5,7 @@ import { describeBreaker } from '../../core/runs/view/trouble.ts'
 import { formatCountOf, formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
+import type { ExportProgress, ListProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -85,18 +86,43 @@ export async function showRun(options: {
 }
 
 /** Observes an export, with one bar per list. */
-export function observeExport({ handle }: { handle: Pick<WorkflowHandle, 'describe'> }): Observe {
+export function observeExport({ handle }: { handle: Pick<WorkflowHandle, 'describe' | 'query'> }): Observe {
   return async () => {
     const description = await handle.describe()
-    const bars = new Map<string, Bar>()
-    for (const { resource, records, requests = 0, expected: total } of heartbeatsOf<ReadBeat>(description)) {
-      if (resource === undefined || records === undefined || bars.has(resource)) continue
-      const note = [formatCountOf(requests, 'requests'), ...heldUpBy(description, resource)].join(', ')
-      bars.set(resource, { name: resource, unit: 'records', done: records, total, note })
-    }
-    const inOrder = [...bars.values()].toSorted((a, b) => orderOf(a.name) - orderOf(b.name))
+    const progress = await handle.query<ExportProgress>('status').catch(() => undefined)
+    const beats = heartbeatsOf<ReadBeat>(description)
+    const bars = (progress?.resources ?? [])
+      .filter(({ state }) => state === 'reading')
+      .flatMap((list) => {
+        const { resource: name } = list
+        const counts = countsOf(
+          list,
+          beats.filter(({ resource }) => resource === name),
+        )
+        if (counts === undefined) return []
+        const note = [formatCountOf(counts.requests, 'requests'), ...heldUpBy(description, name)].join(', ')
+        return [{ name, unit: 'records', done: counts.records, total: counts.expected, note }]
+      })
+    const inOrder = bars.toSorted((a, b) => orderOf(a.name) - orderOf(b.name))
     return { bars: inOrder, description }
   }
+}
+
+/**
+ * What the run knows of a list, and what the steps have read since; undefined before the first page. A heartbeat counts from
+ * the start of its range or, once the ranges are read, of the list.
+ */
+function countsOf(list: ListProgress, beats: readonly Partial<ReadBeat>[]) {
+  let { records, requests = 0, expected } = list
+  for (const beat of beats) {
+    const range = list.reading?.find((one) => one.range === (beat.range ?? 1) - 1)
+    if (beat.records === undefined || (range === undefined && (list.reading?.length ?? 0) > 0)) continue
+    const known = range ?? { records: records ?? 0, requests }
+    records = (records ?? 0) + Math.max(0, beat.records - known.records)
+    requests += Math.max(0, (beat.requests ?? 0) - known.requests)
+    expected = beat.expected ?? expected
+  }
+  return records === undefined ? undefined : { records, requests, expected }
 }
 
 /** As in the table of the result. */
@@ -105,6 +131,8 @@ const orderOf = (name: string) => Object.keys(listResources).indexOf(name)
 /** The heartbeat of a step that reads a list. */
 interface ReadBeat {
   resource: string
+  /** From 1; absent if the list is not divided, or once its ranges are read. */
+  range: number
   records: number
   requests: number
   expected: number

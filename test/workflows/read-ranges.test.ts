@@ -24,6 +24,7 @@ async function segmentsOf({ ranges, secondsEach }: { ranges: number; secondsEach
       requests: 0,
       left: Array.from({ length: ranges }, (_, range) => ({ range, records: 0, requests: 0 })),
     },
+    reading: [],
     parallel: 16,
     control,
     readRange({ range, seconds }) {

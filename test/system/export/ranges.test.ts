@@ -5,6 +5,7 @@ import { verifyExport } from '../../../core/destinations/files/verify.ts'
 import type { ExportReport } from '../../../core/exports/report.ts'
 import { Chance } from '../../../sandbox/data/random.ts'
 import { hasPython, judgeByPython } from './python-checker.ts'
+import { observeExport } from '../../../scripts/runs/show-run.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 import {
   asked,
@@ -50,6 +51,26 @@ async function expectWhole(world: World, report: ExportReport, since: number) {
 }
 
 describe('a list that is read in ranges', () => {
+  test('shows the progress of all its ranges together, once each', async () => {
+    const world = await createWorld({ counts: { customers: 9_000 } })
+    world.sandbox.control.setFaults({ faults: slow })
+    const client = await connectTemporal()
+    await startTestWorker(world)
+    const run = await startRun({ client, world, input: { ...input, parallel: 3 } })
+    const observe = observeExport({ handle: run })
+    const shown: number[] = []
+    // A range has a third of the records.
+    await until(async () => {
+      const { bars } = await observe()
+      shown.push(...bars.map(({ done }) => done))
+      return (shown.at(-1) ?? 0) > 5_000
+    })
+    world.sandbox.control.setFaults({ faults: [] })
+    await run.result()
+    expect(shown).toEqual(shown.toSorted((one, other) => one - other))
+    expect(Math.max(...shown)).toBeLessThanOrEqual(9_000)
+  })
+
   test(
     'gives the bytes of one that is read undivided, also after a pause and a SIGKILL of the worker',
     { tags: ['long'] },
