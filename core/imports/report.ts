@@ -158,13 +158,7 @@ function toReport(
 }
 
 /** The number of changes staged, but at least as many as the file has. */
-export function shouldBeStaged({
-  plan,
-  staged,
-}: {
-  plan: ImportPlan
-  staged: StagedNote | undefined
-}): number {
+function shouldBeStaged({ plan, staged }: { plan: ImportPlan; staged: StagedNote | undefined }): number {
   if (staged === undefined || plan.dryRun) return 0
   return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
 }

@@ -2,7 +2,6 @@ import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@tempora
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { parseDuration } from '../../core/runs/inputs.ts'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
-import { createJudge } from '../runs/done-since.ts'
 import { isRunType, runTypeQuery, runTypes } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
 import { addExamples, choice, processSettings } from './options.ts'
@@ -36,13 +35,12 @@ export function configure(command: Command, terminal: Terminal): void {
       const { connection, options: own } = client
       const dataConverter = { payloadCodecs: [blankingCodec] }
       const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })
-      await using judge = createJudge({ client: { workflow }, settings, terminal })
       const runs = []
       const query = toQuery(options, settings.taskQueue)
       for await (const listed of refuseUnknown(workflow.list({ query }))) {
         const run = toRun(listed)
-        const needsPerson =
-          run.needsPerson && !(run.closeTime !== undefined && (await judge.isDoneSince(run)))
+        const isDoneSince = async () => (await workflow.count(laterQuery(run))).count > 0
+        const needsPerson = run.needsPerson && !(run.closeTime !== undefined && (await isDoneSince()))
         if (options.needsPerson && !needsPerson) continue
         runs.push({ ...run, needsPerson })
         if (runs.length === mostRuns) break
@@ -95,6 +93,23 @@ function toRun({
     closeTime,
     schedule: typeof schedule === 'string' ? schedule : undefined,
   }
+}
+
+/**
+ * Finds the later runs of the same command or schedule that need nobody: Temporal cannot change the search attributes of
+ * a run that has ended.
+ */
+function laterQuery({ run, runId, type, startTime, schedule }: ReturnType<typeof toRun>): string {
+  const same = `WorkflowId = '${run}'`
+  return [
+    schedule === undefined ? same : `(${same} OR TemporalScheduledById = '${schedule}')`,
+    `WorkflowType = '${type}'`,
+    `RunId != '${runId}'`,
+    `StartTime >= '${startTime.toISOString()}'`,
+    "Verdict = 'proven'",
+    // A proven recovery reports again what still needs a person.
+    ...(type === 'recoverSubscriptions' ? [] : ['NeedsPerson = false']),
+  ].join(' AND ')
 }
 
 function toQuery({ open, verdict, needsPerson, since }: Options, taskQueue: string): string {

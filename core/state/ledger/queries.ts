@@ -232,16 +232,12 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
         .where('state', 'not in', ['rejected', 'dropped'])
         .orderBy('generation')
         .execute(),
-    /** The changes of a run, or of all runs, with any of these keys, in any state. */
-    underKeys: ({
-      run,
-      keys,
-      ...space
-    }: KeySpace & { run?: string; keys: readonly string[] }): Promise<LedgerRow[]> =>
-      inSpace(db, space)
+    /** The changes of a run with any of these keys, in any state. */
+    underKeys: (of: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]> =>
+      inSpace(db, of)
         .selectAll()
-        .where(isIn('key', keys))
-        .$if(run !== undefined, (query) => query.where('run', '=', run ?? ''))
+        .where('run', '=', of.run)
+        .where(isIn('key', of.keys))
         .orderBy('row')
         .execute(),
     /** The runs with changes of a kind that are staged, sending or unknown. */

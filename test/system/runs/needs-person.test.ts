@@ -4,7 +4,7 @@ import { toDefinition } from '../../../scripts/schedules/file.ts'
 import { ownerMemo, toTemporal } from '../../../scripts/schedules/schedules.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
-import { addonsCsv, putFile, retentionsCsv } from '../import/world.ts'
+import { putFile, retentionsCsv } from '../import/world.ts'
 import { breakSome, idsOf } from '../recovery/world.ts'
 
 const counts = { customers: 150, subscriptions: 4, plans: 3, retentions: 40, orders: 0 }
@@ -51,31 +51,26 @@ async function scheduleExport(world: World) {
 
 const unordered = { kind: 'ignoreOrdering', on: 'GET /customers/' } as const
 
-test('`run list` lists no run whose rows were done since, or whose command or schedule was proven since', async () => {
+test('`run list` says of no run that it needs a person once its command or schedule was proven since', async () => {
   const world = await createWorld({ counts, needsAttention: 0 })
-  const faults = [
-    { kind: 'refuse', answer: { number: ['Not this one.'] }, on: 'POST /retentions/', body: { number: 5 } },
-    { kind: 'refuse', answer: { name: ['Not this one.'] }, on: 'POST /addons/', body: { name: 'Addon 2' } },
-  ] as const
-  world.sandbox.control.setFaults({ faults: [...faults, unordered] })
+  const refused = { number: ['Not this one.'] }
+  const refusal = { kind: 'refuse', answer: refused, on: 'POST /retentions/', body: { number: 5 } } as const
+  world.sandbox.control.setFaults({ faults: [refusal, unordered] })
   await startTestWorker(world, soon)
   const nightly = await scheduleExport(world)
   const run = async (...words: string[]) => (await tell<{ run: string }>(world, ...words)).run
-  const importRows = async (kind: string, text: string, ...words: string[]) =>
-    run('import', kind, join(world.dataDir, await putFile(world, text, `${kind}.csv`)), ...words)
   const haveEnded = async (number: number) => {
     const { runs } = await tell<Listed>(world, 'run', 'list')
     return runs.length === number && runs.every(({ verdict }) => verdict !== null)
   }
   const ids = breakSome(world, { ids: idsOf(world).slice(0, 1), reason: 'reference_expired' })
-  const sheet = retentionsCsv(6)
-  const left = await importRows('addons', addonsCsv(3))
-  await importRows('retentions', sheet)
+  const sheet = await putFile(world, retentionsCsv(6), 'retentions.csv')
+  const left = await run('import', 'retentions', join(world.dataDir, sheet))
   await callCommand(world, ['export', 'customers'], { env: soon })
   await run('recover', '--yes')
   await nightly.trigger()
-  await until(async () => await haveEnded(5))
-  expect(await inNeed(world)).toHaveLength(5)
+  await until(async () => await haveEnded(4))
+  expect(await inNeed(world)).toHaveLength(4)
 
   for (const id of ids)
     world.sandbox.control.update({
@@ -83,13 +78,12 @@ test('`run list` lists no run whose rows were done since, or whose command or sc
       id,
       fields: { status: 'active', needs_attention: null, needs_attention_reason: null },
     })
-  world.sandbox.control.setFaults({ faults })
-  await importRows('retentions', sheet.replace(',5,2026', ',105,2026'), '--done', 'skip')
+  world.sandbox.control.setFaults({ faults: [refusal] })
   await run('export', 'customers')
   const capped = await run('export', 'customers', '--input', 'maxPages=1')
   await run('recover', '--yes')
   await nightly.trigger()
-  await until(async () => await haveEnded(10))
-  // Nobody has imported the refused addon, and other bounds are another command.
+  await until(async () => await haveEnded(8))
+  // Nobody has imported the refused row, and other bounds are another command.
   expect(await inNeed(world)).toEqual([left, capped].toSorted())
 })
