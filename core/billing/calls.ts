@@ -31,8 +31,6 @@ interface Call {
 interface ReadCall extends Call {
   query?: Readonly<Record<string, string>>
   tries?: number | undefined
-  /** Called when a request has failed, before it is retried. */
-  onFailure?: (() => void | Promise<void>) | undefined
 }
 
 interface WriteCall extends Call {
@@ -108,10 +106,7 @@ export function createCalls(settings: CallsSettings): Calls {
       watch?.answered()
       return parsed
     } catch (error) {
-      if (error instanceof BillingError) {
-        watch?.failed(error)
-        await sending.onFailure?.()
-      }
+      if (error instanceof BillingError) watch?.failed(error)
       throw error
     }
   }
@@ -162,7 +157,7 @@ export function createCalls(settings: CallsSettings): Calls {
   }
 }
 
-interface Sending extends Request, Pick<ReadCall, 'onFailure'> {
+interface Sending extends Request {
   operation: string
   attempt: number
 }

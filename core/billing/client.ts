@@ -53,8 +53,6 @@ export interface ListQuery {
   fresh?: boolean
   /** Called just before each request, including retries; if it throws, the request is not sent. */
   beforeSend?: () => void | Promise<void>
-  /** Called when a request has failed, before it is retried. */
-  onFailure?: () => void | Promise<void>
 }
 
 export interface ReadOptions {

@@ -74,12 +74,6 @@ export interface CandidateRead {
   count: number | undefined
 }
 
-/** The list requests of all attempts, each counted before it leaves, and how many of them failed. */
-export interface RequestCounts {
-  sent: number
-  failed: number
-}
-
 /** `maxPages` is used up: what was read so far is the snapshot. */
 class PagesUsedUp extends Error {
   override readonly name = 'PagesUsedUp'
@@ -105,25 +99,18 @@ export async function readCandidates(options: {
   onProgress?: (progress: { candidates: number; requests: number }) => void
 }): Promise<CandidateRead> {
   const { run, notes, billing, testMode, readLagMs, maxPages, signal, onProgress } = options
-  const { requests: before = { sent: 0, failed: 0 } } = await notes.read<{ requests: RequestCounts }>(run)
-  const lost = before.sent - before.failed
-  const requests = { ...before }
-  let written = Promise.resolve()
-  /** Resolves when the count is durable: a kill forgets no request. */
-  const count = (what: keyof typeof requests) => {
-    requests[what] += 1
-    return (written = written.then(() => notes.write(run, { requests })))
-  }
+  let { requests = 0 } = await notes.read<{ requests: number }>(run)
   const fetchFrom = (resource: ListResource) => async (page: PageRequest) =>
     await billing.list({
       resource,
       ...page,
       signal,
       async beforeSend() {
-        if (requests.sent >= maxPages) throw new PagesUsedUp()
-        await count('sent')
+        if (requests >= maxPages) throw new PagesUsedUp()
+        requests += 1
+        // A kill forgets no request.
+        await notes.write(run, { requests })
       },
-      onFailure: () => count('failed'),
     })
   const readWhole = (resource: ListResource, filters = {}) =>
     readInMemory({ resource, filters, testMode, fetchPage: fetchFrom(resource), readLagMs })
@@ -137,21 +124,23 @@ export async function readCandidates(options: {
     })
     if (step === undefined || step.done === true) {
       const outcome = step?.value
-      const capped = whyCapped({ maxPages, failed: requests.failed, lost })
       const prices = found.length === 0 ? noPrices : await readPrices(readWhole(plans), signal)
       return {
         candidates: found.map((record) => toCandidate(record, prices)),
         proven: outcome?.verdict === 'proven',
-        reasons: outcome?.reasons ?? [capped, ...(last?.reasons ?? [])],
+        reasons: outcome?.reasons ?? [
+          `maxPages (${maxPages}) was used up before the end of the list; requests that failed count, too`,
+          ...(last?.reasons ?? []),
+        ],
         capped: outcome === undefined,
-        requests: requests.sent,
+        requests,
         count: (outcome ?? last)?.countBefore ?? undefined,
       }
     }
     const { records, state } = step.value
     last = state
     found.push(...records.filter(({ status }) => status === 'needs_attention').map(keep))
-    onProgress?.({ candidates: found.length, requests: requests.sent })
+    onProgress?.({ candidates: found.length, requests })
   }
 }
 
@@ -167,18 +156,4 @@ async function readPrices(read: ReturnType<typeof readInMemory>, signal: AbortSi
       error instanceof PagesUsedUp ? 'maxPages was used up before their end' : outwardMessage(error as Error)
     return { prices, otherwise: `the plans were not read completely: ${why}` }
   }
-}
-
-function whyCapped({ maxPages, failed, lost }: { maxPages: number; failed: number; lost: number }): string {
-  if (failed + lost === 0) return `the list takes more than ${maxPages} requests (maxPages)`
-  const ended = [
-    { count: failed, how: 'failed' },
-    { count: lost, how: `${lost === 1 ? 'was' : 'were'} lost when the read was interrupted` },
-  ]
-    .filter(({ count }) => count > 0)
-    .map(({ count, how }, at) => {
-      const number = count === maxPages ? 'all' : count
-      return at === 0 ? `${number} of these requests ${how}` : `${number} ${how}`
-    })
-  return `maxPages (${maxPages}) was used up before the end of the list: ${ended.join(', and ')}`
 }

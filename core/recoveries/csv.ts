@@ -10,7 +10,7 @@ import { outcomeLabel } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { guardFormula } from '../tables/formula-guard.ts'
 import type { Candidate } from './candidates.ts'
-import type { Selection } from './select.ts'
+import type { Selected } from './select.ts'
 
 /** A change of the ledger, as far as recovery.csv has it. */
 type RecoveryRow = Pick<
@@ -30,7 +30,7 @@ type RecoveryRow = Pick<
 const unsent = { sends: 0, sentAt: null, answer: null, resolvedBy: null, resolvedWhy: null }
 
 /** A row of a dry run, with the outcome that it would have. */
-export const toDryRow = ({ row, body, closed }: Selection['rows'][number]): RecoveryRow => ({
+export const toDryRow = ({ row, body, closed }: Selected): RecoveryRow => ({
   row,
   body: JSON.stringify(body),
   ...(closed ?? { state: 'staged', outcome: 'wouldResume', error: null }),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { toMs } from '../runs/inputs.ts'
 import type { EndedNote, RunNotes } from '../runs/run-notes.ts'
 import { toFileName } from '../storage/file-name.ts'
-import type { CandidateRead, RequestCounts } from './candidates.ts'
+import type { CandidateRead } from './candidates.ts'
 import {
   type CandidateFilter,
   type ParsedRecovery,
@@ -13,13 +13,12 @@ import {
   recoverySettings,
 } from './input.ts'
 import { triedReasons } from './reasons.ts'
-import type { LeftOut, Preview } from './select.ts'
+import type { Preview } from './select.ts'
 
 /** The result of the snapshot: only counts, because it is also part of the history. */
 export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
   takenAt: string
   candidates: number
-  leftOut: LeftOut
   /** The number of staged rows, whether resumed or only reported. */
   staged: number
   preview: Preview
@@ -32,7 +31,8 @@ export interface RecoveryNotes {
   plan: RecoveryPlan
   /** The original input, to start a run with the same input again, and its lists. */
   asked: { input: Readonly<Record<string, unknown>>; narrowing: CandidateFilter }
-  requests: RequestCounts
+  /** The list requests of all attempts, each counted before it leaves. */
+  requests: number
   /** What the snapshot decided, and the folder of its changes: from then on every attempt stages the same ones. */
   decided: SnapshotNote & { changes?: string }
   /** The same once all of them are staged. */

@@ -8,18 +8,7 @@ import { addListValue, type ListValues, noListValues } from './list-value.ts'
 import { becauseOf, isReason } from './reasons.ts'
 import { type CandidateFilter, type RecoveryPlan, dayMarginMs, isLongEnough } from './input.ts'
 
-/** The counts of candidates that the filters exclude; they have no row in the report. */
-export interface LeftOut {
-  otherReasons: number
-  otherCustomers: number
-  skipped: number
-  notLongEnough: number
-}
-
-export interface Selection {
-  rows: (ChangeToStage & { body: Candidate })[]
-  leftOut: LeftOut
-}
+export type Selected = ChangeToStage & { body: Candidate }
 
 interface SelectOptions extends CandidateFilter {
   plan: RecoveryPlan
@@ -33,17 +22,12 @@ interface SelectOptions extends CandidateFilter {
  * resumed recently or exceeds the limit. Times are compared with the run's start, so that the same candidates
  * always give the same rows.
  */
-export function selectCandidates(options: SelectOptions): Selection {
+export function selectCandidates(options: SelectOptions): Selected[] {
   const { plan, history } = options
-  const leftOut: LeftOut = { otherReasons: 0, otherCustomers: 0, skipped: 0, notLongEnough: 0 }
-  const rows: Selection['rows'] = []
+  const rows: Selected[] = []
   let tried = 0
   for (const candidate of inOrder(options.candidates)) {
-    const why = whyLeftOut(candidate, options)
-    if (why !== undefined) {
-      leftOut[why] += 1
-      continue
-    }
+    if (!isWanted(candidate, options)) continue
     const past = history.get(candidate.id)
     let closed = whyClosed(candidate, { ...options, past })
     if (closed === undefined && tried >= (plan.limits.maxChanges ?? Infinity))
@@ -57,7 +41,7 @@ export function selectCandidates(options: SelectOptions): Selection {
       ...(closed && { closed }),
     })
   }
-  return { rows, leftOut }
+  return rows
 }
 
 const beyondBound = ({ limits }: RecoveryPlan) =>
@@ -72,15 +56,16 @@ function inOrder(candidates: readonly Candidate[]): Candidate[] {
 
 const compare = <T extends string | number>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0)
 
-function whyLeftOut(
+/** Those that the filters exclude have no row in the report. */
+const isWanted = (
   { id, customer, snapshot: { reason, since } }: Candidate,
   { plan, customers, skip = [] }: SelectOptions,
-): keyof LeftOut | undefined {
-  if (plan.named && !isTried(reason, plan)) return 'otherReasons'
-  if (customers !== undefined && !customers.includes(customer)) return 'otherCustomers'
-  if (skip.includes(customer) || skip.includes(id)) return 'skipped'
-  return isLongEnough(since, plan) ? undefined : 'notLongEnough'
-}
+): boolean =>
+  (!plan.named || isTried(reason, plan)) &&
+  (customers?.includes(customer) ?? true) &&
+  !skip.includes(customer) &&
+  !skip.includes(id) &&
+  isLongEnough(since, plan)
 
 const isTried = (reason: string, plan: RecoveryPlan) => isReason(reason) && plan.reasons.includes(reason)
 
@@ -158,7 +143,7 @@ export interface Preview {
   listValue: ListValues
 }
 
-export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Preview {
+export function toPreview(rows: readonly Selected[], now: number): Preview {
   const today = dayOfWorkspace(rows, now)
   const preview: Preview = {
     toResume: 0,
@@ -191,7 +176,7 @@ export function toPreview({ rows }: Pick<Selection, 'rows'>, now: number): Previ
  * Today by the offset of the latest time that the service wrote: it writes its times in the workspace's zone. Without
  * one, a date is today as long as it is today anywhere on Earth.
  */
-function dayOfWorkspace(rows: Selection['rows'], now: number): string {
+function dayOfWorkspace(rows: readonly Selected[], now: number): string {
   const [latest] = rows
     .map(
       ({

@@ -22,7 +22,7 @@ import { type Candidate, readCandidates } from './candidates.ts'
 import { toDryRow, writeRecoveryCsv } from './csv.ts'
 import { leaseOf, type CandidateFilter, type RecoveryPlan, recoveryFiles, waitsOf } from './input.ts'
 import type { RecoveryNotes, SnapshotNote } from './open.ts'
-import { selectCandidates, type Selection, toPreview } from './select.ts'
+import { type Selected, selectCandidates, toPreview } from './select.ts'
 
 interface Work {
   deps: {
@@ -67,17 +67,15 @@ export async function takeSnapshot(work: Work): Promise<SnapshotNote> {
     signal,
     onProgress: (now) => onProgress({ phase: 'reading the list', ...now }),
   })
-  const { rows, leftOut } = await select(work, candidates, before.asked?.narrowing)
+  const rows = await select(work, candidates, before.asked?.narrowing)
   const kept = dryRun ? await writeDryRun(work, rows) : await keepRows(work, rows)
   const takenAt = new Date().toISOString()
-  const preview = toPreview({ rows }, Date.now())
   const decided = {
     takenAt,
     ...outcome,
     candidates: candidates.length,
-    leftOut,
     ...kept,
-    preview,
+    preview: toPreview(rows, Date.now()),
     settledBefore,
   }
   await notes.write(run, { decided })
@@ -88,7 +86,7 @@ async function select(
   { deps, plan }: Work,
   candidates: readonly Candidate[],
   narrowing: CandidateFilter = {},
-): Promise<Selection> {
+): Promise<Selected[]> {
   const { workspace, mode } = plan.identity
   const keys = candidates.map(({ id }) => id)
   const history = await deps.ledger.history({ workspace, mode, kind: resumeSubscription.name, keys })
@@ -96,7 +94,7 @@ async function select(
 }
 
 /** Writes recovery.csv of a dry run, which has no rows in the ledger. */
-async function writeDryRun({ deps, plan }: Work, rows: Selection['rows']): Promise<{ staged: 0 }> {
+async function writeDryRun({ deps, plan }: Work, rows: readonly Selected[]): Promise<{ staged: 0 }> {
   const to = join(deps.dataDir, plan.folder, recoveryFiles.results)
   await mkdir(dirname(to), { recursive: true })
   await writeRecoveryCsv({ rows: rows.map(toDryRow), to })
@@ -107,7 +105,7 @@ async function writeDryRun({ deps, plan }: Work, rows: Selection['rows']): Promi
 /** Keeps the rows to stage: by the time an attempt is repeated, the list has changed. */
 async function keepRows(
   { deps, plan }: Work,
-  rows: Selection['rows'],
+  rows: readonly Selected[],
 ): Promise<{ staged: number; changes: string }> {
   const { dataDir, shared, attempt } = deps
   const kind = resumeSubscription

@@ -12,7 +12,7 @@ function previewAt(now: string, since: string | undefined, nextBillings = dates)
       snapshot: { reason: 'gateway_issue', next_billing, since, value },
     },
   }))
-  const { past, today, future } = toPreview({ rows } as never, Date.parse(now)).byNextBilling
+  const { past, today, future } = toPreview(rows as never, Date.parse(now)).byNextBilling
   return [past, today, future]
 }
 
@@ -32,7 +32,7 @@ test('a day on which the clocks changed is today by the latest time of the servi
   const rows = ['2026-09-05T12:00:00-04:00', '2026-09-06T01:00:00-03:00'].map((since) => ({
     body: { collection_scheme: '', snapshot: { reason: '', next_billing: '2026-09-06', since, value } },
   }))
-  const at = (now: string) => toPreview({ rows } as never, Date.parse(now)).byNextBilling.today
+  const at = (now: string) => toPreview(rows as never, Date.parse(now)).byNextBilling.today
   expect(at('2026-09-07T03:30:00Z')).toBe(0)
   expect(at('2026-09-07T02:30:00Z')).toBe(2)
 })

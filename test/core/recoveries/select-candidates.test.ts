@@ -27,7 +27,7 @@ function becomes(since: number, past: Partial<KeyHistory>) {
     snapshot: { reason: 'gateway_issue', since: at(since), next_billing: '', value: { amounts: {} } },
   }
   const history = { attempts: 0, lastSentAt: null, run: 'nightly', answer: null, ...past }
-  const { rows } = selectCandidates({
+  const rows = selectCandidates({
     plan,
     candidates: [candidate],
     history: new Map([['sub_1', history]]),

@@ -208,7 +208,7 @@ describe('the bounds of a run', () => {
       expect(asked()).toBe(3)
       expect(result.snapshot).toMatchObject({ proven: false, capped: true, requests: 3 })
       expect(result.summary).toContain(
-        'maxPages (3) was used up before the end of the list: 1 of these requests failed',
+        'maxPages (3) was used up before the end of the list; requests that failed count, too',
       )
       const { continueWith } = result
       const whole = await (await start({ ...quick, ...continueWith, dryRun: false })).result()
