@@ -1,8 +1,7 @@
-// npm run bench -- export|import|start|peers [options]. `--help` after the name prints what it measures and its options.
+// npm run bench -- export|import|peers [options]. `--help` after the name prints what it measures and its options.
 const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   export: () => import('./export.ts'),
   import: () => import('./import.ts'),
-  start: () => import('./start.ts'),
   peers: () => import('./peers.ts'),
 }
 

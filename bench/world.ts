@@ -42,9 +42,6 @@ export function show(name: string, figures: Readonly<Record<string, number | str
   console.log(`${name.padEnd(24)}${cells.join('')}`.trimEnd())
 }
 
-export const median = (numbers: readonly number[]): number =>
-  numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? Number.NaN
-
 /** Starts a process and waits for the first line of its output that contains `until`. */
 export async function startProcess(options: {
   command: readonly [string, ...string[]]
@@ -76,24 +73,15 @@ export const connector = join(import.meta.dirname, '../scripts/start.js')
 
 const ticksPerSecond = 100
 
-/** The fields of a process in /proc that follow its name, in brackets. */
-const statOf = (pid: number | 'self') =>
-  readFileSync(`/proc/${pid}/stat`, 'utf8')
+/** CPU seconds (user and system) and peak resident megabytes of a process, from the kernel. */
+export function usageOf(pid: number): { cpuSeconds: number; peakMb: number } {
+  // What follows its name, in brackets.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
     .split(' ')
     .map(Number)
-
-/** CPU seconds (user and system) and peak resident megabytes of a process, from the kernel. */
-export function usageOf(pid: number): { cpuSeconds: number; peakMb: number } {
-  const fields = statOf(pid)
   const peakKb = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return { cpuSeconds: (fields[11]! + fields[12]!) / ticksPerSecond, peakMb: Number(peakKb) / 1024 }
-}
-
-/** The CPU seconds of all processes that this one has started and that have ended, with those they started. */
-export function endedCpuSeconds(): number {
-  const fields = statOf('self')
-  return (fields[13]! + fields[14]!) / ticksPerSecond
 }
 
 /** Starts the stand-in service in a process of its own and returns its address. */
