@@ -18,14 +18,10 @@ export function createConnections(options: {
   maxConnections: number
   keepAlive: boolean
 }): Connections {
-  const agentOptions = connectionOptions(options)
-  return { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
-}
-
-export function connectionOptions(options: { url: string; maxConnections: number; keepAlive: boolean }) {
   const { url, maxConnections, keepAlive } = options
   const proxyEnv = isLoopback(url) ? {} : process.env
-  return { keepAlive, maxSockets: maxConnections, maxFreeSockets: maxConnections, proxyEnv }
+  const agentOptions = { keepAlive, maxSockets: maxConnections, maxFreeSockets: maxConnections, proxyEnv }
+  return { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
 }
 
 /** Whether the address is this machine, so that requests cross no network. */

@@ -12,32 +12,27 @@ import {
   runCheck,
   wrong,
 } from '../checks/places.ts'
-import { checkIdle, checkService } from '../checks/service.ts'
+import { checkService } from '../checks/service.ts'
 import { checkReplay, checkTemporal } from '../checks/temporal.ts'
 import { addExamples, processSettings } from './options.ts'
-import { exitCodes, UsageError } from '../terminal/failures.ts'
+import { exitCodes } from '../terminal/failures.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   all?: true
   replay?: true
-  idle?: true
 }
 
 export function configure(command: Command, terminal: Terminal): void {
   command
     .option('--replay', 'check only that every open run can resume with this version')
-    .option('--idle', 'check only how long the service keeps idle connections open (up to 200 s)')
     .option('--all', 'show every setting and where it comes from')
-    .action(async ({ replay, idle, all }: Options) => {
-      if (replay && idle) throw new UsageError('--replay and --idle cannot be combined.')
+    .action(async ({ replay, all }: Options) => {
       const findings = replay
         ? await checkReplay({ settings: processSettings(), terminal })
-        : idle
-          ? await checkIdle(processSettings())
-          : await checkAll(terminal)
-      const settings = !replay && !idle ? listSettings({ env: process.env, cwd: process.cwd() }) : []
+        : await checkAll(terminal)
+      const settings = !replay ? listSettings({ env: process.env, cwd: process.cwd() }) : []
       const text = [toTable(findings), ...(all ? [toSettingsTable(settings)] : [])].join('\n\n')
       terminal.result({ document: { findings, settings }, text })
       const problems = findings.filter(({ status }) => status === 'wrong')

@@ -1,32 +1,16 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { findServerProblems } from '../../../core/state/postgres/server-problems.ts'
 import { openState } from '../../../core/state/open.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
-import { callCommand } from '../command-line/call-command.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
-import { openWorld, type World } from '../export/world.ts'
 
 let postgres: Postgres
 let url: string
-let world: World
 beforeAll(async () => {
   postgres = await startPostgres()
   url = await postgres.createDatabase()
-  world = await openWorld({ counts: { customers: 3, subscriptions: 0, plans: 1, retentions: 1 } })
 })
-afterAll(async () => {
-  await postgres.close()
-  await world.close()
-})
-
-interface Finding {
-  check: string
-  status: string
-  message: string
-}
+afterAll(() => postgres.close())
 
 test('a server that does not wait for the disk is refused', async () => {
   const unsafe = await startPostgres({ unsafe: true })
@@ -69,38 +53,4 @@ test('settings of the user that the guarantees do not allow are one sentence eac
     expect.stringContaining('The clock of PostgreSQL is 90 s ahead of this machine.'),
   ])
   await expect(openState({ folder, database: hasty })).rejects.toThrow('synchronous_commit is off')
-})
-
-/** A service that closes idle connections after this long. */
-async function serveIdle(idleMs: number): Promise<string> {
-  const server = createServer((_, response) => response.writeHead(401).end())
-  server.keepAliveTimeout = 0
-  server.on('connection', (socket) => socket.setTimeout(idleMs, () => socket.destroy()))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-test('check --idle measures how long the service keeps idle connections, and warns if it is longer than the lookups', async () => {
-  const check = async (idleMs: number) => {
-    const env = { BILLING_BASE_URL: await serveIdle(idleMs), BILLING_SETTLE_SECONDS: '1' }
-    const { code, stdout } = await callCommand(world, ['check', '--idle', '--json'], { env })
-    const { findings } = JSON.parse(stdout) as { findings: Finding[] }
-    return { code, message: findings[0]?.message }
-  }
-  const [short, long] = [await check(200), await check(60_000)]
-  expect(short).toEqual({
-    code: 0,
-    message: expect.stringMatching(
-      /^The service closes an idle connection after 0\.\d s, after a request 0\.\d s; a row is sent again after 3\.0 s/,
-    ),
-  })
-  expect(long).toEqual({
-    code: 1,
-    message: expect.stringMatching(/open for more than 3\.0 s.*Raise BILLING_SETTLE_SECONDS/),
-  })
 })
