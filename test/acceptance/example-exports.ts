@@ -139,7 +139,6 @@ export function sheetFor(item: PublishedExport, more: Partial<Sheet> = {}): Shee
     ties: [],
     drift: {},
     unknownFields: {},
-    absentFields: [],
     publishedAt: startedAt,
     workspace: identity.workspace,
     testMode: false,

@@ -31,7 +31,6 @@ export const facts: ReadFacts = {
   totals: { columns: {} },
   drift: {},
   unknownFields: {},
-  absentFields: [],
 }
 
 /**
