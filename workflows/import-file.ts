@@ -1,6 +1,7 @@
 import type { ImportInput, ImportPlan } from '../core/imports/input.ts'
 import type { ImportResult } from '../core/imports/view.ts'
 import type { RunEnd } from '../core/runs/run-notes.ts'
+import { formatCountOf } from '../core/runs/view/format.ts'
 import { connector } from '../core/runs/view/shell.ts'
 import { refOf } from './run/run-ref.ts'
 import { steps, type WriteJob, type WriteRun } from './write-run/job.ts'
@@ -44,14 +45,18 @@ export async function importFile(input?: ImportInput | null): Promise<ImportResu
 const giveUp = (why: string): RunEnd => ({ how: 'finished', why })
 
 const onCanary: ImportJob['onCanary'] = async (_, { rows }) => ({
-  ...giveUp(`all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no others were sent`),
+  ...giveUp(
+    rows.length === 1
+      ? `the only row of the canary failed (${rows.join()}), so no others were sent`
+      : `all ${rows.length} rows of the canary failed (${rows.join(', ')}), so no others were sent`,
+  ),
   canary: true,
 })
 
 const onBound: ImportJob['onBound'] = async ({ progress }, bound) =>
   bound === 'maxChanges'
-    ? giveUp(`the limit of ${progress.limits.maxChanges} changes was reached`)
-    : giveUp(`more than ${progress.limits.maxFailures} changes failed`)
+    ? giveUp(`the limit of ${formatCountOf(progress.limits.maxChanges ?? 0, 'changes')} was reached`)
+    : giveUp(`more than ${formatCountOf(progress.limits.maxFailures ?? 0, 'changes')} failed`)
 
 /** Compares every row with the service. */
 async function prove({ plan, progress, show, control }: ImportRun, end: RunEnd): Promise<RunEnd> {

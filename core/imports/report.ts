@@ -160,7 +160,7 @@ function toReport(
 /** The number of changes staged, but at least as many as the file has. */
 function shouldBeStaged({ plan, staged }: { plan: ImportPlan; staged: StagedNote | undefined }): number {
   if (staged === undefined || plan.dryRun) return 0
-  return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.changes)
+  return plan.sendAgain.length > 0 ? staged.staged : Math.max(staged.staged, staged.totals.changes)
 }
 
 function toSummary(

@@ -16,12 +16,9 @@ export const inputsFolder = 'imports/input'
 
 /** What was staged of a file. Counts only, because it is part of the history. */
 export interface StagedNote {
-  rows: number
-  changes: number
   /** How many changes are in the ledger, including those closed from the start. */
   staged: number
   invalid: number
-  problems: number
   /** Skipped because an earlier run did them, or because the service already has them. */
   doneEarlier: number
   /** Done by an earlier run, which has them in doubt. */

@@ -121,11 +121,8 @@ export async function stageRun(
 
 /** The counts of a checked file, before any of it is staged. */
 const noteOf = (check: FileCheck, matches?: Matches): StagedNote => ({
-  rows: check.totals.rows,
-  changes: check.totals.changes,
   staged: 0,
   invalid: check.invalid,
-  problems: check.problemCount,
   doneEarlier: matches?.doneEarlier ?? 0,
   doubtfulEarlier: matches?.doubtfulEarlier ?? 0,
   existed: matches?.existing.length ?? 0,

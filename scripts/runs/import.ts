@@ -246,7 +246,9 @@ function describe(check: FileCheck): string[] {
   const shown = problems.slice(0, mostShown).map(toSentence)
   const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
   return [
+    // First: of a sheet without its columns, the totals say nothing.
+    ...[...shown, ...more].map(toPrintableLine),
     toTablesText(toReceiptTables({ file: totals, columns: columnNames(columns) })),
-    ...[...left, ...cells, ...shown, ...more].map(toPrintableLine),
+    ...[...left, ...cells].map(toPrintableLine),
   ]
 }

@@ -575,7 +575,7 @@ async function giveUpUpdates(end: object) {
 }
 
 test('an update that waits to be sent again when its import gives up is sent with the others that remain, without a repair', async () => {
-  const { start, worker, next } = await giveUpUpdates({ why: 'more than 1 changes failed' })
+  const { start, worker, next } = await giveUpUpdates({ why: 'more than 1 change failed' })
   expect(next).toEqual([expect.stringContaining('2 rows to fix'), 'to send the remaining 4'])
   const of = { workflowId: 'import-2', runId: 'r2' }
   const asked = { kind: 'update-contacts', file: 'inbox/rows.csv', canary: 0, done: 'skip' }

@@ -56,13 +56,16 @@ export const texts: Readonly<Record<JobName, JobText>> = {
 
 /** The Current Details of an import. */
 export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
-  const { rows = 0, changes = 0, invalid = 0, canary = [] } = staged ?? {}
+  const { canary = [] } = staged ?? {}
   return {
     name: 'import',
     title: `Import of ${kind ?? 'a file'}${file === undefined ? '' : ` from ${file.split('/').at(-1)}`}`,
     unit: 'rows',
     rate: 'rows',
-    notes: staged === undefined ? [] : [`${rows} rows, ${changes} changes, ${invalid} invalid.`],
+    notes:
+      staged === undefined
+        ? []
+        : [`${staged.totals.rows} rows, ${staged.totals.changes} changes, ${staged.invalid} invalid.`],
     questions: {
       approval: 'Nothing was sent yet.',
       canary:

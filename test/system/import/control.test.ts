@@ -350,8 +350,9 @@ test('a row is sent again, although more rows have failed than the import allowe
       ],
     },
   })
-  const { rows } = await run.result()
+  const { rows, summary } = await run.result()
   expect(rows.parked?.length).toBeGreaterThan(2)
+  expect(summary).toContain('more than 1 change failed')
   world.sandbox.control.setFaults({ faults: [] })
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
   const terminal = createTerminal({ json: true, debug: false })

@@ -82,7 +82,8 @@ describe('connector import', () => {
     const { code, stderr } = await importOf(world, ['retentions', await fileIn(world, rows)])
     expect(code).toBe(2)
     expect(stderr).toContain('row 2, date: 2026-02-30')
-    expect(stderr).toContain('row 5, total: 4.5O')
+    // A sheet without its columns has totals that say nothing.
+    expect(stderr).toMatch(/row 5, total: 4\.5O[^]*Control totals/)
     expect(stderr).toMatch(/error: rows.csv has 2 problems, so nothing was sent\..*--on-invalid skip/)
     expect(world.sandbox.control.counters().requests).toBe(0)
     // Programs read the same problems.
