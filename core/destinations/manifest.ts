@@ -64,6 +64,10 @@ const readFactsSchema = z.object({
   unknownFields: z.record(z.string(), count),
   /** Those of them that no earlier export had. */
   newFields: z.array(z.string()).exactOptional(),
+  /** The fields of the schema that no object has. */
+  absentFields: z.array(z.string()),
+  /** Those of them that an earlier export had. */
+  vanishedFields: z.array(z.string()).exactOptional(),
   /** Further observations, one sentence each. */
   notes: z.array(z.string()).exactOptional(),
   /** Documents by id: how many were requested. */

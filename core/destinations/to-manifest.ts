@@ -63,6 +63,7 @@ export function toDriftWarnings({
   drift,
   unknownFields,
   newFields = [],
+  vanishedFields = [],
   excluded,
 }: ReadFacts & Pick<Publication, 'excluded'>): string[] {
   const misfits = Object.entries(drift).toSorted(([, a], [, b]) => b.count - a.count)
@@ -84,6 +85,9 @@ export function toDriftWarnings({
             newFields.map((path) => `${shorten(path)} ${formatCount(unknownFields[path] ?? 0)}`),
           )}`,
         ]),
+    ...(vanishedFields.length === 0
+      ? []
+      : [`The service no longer sends fields that an earlier export has: ${toList(vanishedFields)}`]),
   ]
 }
 

@@ -14,6 +14,7 @@ import { type AnyOutcome, type Checkpoint, loadCheckpoint, outcomeOf } from './p
 import { certificatePart, fetchParts, isOfTable, missingPart, rejectedPart } from './parts/chunks.ts'
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { begunAtOf, type ExportPlan, privacyOf, storeOf } from './plan.ts'
+import { isWhole } from './proven.ts'
 import type { PublishedExport } from './report.ts'
 import { notedReferences } from './references.ts'
 import { type Sheet, toSheet } from './sheet.ts'
@@ -60,7 +61,7 @@ export async function publishRead(
   const layout = await knownReadPlan({ shared, folder })
   await fetchParts({ shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
-  const facts = await withNewFields(deps, read)
+  const facts = await withChangedFields(deps, plan.exclude, read)
   const notes = createRunNotes(deps.state)
   const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
   const series = await seriesOf({ deps, plan, resource, destination })
@@ -86,7 +87,7 @@ async function toRow(
   hashedWith = '',
 ): Promise<PublicationRow> {
   const { plan, resource, series, place } = of
-  const { mode, capped, verdict, completeThrough, unknownFields } = manifest
+  const { mode, capped, verdict, completeThrough, absentFields, unknownFields } = manifest
   return {
     ...series,
     hashedWith,
@@ -100,7 +101,7 @@ async function toRow(
     changesThrough: await changesThrough({ ...of, manifest, hashedWith }),
     // A read of the whole list has seen what was changed before it.
     seenClaims: plan.seenClaims?.[resource] ?? 0,
-    unknownFields: Object.keys(unknownFields),
+    ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),
     ...(manifestPath !== undefined && { manifest: manifestPath }),
   }
 }
@@ -133,18 +134,33 @@ export function toPublished(
   }
 }
 
-/** Says which of the fields that the schema lacks no earlier export had. */
-async function withNewFields(
+/** Compares the fields of a read with those of earlier exports: which are new, and which the service no longer sends. */
+async function withChangedFields(
   { state }: PublishDeps,
-  { facts, resource, workspace, testMode, run }: Publication,
+  excluded: readonly string[],
+  { facts, resource, workspace, testMode, run, ...read }: Publication,
 ): Promise<Publication['facts']> {
-  const unknown = Object.keys(facts.unknownFields)
-  if (unknown.length === 0) return facts
+  const { absentFields, unknownFields } = facts
+  const unknown = Object.keys(unknownFields)
+  if (absentFields.length + unknown.length === 0) return facts
   const earlier = (await state.publications.all({ testMode })).filter(
     (one) => one.resource === resource && one.workspace === workspace && one.run !== run,
   )
   const newFields = unknown.filter((field) => !earlier.some((one) => one.unknownFields?.includes(field)))
-  return { ...facts, ...(newFields.length > 0 && { newFields }) }
+  const comparable = earlier.filter(
+    // What was excluded there was not looked for.
+    (one) => isWhole(one) && one.excluded.every((column) => excluded.includes(column)),
+  )
+  // The few records that an incremental read brings may all lack a field that others have.
+  const vanishedFields =
+    read.mode === 'full' && isWhole({ ...read, forExcel: false })
+      ? absentFields.filter((field) => comparable.some((one) => one.absentFields?.includes(field) === false))
+      : []
+  return {
+    ...facts,
+    ...(newFields.length > 0 && { newFields }),
+    ...(vanishedFields.length > 0 && { vanishedFields }),
+  }
 }
 
 function toPublication(
@@ -203,5 +219,8 @@ export function toFacts(options: Read & { checkpoint: Checkpoint; layout: ReadPl
     totals: judgeTotals(layout.tables, checkpoint.totals, drift.misfits),
     drift: drift.misfits,
     unknownFields: drift.unknownFields,
+    absentFields: Object.entries(drift.absent).flatMap(([path, fields]) =>
+      fields.map((field) => `${path}.${field}`),
+    ),
   }
 }

@@ -13,7 +13,7 @@ export interface PublishedExport {
   destination: DestinationName
   verdict: 'proven' | 'unproven'
   reasons: string[]
-  /** Things to check despite the verdict, one sentence each: deletes that were held back, new fields. */
+  /** Things to check despite the verdict, one sentence each: deletes that were held back, changed fields. */
   warnings: string[]
   mode: 'full' | 'incremental' | 'byId'
   /** What the verdict covers, one sentence each. */

@@ -33,8 +33,9 @@ export interface Publication {
   changesThrough: number | null
   /** The claims of our own changes that were settled before a read of the whole list: see `ListResource.unmoved`. */
   seenClaims: number
-  /** The fields that the schema lacks. */
+  /** The fields that the schema lacks, and those of the schema that no record had; absent if there were no records. */
   unknownFields?: readonly string[]
+  absentFields?: readonly string[]
   /** Path or address of the manifest; absent where the destination keeps none (a warehouse). */
   manifest?: string
 }

@@ -6,9 +6,11 @@ export interface Drift {
   misfits: Record<string, { count: number; example: string }>
   /** How many objects have a field that the schema lacks. */
   unknownFields: Record<string, number>
+  /** For each object of the schema that occurred: the fields that it never had. */
+  absent: Record<string, string[]>
 }
 
-export const noDrift = (): Drift => ({ misfits: {}, unknownFields: {} })
+export const noDrift = (): Drift => ({ misfits: {}, unknownFields: {}, absent: {} })
 
 /** No more are told apart: a service that names fields after its records must not fill the checkpoints. */
 const mostUnknownFields = 50
@@ -22,6 +24,10 @@ export function addDrift(drift: Drift, more: Drift): void {
     drift.misfits[path] = { count: (known?.count ?? 0) + count, example: known?.example ?? example }
   }
   for (const path in more.unknownFields) countUnknown(drift, path, more.unknownFields[path])
+  for (const path in more.absent) {
+    const fields = more.absent[path]!
+    drift.absent[path] = drift.absent[path]?.filter((field) => fields.includes(field)) ?? [...fields]
+  }
 }
 
 /** Counts a value that its column cannot hold. */

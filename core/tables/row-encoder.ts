@@ -77,6 +77,18 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
   let drift = noDrift()
   /** The length of the present record's id, with which each of its keys begins. */
   let idLength = 0
+  /** For each kind of object that occurred, by its path: the fields that it never had. */
+  const absent = new Map<string, string[]>()
+
+  function noteFields(object: Fields, schema: z.ZodObject, path: string): void {
+    let never = absent.get(path)
+    never ??= fieldsOf(schema).flatMap(([name]) => (isRecordId(name, path, resourceName) ? [] : [name]))
+    if (never.length > 0 || !absent.has(path))
+      absent.set(
+        path,
+        never.filter((name) => object[name] === undefined),
+      )
+  }
 
   /** Writes an object's cells, each after a comma, and returns what they cannot hold. Undefined has empty cells. */
   function encodeObject(
@@ -110,6 +122,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
       }
     }
     if (object === undefined) return { cells, leftover }
+    noteFields(object, schema, path)
     // JSON has no undefined: an object with as many keys as known fields has no unknown one.
     if (Object.keys(object).length !== known)
       for (const name of Object.keys(object))
@@ -198,6 +211,7 @@ export function createRowEncoder(options: { resource: TableSource; privacy?: Pri
     encode(records) {
       const below = records.map(encodeRecord)
       const taken = drift
+      for (const [path, fields] of absent) taken.absent[path] = [...fields]
       drift = noDrift()
       return {
         tables: outputs.map(({ rows }) => takeRows(rows)),

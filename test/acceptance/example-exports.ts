@@ -139,6 +139,7 @@ export function sheetFor(item: PublishedExport, more: Partial<Sheet> = {}): Shee
     ties: [],
     drift: {},
     unknownFields: {},
+    absentFields: [],
     publishedAt: startedAt,
     workspace: identity.workspace,
     testMode: false,

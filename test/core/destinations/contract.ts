@@ -337,6 +337,8 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
             drift: { 'customers.name': { count: 2, example: 'a list' } },
             unknownFields: { 'customers.nickname': 1, 'customers.known': 1 },
             newFields: ['customers.nickname'],
+            absentFields: ['customers.phone'],
+            vanishedFields: ['customers.phone'],
           },
         },
       )
@@ -354,6 +356,7 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
         warnings: [
           '2 values do not fit their columns: customers.name 2 (a list). They are empty there, and kept in _extra.',
           'The service sends new fields, kept in _extra: customers.nickname 1.',
+          'The service no longer sends fields that an earlier export has: customers.phone.',
         ],
         rejected: { rows: 2 },
         versions: { connector: '0.1.0' },

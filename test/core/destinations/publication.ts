@@ -31,6 +31,7 @@ export const facts: ReadFacts = {
   totals: { columns: {} },
   drift: {},
   unknownFields: {},
+  absentFields: [],
 }
 
 /**

@@ -23,7 +23,7 @@ async function startRead() {
     const checkpoint = {
       name: nameOf({ attempt, saves: 1, isLast: phase !== 'chain' }),
       parts: [{ table: 'customers', path, bytes: 1, rows: 1, longest: 1, sha256: '' }],
-      drift: { misfits: {}, unknownFields: {}, ...drift },
+      drift: { misfits: {}, unknownFields: {}, absent: {}, ...drift },
       totals: { columns: { 'customers.aggregations_sales': { sum: '0.10', empty: range } } },
       read: { ...state, phase, counts: { ...state.counts, records: 1 } },
       savedAt: `2026-11-20T00:00:0${range}Z`,
@@ -43,17 +43,21 @@ test('the drift, the totals, the rows and the counts of all ranges are those of 
   const newer = await leave(0, {
     misfits: { 'customers.name': { count: 2, example: 'a list' } },
     unknownFields: { 'customers.nickname': 3 },
+    absent: { customers: ['phone', 'website'] },
   })
   expect(await read.join(), 'a range is left').toBeUndefined()
   const older = await leave(1, {
     misfits: { 'customers.name': { count: 5, example: 'a number' } },
     unknownFields: { 'customers.nickname': 1, 'customers.age': 1 },
+    absent: { customers: ['website', 'zip_code'] },
   })
   const joined = await read.join()
   expect(joined).toMatchObject({
     drift: {
       misfits: { 'customers.name': { count: 7, example: 'a list' } },
       unknownFields: { 'customers.nickname': 4, 'customers.age': 1 },
+      // What one range has is not absent.
+      absent: { customers: ['website'] },
     },
     totals: { columns: { 'customers.aggregations_sales': { sum: '0.20', empty: 1 } } },
     read: { phase: 'ended', counts: { records: 2 } },

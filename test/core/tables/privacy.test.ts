@@ -70,10 +70,11 @@ describe('an excluded field', () => {
     ['customers.metadata.rut', '"metadata":"SECRET"', { 'customers.metadata': 'text like AAAAAA' }],
     ['customers.country.name', '"country":["SECRET"]', { 'customers.country': 'a list' }],
     ['customers.contacts.email', '"contacts":["SECRET",null]', { 'customers.contacts': 'text like AAAAAA' }],
-  ])('%s takes %s with it, which counts as drift', (name, field, examples) => {
+  ])('%s takes %s with it, which counts as drift and not as an absent field', (name, field, examples) => {
     const { drift } = encode({ exclude: [name] }, `{"id":"cus_1",${field}}`).encoded
     const shown = Object.entries(drift.misfits).map(([path, { example }]) => [path, example])
     expect(Object.fromEntries(shown)).toEqual(examples)
+    expect(drift.absent['customers']).not.toContain(Object.keys(examples)[0]?.split('.')[1])
   })
 
   test('of a JSON cell leaves the rest of the cell', () => {

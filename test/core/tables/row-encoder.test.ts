@@ -422,6 +422,17 @@ describe('drift', () => {
     })
   })
 
+  test('names the fields that no object had, of objects that occurred', () => {
+    const drift = noDrift()
+    const whole = Object.fromEntries(Object.keys(customers.schema.shape).map((name) => [name, null]))
+    const records = [
+      { ...whole, id: 'a', contacts: [] },
+      { ...whole, id: 'b', phone: undefined, country: { id: 'CL', name: null, code: '56' }, contacts: [] },
+    ]
+    for (const one of encodeAll(records)) addDrift(drift, one)
+    expect(drift.absent).toEqual({ customers: [], 'customers.country': ['has_regulation', 'currencies'] })
+  })
+
   test('of a service that names fields after its records stays small', () => {
     const records = Array.from({ length: 1_000 }, (_, at) => ({ id: `${at}`, [`of_${at}`]: 1 }))
     const drift = noDrift()

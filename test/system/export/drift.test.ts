@@ -51,5 +51,17 @@ test(
     expect(shown.stdout).toContain('subscriptions.lines 1 (text like aaaa)')
     expect(shown.stdout).toContain('new fields, kept in _extra: subscriptions.lines.colour 1.')
     expect(shown.stdout).not.toContain('red')
+
+    drift('note', undefined, 5_000)
+    const gone = ['The service no longer sends fields that an earlier export has: subscriptions.note.']
+    expect(await warningsOf()).toEqual([gone, gone, gone])
+    expect(await warningsOf()).toEqual([gone, gone, gone])
+
+    // That the few records which changed lack a field says nothing of the list.
+    world.sandbox.control.drift({ resource: 'subscriptions', updates: 1 })
+    words.push('--mode', 'incremental')
+    const changed = await exported()
+    expect(changed[0]?.records).toBeGreaterThan(0)
+    expect(changed.map(({ warnings }) => warnings)).toEqual([[], [], []])
   },
 )

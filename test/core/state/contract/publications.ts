@@ -20,6 +20,7 @@ export function describePublications(newPlace: NewPlace): void {
       hashed: ['customers.tax_id'],
       hashedWith: 'key',
       unknownFields: ['customers.segment'],
+      absentFields: [],
       manifest: 's3://bucket/exports/customers/later/manifest.json',
     })
     const first = upTo(null, 1_000, {
