@@ -150,7 +150,8 @@ test('code in a view stays code, whatever is in it', () => {
 })
 
 test('live views escape names of files and reasons', () => {
-  const staged = { rows: 1, changes: 1, invalid: 0, canary: [], open: 1, tables: [] }
+  const totals = { rows: 1, changes: 1 }
+  const staged = { totals, invalid: 0, canary: [], open: 1, tables: [] }
   const importing = { phase: 'sending', kind: 'addons', file: evil, limits: {}, staged } as never
   const recovering = {
     phase: 'sending',
