@@ -9,8 +9,6 @@ export const { version } = createRequire(import.meta.url)('../package.json') as 
 /** A worker as Temporal lists it. */
 export interface ListedWorker {
   identity: Identity
-  /** `pid@host`. */
-  worker: string
   /** The ids of its payload keys; it encrypts with the first. */
   keyIds: readonly string[]
 }
@@ -26,15 +24,14 @@ export function toWorkerIdentity(identity: Identity, keys: readonly PayloadKey[]
   return `${mode.toUpperCase()} ${workspace} ${baseUrl} ${store} ${workerName()}${keyIds}`
 }
 
-const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) (\d+@\S+?)(?: keys:(\S+))?$/
+const form = /^(LIVE|TEST) (\S+) (\S+) (\S+) \d+@\S+?(?: keys:(\S+))?$/
 
 /** Undefined if the poller is not a worker of this connector. */
 export function parseWorkerIdentity(text: string): ListedWorker | undefined {
-  const [, mode, workspace, baseUrl, store, worker, keyIds] = form.exec(text) ?? []
-  if (mode === undefined || !workspace || !baseUrl || !store || !worker) return undefined
+  const [, mode, workspace, baseUrl, store, keyIds] = form.exec(text) ?? []
+  if (mode === undefined || !workspace || !baseUrl || !store) return undefined
   return {
     identity: { mode: mode === 'LIVE' ? 'live' : 'test', workspace, baseUrl, store },
-    worker,
     keyIds: keyIds?.split(',') ?? [],
   }
 }

@@ -6,7 +6,6 @@ import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-
 import type { SharedStore } from '../../core/state/open.ts'
 import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { describeWorkers } from '../runs/held-up.ts'
 import { openToRead } from '../runs/run-files.ts'
 import { type Finding, fine, runCheck, wrong } from './places.ts'
 
@@ -41,8 +40,10 @@ export async function checkState(
   })
 }
 
-const describeUse = (workers: readonly SeenWorker[]): string =>
-  workers.length === 0 ? 'no worker uses it' : `it is used by ${describeWorkers(workers)}`
+function describeUse(workers: readonly SeenWorker[]): string {
+  const seen = workers.map(({ worker, ms }) => `${worker} (seen ${Math.ceil(ms / 1000)} s ago)`)
+  return seen.length === 0 ? 'no worker uses it' : `it is used by ${seen.join(' and ')}`
+}
 
 async function findMissingRights({ db, place }: SharedStore, { schema }: StateDatabase): Promise<string[]> {
   const table = `${quoted(schema)}.changes`

@@ -3,7 +3,6 @@ import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { findSearchAttributes, searchAttributeNames } from '../../worker/temporal-queries.ts'
-import { runTypeQuery } from '../runs/find-run.ts'
 import {
   awaitWorker,
   namesServer,
@@ -21,10 +20,7 @@ interface Options {
   terminal: Terminal
 }
 
-/**
- * Checks that a worker with these settings is running (`served`: whether one of this data folder is), and that no
- * runs wait on another task queue.
- */
+/** Checks that a worker with these settings is running; `served`: whether one of this data folder is. */
 export async function checkTemporal(options: Options): Promise<{ findings: Finding[]; served: boolean }> {
   const { settings } = options
   let served = false
@@ -50,9 +46,8 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
       return [judgeWorker({ identity, settings })]
     })
     const attributes = checkSearchAttributes({ client, namespace: place.namespace })
-    const waiting = checkWaiting({ client, namespace: place.namespace, own: settings.taskQueue })
     try {
-      return (await Promise.all([worker, attributes, waiting])).flat()
+      return (await Promise.all([worker, attributes])).flat()
     } finally {
       await client.connection.close()
     }
@@ -98,70 +93,6 @@ async function checkSearchAttributes(of: { client: Client; namespace: string }):
         '`--needs-person` are refused. Create them as docs/deployment.md describes.',
     ),
   ]
-}
-
-const mostRuns = 100
-
-interface Asked {
-  client: Client
-  namespace: string
-  /** The task queue of the settings. */
-  own: string
-}
-
-/** Finds runs on a task queue without a worker: the UI's start form has people type its name. */
-async function checkWaiting(asked: Asked): Promise<Finding[]> {
-  try {
-    const waiting = await findWaiting(asked)
-    return waiting.map(({ run, taskQueue }) =>
-      wrong(
-        'runs',
-        `The run ${run} waits on the task queue ${taskQueue}, which has no worker. Terminate it in the Temporal UI ` +
-          `and start it again on ${asked.own}, or start a worker for ${taskQueue}.`,
-      ),
-    )
-  } catch {
-    // If Temporal does not answer, the check of the worker says so.
-    return []
-  }
-}
-
-async function findWaiting({ client, namespace, own }: Asked) {
-  const query = `${runTypeQuery} AND ExecutionStatus = 'Running' AND TaskQueue != '${own}'`
-  const served = new Map<string, boolean>()
-  const waiting: { run: string; taskQueue: string }[] = []
-  // As Temporal has them, because the memo of a connector with another key cannot be read.
-  const { executions } = await client.workflowService.listWorkflowExecutions({
-    namespace,
-    query,
-    pageSize: mostRuns,
-  })
-  for (const { execution, taskQueue } of executions ?? []) {
-    if (!execution || !taskQueue) continue
-    if (!served.has(taskQueue)) served.set(taskQueue, await hasPollers({ client, namespace, taskQueue }))
-    if (served.get(taskQueue) === false && (await isUntouched({ client, namespace, execution })))
-      waiting.push({ run: execution.workflowId ?? '', taskQueue })
-  }
-  return waiting
-}
-
-async function hasPollers(options: { client: Client; namespace: string; taskQueue: string }) {
-  const { client, namespace, taskQueue } = options
-  const asked = { namespace, taskQueue: { name: taskQueue } }
-  const { pollers } = await client.workflowService.describeTaskQueue(asked)
-  return (pollers ?? []).length > 0
-}
-
-/** Whether no worker ever started the run. A started run waits for its own worker, which may be restarting. */
-async function isUntouched(of: { client: Client; namespace: string; execution: Execution }) {
-  const { client, namespace, execution } = of
-  const described = await client.workflowService.describeWorkflowExecution({ namespace, execution })
-  return Number(described.workflowExecutionInfo?.historyLength) <= 2
-}
-
-interface Execution {
-  workflowId?: string | null
-  runId?: string | null
 }
 
 /** Checks whether each open run of the task queue can resume with this version of the workflow code. */

@@ -7,7 +7,7 @@ import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { followRun } from '../runs/follow.ts'
 import { onInterrupt, tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import { findRun, workflowIdOf } from '../runs/find-run.ts'
-import { describeRunWorkers, findRunWorkers, type HeldUp, heldUpByRun, toQuestion } from '../runs/held-up.ts'
+import { heldUp, type HeldUp, heldUpByRun, toQuestion } from '../runs/held-up.ts'
 import { openClient } from '../session/session.ts'
 import { addExamples, processSettings } from './options.ts'
 import { describeBreaker } from '../../core/runs/view/trouble.ts'
@@ -34,14 +34,13 @@ export function configureShow(command: Command, terminal: Terminal): void {
     const id = await workflowIdOf({ client, run: name })
     const { kind, handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
-    const { heldUp, ...workers } = await findRunWorkers({ description, settings })
     const progress = await ask({ client, terminal, query: () => handle.query<Progress>('status') })
     const run = runOf({ name, id, newest: progress?.run })
-    const heldUpBy = toTexts([...heldUp, ...heldUpByRun(progress?.troubles)])
+    const heldUpBy = toTexts([...heldUp(description), ...heldUpByRun(progress?.troubles)])
     if (progress === undefined) {
-      const message = 'No worker answers, so its progress is unknown.'
-      const text = [`${run} is ${status}. ${message}`, ...heldUpBy, ...describeRunWorkers(workers)].join('\n')
-      terminal.result({ document: { run, status, message, heldUpBy, ...workers }, text })
+      const message = `No worker on the task queue ${description.taskQueue} answers, so its progress is unknown.`
+      const text = [`${run} is ${status}. ${message}`, ...heldUpBy].join('\n')
+      terminal.result({ document: { run, status, message, heldUpBy }, text })
       return
     }
     const isRead = 'resources' in progress
@@ -49,9 +48,9 @@ export function configureShow(command: Command, terminal: Terminal): void {
       ? { lines: [], table: toListTable(progress), question: undefined }
       : describeChanges({ progress, run, isImport: kind === 'import' })
     const first = [`${run} is ${status}, ${progress.phase}`, ...heldUpBy, ...lines]
-    const last = [table, question ?? '', ...describeRunWorkers(workers), progress.summary ?? '']
+    const last = [table, question ?? '', progress.summary ?? '']
     terminal.result({
-      document: { run, status, ...progress, ...(question && { question }), heldUpBy, ...workers },
+      document: { run, status, ...progress, ...(question && { question }), heldUpBy },
       text: [...first, ...last].filter((line) => line !== '').join('\n'),
     })
   })

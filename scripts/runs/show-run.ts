@@ -73,8 +73,10 @@ export async function showRun(options: {
     if (keys === '' || keys !== waited) pickedUpAt = performance.now()
     waited = keys
     const retryMs = Math.max(0, ...waiting.map((task) => task.retryMs))
-    if (performance.now() - pickedUpAt > pickedUpWithinMs + retryMs)
-      noteOnce(`No worker picks up the run, so it waits: is \`${connector`worker`}\` running?`)
+    if (seen !== undefined && performance.now() - pickedUpAt > pickedUpWithinMs + retryMs)
+      noteOnce(
+        `No worker picks up the run from the task queue ${seen.description.taskQueue}, so it waits: is \`${connector`worker`}\` running?`,
+      )
     if (seen?.question !== undefined && asked !== seen.question.until) {
       asked = seen.question.until
       endBars()

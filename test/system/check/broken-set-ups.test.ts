@@ -1,6 +1,4 @@
-import { Client } from '@temporalio/client'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
@@ -10,13 +8,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { checkAll } from './findings.ts'
-import { toDataConverter } from '../../../worker/codec/payload-codec.ts'
-import { payloadKeys } from '../../../worker/settings/kinds.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
 import { mayMount } from '../export/full-disk.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 import {
-  connectTemporal,
   createNamespace,
   createWorld,
   openTestWorker,
@@ -191,28 +186,6 @@ describe('check finds at Temporal', () => {
         /^temporal: .*acts on LIVE data, not TEST data.* each its own TEMPORAL_NAMESPACE/,
       ),
     ])
-  })
-
-  test.each([
-    ['in the UI', []],
-    ['by a connector with another key', payloadKeys.parse(randomBytes(32).toString('base64'))],
-  ])('a run that was started %s on a task queue without a worker', async (_by, keys) => {
-    const { connection } = await connectTemporal(temporal)
-    const namespace = world.env.TEMPORAL_NAMESPACE
-    const client = new Client({ connection, namespace, dataConverter: toDataConverter(keys) })
-    const taskQueue = `biling-${world.workspace}`
-    const run = await client.workflow.start('exportData', {
-      workflowId: `typed-${world.workspace}`,
-      taskQueue,
-      args: [{}],
-      memo: { inputHash: 'of the connector' },
-    })
-    await expect
-      .poll(() => check(world))
-      .toEqual(
-        finding(`runs: The run ${run.workflowId} waits on the task queue ${taskQueue}`, world.taskQueue),
-      )
-    await run.terminate()
   })
 })
 

@@ -117,7 +117,7 @@ describe('a run that was started and left', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'Waiting for the worker ...\n' })
     expect(document).toMatchObject({
       status: 'running',
-      message: expect.stringContaining('No worker answers'),
+      message: expect.stringContaining(`No worker on the task queue ${world.taskQueue} answers`),
     })
     expect(await tell(world, 'run', 'stop', run)).toMatchObject({ code: 0 })
   })
