@@ -122,7 +122,8 @@ function toDangling({ references = [] }: ExportReport): Problem[] {
     const details = first
       .slice(0, mostShown)
       .map(({ id, from, reason }) => `${id} (in ${from}): ${danglingReasons[reason]}`)
-    return [{ text, details }]
+    const more = ids - details.length
+    return [{ text, details: more > 0 ? [...details, `and ${formatCount(more)} more`] : details }]
   })
 }
 

@@ -171,7 +171,7 @@ function toText(of: { list: string; before: Side; after: Side; changes: Changes;
       reasons.length === 0
         ? 'Both exports are proven and of the whole list: what is gone is gone, and what is new is new.'
         : 'So this is unproven.',
-      `${formatCount(records.new + records.gone + changed)} records changed; the values before and after are in ${out}.`,
+      `${out} has the values before and after of ${formatCount(records.new + records.gone + changed)} records that are new, gone or changed.`,
     ].join('\n'),
   ].join('\n\n')
 }

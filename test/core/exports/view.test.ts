@@ -81,3 +81,25 @@ test('a page asks for attention where deletes were held back, and only notices w
   const { problems: none } = toExportView({ ...report, exports: [drift] })
   expect(none).toEqual([])
 })
+
+test('a page names the first ten ids that an export lacks, and says how many more there are', () => {
+  const ids = Array.from({ length: 12 }, (_, at) => `cus_${at + 1}`)
+  const dangling = {
+    ids: 1_012,
+    reasons: { deleted: 1_012 },
+    first: ids.map((id) => ({ id, from: 'sub_1', reason: 'deleted' as const })),
+  }
+  const references: Reference[] = [
+    { field: 'subscriptions.customer', to: 'customers', checked: 2_000, complete: false, dangling },
+  ]
+  const { notices } = toExportView({
+    summary: '',
+    run: 'export-all-1',
+    verdict: 'proven',
+    exports: [toCsv],
+    references,
+  })
+  const [{ details = [] } = {}] = notices ?? []
+  expect(details).toHaveLength(11)
+  expect(details.slice(-2)).toEqual(['cus_10 (in sub_1): deleted meanwhile', 'and 1,002 more'])
+})
