@@ -9,7 +9,6 @@ import { once } from 'node:events'
 import { type ClientRequest, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
-import { tellConnectionFailure } from './connection-failures.ts'
 import { createConnections } from './connections.ts'
 import { LostReply, SentTooLate, Unreachable, UnexpectedReply } from './errors.ts'
 import type { Departure } from './rate-limit.ts'
@@ -185,4 +184,31 @@ async function connected(request: ClientRequest, signal: AbortSignal): Promise<v
   const [socket] = (await once(request, 'socket', { signal })) as [Socket & { secureConnecting?: boolean }]
   if (socket.secureConnecting === true) await once(socket, 'secureConnect', { signal })
   else if (socket.connecting) await once(socket, 'connect', { signal })
+}
+
+/** For people: why a connection failed. The system and OpenSSL say it in words of their own. */
+const connectionFailures: readonly (readonly [code: RegExp, why: string])[] = [
+  [/^ECONNREFUSED$/, 'nothing listens there'],
+  [/^ENOTFOUND$/, 'there is no host of that name'],
+  [/^EAI_/, 'the name of the host could not be looked up'],
+  [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/, 'no network leads there'],
+  [/^(EPROTO|ERR_SSL_)/, 'what answers there does not speak TLS as https needs it'],
+  [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is for another host'],
+  [
+    /SELF_SIGNED|^UNABLE_TO_(VERIFY|GET_ISSUER)/,
+    'this machine does not trust its certificate (NODE_EXTRA_CA_CERTS adds an authority)',
+  ],
+  [/^ECONNRESET$/, 'the connection was closed'],
+  [/^HPE_/, 'what answers there does not speak HTTP'],
+]
+
+/** For example `nothing listens there (ECONNREFUSED 127.0.0.1:1)`. */
+function tellConnectionFailure(error: NodeJS.ErrnoException): string {
+  const { code = '', message } = error
+  const [, why] = connectionFailures.find(([pattern]) => pattern.test(code)) ?? []
+  if (why === undefined) return code === '' ? message : `${code}: ${message}`
+  const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string }
+  const where = address === undefined ? hostname : `${address}:${port}`
+  return `${why} (${where === undefined ? code : `${code} ${where}`})`
 }
