@@ -51,8 +51,6 @@ export interface ChangeKind {
   lookUp?(context: LookupRequest): Promise<LookupResult>
   /** All records under the key of a body, for kinds whose list can be filtered by it. */
   findUnderKey?(context: LookupContext): Promise<FoundRecords>
-  /** Ids of its records are numbers. */
-  readonly hasNumericIds?: true
   /** Looks up a record that the list shows, in the same way as `lookUp`; undefined if the list is empty. */
   findListed?(
     options: Pick<LookupContext, 'billing' | 'signal'>,

@@ -1,16 +1,9 @@
-/** An error that ends a run of changes. Code tells one class apart; the others have only a name, for logs and Temporal. */
+/** An error of a run of changes. Its name is for logs and Temporal. */
 export class ChangeError extends Error {
   readonly retryable = false
   constructor(name: string, message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause })
     this.name = name
-  }
-}
-
-/** The id that a person gave for a parked change cannot be that of its record. */
-export class WrongIdError extends ChangeError {
-  constructor({ row, id, reason }: { row: number; id: string; reason: string }) {
-    super('WrongIdError', `Row ${row} cannot exist as ${id}: ${reason}. Nothing was changed.`)
   }
 }
 

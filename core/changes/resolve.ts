@@ -5,7 +5,7 @@ import type { ChangeState } from '../state/schema.ts'
 import { outwardMessage } from '../runs/errors.ts'
 import { parseBody, targetOf } from './body.ts'
 import { textOf } from './compare-fields.ts'
-import { ChangeError, WrongIdError } from './errors.ts'
+import { ChangeError } from './errors.ts'
 import type { ChangeKind } from './change-kind.ts'
 import { changeKinds } from './kinds.ts'
 import { type LookupDeps, lookUp } from './reconcile.ts'
@@ -37,9 +37,8 @@ export interface Resolution {
 /**
  * Applies a person's decision on a parked change, or corrects an earlier decision that it exists; `by` and `why` go into
  * the report. Repeating the same decision changes nothing. Returns whether the service confirms the id.
- * @throws {ChangeError} the change is neither parked nor resolved as existing, nothing about it is in doubt, or the service
- * has one that is said to be absent
- * @throws {WrongIdError}
+ * @throws {ChangeError} the change is neither parked nor resolved as existing, nothing about it is in doubt, the service has
+ * one that is said to be absent, or it cannot have the id
  * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
 export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
@@ -141,25 +140,21 @@ function endOf(decision: Decision) {
 /** Whether the service itself shows the record that a person names. */
 export type Confirmation = { confirmed: true } | { confirmed: false; reason: string }
 
-/** Letters, digits, `_` and `-`, as in all ids of the service. */
-const idForm = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/
-
 /**
- * Checks the id that a person gives for a parked change: its form, the record that the change is about, and, if the
- * service can be asked, the service.
- * @throws {WrongIdError}
+ * Checks the id that a person gives for a parked change: the record that the change is about and, if the service can be
+ * asked, the service.
+ * @throws {ChangeError} it cannot be that of the record
  */
 async function confirmId(
   { billing, signal }: Resolution,
   { kind, row, id }: { kind: ChangeKind; row: LedgerRow; id: string },
 ): Promise<Confirmation> {
-  const wrong = (reason: string) => new WrongIdError({ row: row.row, id, reason })
-  if (!idForm.test(id)) throw wrong('ids consist of letters, digits, _ and -')
+  const wrong = (reason: string) =>
+    new ChangeError('WrongIdError', `Row ${row.row} cannot exist as ${id}: ${reason}. Nothing was changed.`)
   const body = parseBody(row)
   const target = targetOf(body).id
   if (target !== '' && target !== id) throw wrong(`the row is about ${target}`)
   if (target !== '') return { confirmed: false, reason: 'the service does not show who changed a record' }
-  if (kind.hasNumericIds === true && !/^\d+$/.test(id)) throw wrong('ids of these records are numbers')
   if (kind.findUnderKey === undefined)
     return { confirmed: false, reason: 'the service has no list of these records' }
   try {
@@ -171,7 +166,7 @@ async function confirmId(
       return { confirmed: false, reason: 'the lookup does not find a record that the list shows, either' }
     throw wrong(`the service has ${ids.join(', ') || 'no record'} under the key of this row`)
   } catch (error) {
-    if (error instanceof WrongIdError || signal?.aborted === true || !(error instanceof Error)) throw error
+    if (error instanceof ChangeError || signal?.aborted === true || !(error instanceof Error)) throw error
     return { confirmed: false, reason: outwardMessage(error) }
   }
 }

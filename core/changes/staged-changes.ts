@@ -7,10 +7,9 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import type { NewChange, StageResult } from '../state/ledger/stage.ts'
 import type { Body } from '../billing/client.ts'
 import type { ChangeKind, ChangeKindName } from './change-kind.ts'
-import { maxBodyBytes } from './body.ts'
 import { changeKinds } from './kinds.ts'
 import { readJson, removeTemporaries, replaceFile, syncPath, temporaryName } from '../storage/durable.ts'
-import { ChangeError, runFilesLost } from './errors.ts'
+import { runFilesLost } from './errors.ts'
 import { OldLedgerError } from '../state/errors.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { toFileName } from '../storage/file-name.ts'
@@ -67,7 +66,6 @@ export type Decided = Pick<NewChange, 'closed' | 'before'>
  * there if the ledger loses them. Until it is kept, the file has a temporary name, and is removed in the end.
  */
 export interface ChangesFile extends AsyncDisposable {
-  /** @throws {ChangeError} its body is larger than any that is sent */
   add(change: NewChange): void
   /** What was added so far, in batches of bounded length. */
   batches(): AsyncGenerator<NewChange[]>
@@ -105,7 +103,6 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
   write({ begin: { run, workspace, mode, kind, at: new Date().toISOString() } })
   return {
     add(change) {
-      refuseLarge(change)
       write(change)
       count += 1
     },
@@ -131,14 +128,6 @@ export async function createChangesFile(folder: string, of: ChangesOf): Promise<
       await rmdir(folder).catch(() => undefined)
     },
   }
-}
-
-function refuseLarge({ row, body, closed }: NewChange): void {
-  const bytes = closed === undefined ? Buffer.byteLength(body) : 0
-  if (bytes <= maxBodyBytes) return
-  const [size, limit] = [bytes, maxBodyBytes].map((number) => number.toLocaleString('en'))
-  const text = `row ${row} makes a request of ${size} bytes; at most ${limit} are sent.`
-  throw new ChangeError('BodyTooLargeError', text)
 }
 
 /** A folder of changes that are all staged, with the notes of their run, as a state needs them that has lost them. */

@@ -37,8 +37,6 @@ export interface FileCheck {
   duplicates: Record<number, number>
   columns: ({ column: string; field: string } & CellTally)[]
   ignored: ColumnMapping['ignored']
-  /** Fields that are the same in every row. */
-  constants: { field: string; text: string }[]
 }
 
 export interface CheckOptions extends ImportFile, Partial<Expectations> {
@@ -90,7 +88,6 @@ export async function checkFile(options: CheckOptions): Promise<FileCheck> {
     duplicates: duplicates.rows,
     columns: columns.map(({ header, target, tally }) => ({ column: header, field: target.name, ...tally })),
     ignored: columnMapping.ignored,
-    constants: columnMapping.constants.map(({ target, text }) => ({ field: target.name, text })),
   }
 }
 

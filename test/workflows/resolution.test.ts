@@ -19,6 +19,7 @@ test.each([
   [{ rows: [], drop: true }, /Give the row/],
   [{ rows: [1.5], drop: true }, /Give the row/],
   [{ rows: [17, 18], exists: 'ret_1' }, /each record has its own id/],
+  [{ row: 17, exists: '4821 3' }, /4821 3 is not a valid id; ids consist of letters/],
   [{ rows: Array.from({ length: 1_001 }, (_, row) => row), drop: true }, /at most 1000 rows/],
 ])('a resolution without a meaning is refused with a sentence: %j', (said, message) => {
   expect(() => checkResolution({ ...said, ...person })).toThrow(message)

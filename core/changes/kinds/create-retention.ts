@@ -20,7 +20,6 @@ export const createRetention: ChangeKind = {
   whenUnknown: () => 'lookUp',
   lookUp,
   findUnderKey: findRetentions,
-  hasNumericIds: true,
   findListed,
   traitsOf,
 }

@@ -1,11 +1,9 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { maxBodyBytes } from '../../../core/changes/body.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createChangesFile, stageKeptChanges, toNewChange } from '../../../core/changes/staged-changes.ts'
 import { retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
-import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const of = { run: 'run-1', workspace, mode: 'live', kind: 'create-retention' } as const
 
@@ -70,18 +68,4 @@ test('changes that are not kept leave no file, and are read as they were added, 
     }
   }
   expect(await readdir(folder)).toEqual(before)
-})
-
-test('a change is kept with a body of 64 KB, and refused with one sentence above it', async () => {
-  await using file = await createChangesFile(await temporaryFolder(), of)
-  const change = (row: number, bytes: number) => ({
-    row,
-    key: `k${row}`,
-    body: 'é'.repeat(2).padEnd(bytes - 2, 'x'),
-  })
-  file.add(change(1, maxBodyBytes))
-  expect(() => file.add(change(2, maxBodyBytes + 1))).toThrow(
-    'row 2 makes a request of 65,537 bytes; at most 65,536 are sent.',
-  )
-  expect(await file.keep()).toBe(1)
 })
