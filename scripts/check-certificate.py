@@ -20,14 +20,18 @@ the tables. It cannot check its premises:
   transcript  The certificate says what the service answered: the service signs nothing.
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
 to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.
-Prints ACCEPT with what follows, exit 0; or REJECT with the first thing that does not hold, exit 1. Of Parquet and of CSV
-for Excel it says that it cannot check them, and where its memory does not suffice, exit 2. Of several folders it exits
-with 1 if it rejects any."""
+Its answers, and what it exits with:
+  ACCEPT       0  The export is complete, as it claims. (Of documents by id: they are those that were read.)
+  REJECT       1  Something does not hold: the first thing of it.
+  NOT CHECKED  2  It cannot check Parquet and CSV for Excel, nor what is too large for its memory.
+  UNPROVEN     3  The export says itself that it is not proven complete, and why. Its files and sums are as it says.
+Of several folders, the exit is that of the worst: REJECT, then UNPROVEN, then NOT CHECKED."""
 import calendar, csv, decimal, hashlib, json, pathlib, re, sys
 
 EVER = float("inf")
 HEAD = "certificate resource workspace testMode mode filters key changedSince"  # What its first line has,
 END = "end reasons completeThrough records windows"  # and its last.
+EXITS = {"REJECT": 1, "UNPROVEN": 3, "NOT CHECKED": 2, "ACCEPT": 0}  # The worst first.
 CLOCKS_DIFFER = 5_000_000  # Microseconds; the servers of one service may have clocks that differ by so much.
 csv.field_size_limit(2**31 - 1)
 decimal.setcontext(decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN))  # Exact sums.
@@ -248,7 +252,8 @@ def check(folder):
     need(0 <= unkept <= kept, f"{len(records)} records, not {manifest['records']}")
     if manifest["mode"] == "byId":
         need(manifest["resource"] in ("creditnotes", "cancellations"), "a list is not read by id")
-        return f"{len(records)} documents by id, which says nothing about others"
+        answer = "ACCEPT" if manifest["verdict"] == "proven" else "UNPROVEN"
+        return answer, f"{len(records)} documents by id, which says nothing about others"
     text = (folder / manifest["certificate"]["files"][0]["path"]).read_text("utf-8")
     head, *lines, end = map(json.loads, text.rstrip("\n").split("\n"))
     named = {"key": "ordering", "end": "verdict", "certificate": "version"}
@@ -261,7 +266,7 @@ def check(folder):
     what = ", ".join(what + ([f"changed since {head['changedSince']}"] if head["changedSince"] else []))
     if end["end"] != "proven":
         need(end["completeThrough"] is None, "complete through a time, but not proven")
-        return f"{what}, not proven: {'; '.join(end['reasons'])}"
+        return "UNPROVEN", f"{what}: {'; '.join(end['reasons'])}"
     need(not end["reasons"], "proven, although there are reasons why it is not")
     partial = {head["mode"] == "incremental", head["key"] == "updated", bool(head["changedSince"])}
     need(len(partial) == 1, "the whole list, but only what changed since a time")
@@ -286,29 +291,28 @@ def check(folder):
     looks = bool(chain.looks) == bool(chain.statuses) == looked and not chain.wanted
     need(looks, "the statuses were not sampled again after the read")
     need(instant(end["completeThrough"]) <= chain.through, "complete through a later time than the responses show")
-    return f"{what}, complete through {end['completeThrough']}"
+    return "ACCEPT", f"{what}, complete through {end['completeThrough']}"
 
-def main(folders):
-    """The worst outcome decides: 1 if one was rejected, else 2 if one could not be checked."""
-    outcome = 0
-    for folder in folders:
-        about = f"{folder}: " if len(folders) > 1 else ""
-        try:
-            print(f"{about}ACCEPT", check(pathlib.Path(folder).resolve()))
-        except NotImplementedError as why:
-            print(f"{about}NOT CHECKED", why)
-            outcome = outcome or 2
-        except MemoryError:
-            print(f"{about}NOT CHECKED there is too little memory here")
-            outcome = outcome or 2
-        except Exception as why:  # Files that cannot be read as what they claim to be are rejected, too.
-            said = isinstance(why, (ValueError, OSError))
-            print(f"{about}REJECT", why if said else f"it cannot be read as an export: {why!r}")
-            outcome = 1
-    return outcome
+def judge(folder):
+    """The answer, and why."""
+    try:
+        return check(pathlib.Path(folder).resolve())
+    except NotImplementedError as why:
+        return "NOT CHECKED", why
+    except MemoryError:
+        return "NOT CHECKED", "there is too little memory here"
+    except (ValueError, OSError) as why:
+        return "REJECT", why
+    except Exception as why:  # Files that cannot be read as what they claim to be.
+        return "REJECT", f"it cannot be read as an export: {why!r}"
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         print("usage: check-certificate.py FOLDER..., with the folders of exports")
         sys.exit(2)
-    sys.exit(main(sys.argv[1:]))
+    answers = set()
+    for folder in sys.argv[1:]:
+        answer, why = judge(folder)
+        print(f"{folder}: {answer}" if len(sys.argv) > 2 else answer, why)
+        answers.add(answer)
+    sys.exit(next(code for answer, code in EXITS.items() if answer in answers))

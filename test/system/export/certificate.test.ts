@@ -66,6 +66,28 @@ test.runIf(hasPython)('what is no export is rejected in words', async () => {
   })
 })
 
+test.runIf(hasPython)('documents by id are accepted only where none was left unread', async () => {
+  const folder = await temporaryFolder()
+  const manifest = {
+    resource: 'creditnotes',
+    mode: 'byId',
+    destination: 'csv',
+    dialect: { formulaGuard: false },
+    ordering: 'id',
+    records: 0,
+    tables: [],
+    totals: { columns: {} },
+    rejected: { rows: 0, files: [] },
+  }
+  for (const [verdict, code] of [
+    ['proven', 0],
+    ['unproven', 3],
+  ] as const) {
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, verdict }))
+    expect(await checkByPython([folder])).toMatchObject({ code })
+  }
+})
+
 // Elsewhere, no shell limits the memory of a program.
 test.runIf(hasPython && process.platform === 'linux')(
   'no export is rejected for want of memory',
@@ -243,6 +265,12 @@ test(
     control.setFaults({ faults: [{ kind: 'wrongType', field: 'created', value: 'yesterday', records: 1 }] })
     const unproven = folderOf(await start({}), 'customers')
     expect(await certificateOf(unproven)).toMatch(/\n\{"broken":".*"\}\n/)
-    if (hasPython) expect(await judgeByPython(unproven)).toMatch(/^ACCEPT 700 records of \w+, not proven: /)
+    expect(await callCommand(world, ['verify', unproven])).toMatchObject({ code: 3 })
+    if (!hasPython) return
+    const said = { code: 3, stdout: expect.stringMatching(/^UNPROVEN 700 records of \w+: /) as unknown }
+    expect(await checkByPython([unproven])).toMatchObject(said)
+    // Beside others, it decides unless one is rejected.
+    expect(await checkByPython([second, unproven])).toMatchObject({ code: 3 })
+    expect(await checkByPython([unproven, `${second}-none`])).toMatchObject({ code: 1 })
   },
 )
