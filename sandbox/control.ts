@@ -61,8 +61,6 @@ export function createControl({ settings, tokens, worlds, audit, faults, drifter
     setFaults: (options: { faults: readonly Fault[] }) => faults.replace(options.faults),
     addFault: ({ fault }: { fault: Fault }) => faults.add(fault),
     setDrift: ({ drift }: { drift: Drift }) => drifter.set(drift),
-    freeze: () => drifter.freeze(true),
-    unfreeze: () => drifter.freeze(false),
     /** Drifts now by the given amounts; returns the ids of the changed records. */
     drift: (step: DriftStep) => drifter.step(step),
 

@@ -31,7 +31,6 @@ export function createDrifter(options: { worlds: Record<Mode, World>; now: () =>
   /** Fractions of changes that are due. */
   const owed = new Map<string, number>()
   let current: Drift = {}
-  let isFrozen = false
   let changes = 0
   let timer: NodeJS.Timeout | undefined
   let tickedAt = 0
@@ -67,7 +66,6 @@ export function createDrifter(options: { worlds: Record<Mode, World>; now: () =>
   function tick(): void {
     const elapsed = (now() - tickedAt) / SECOND
     tickedAt += elapsed * SECOND
-    if (isFrozen) return
     for (const [name, { perSecond, ...drift }] of Object.entries(current)) {
       const due: DriftAmounts = {}
       for (const kind of kinds) {
@@ -91,14 +89,9 @@ export function createDrifter(options: { worlds: Record<Mode, World>; now: () =>
       tickedAt = now()
       if (Object.values(drift).some((list) => list.perSecond !== undefined)) timer = setInterval(tick, tickMs)
     },
-    /** Stops all drift, over time and per request, until unfrozen. */
-    freeze(frozen: boolean): void {
-      isFrozen = frozen
-      tickedAt = now()
-    },
     afterRequest(resource: ListName): void {
       const { perRequest, ...drift } = current[resource] ?? {}
-      if (!isFrozen && perRequest !== undefined) step({ resource, ...drift, ...perRequest })
+      if (perRequest !== undefined) step({ resource, ...drift, ...perRequest })
     },
   }
 }

@@ -140,7 +140,7 @@ async function exportRun(job: {
 
     const listOf = (resource: Resource) => progress.resources[plan.resources.indexOf(resource)]!
     const reads = readInOrder(opened, (resource) =>
-      readList({ plan, resource, list: listOf(resource), progress, show, control }),
+      readList({ plan, resource, list: listOf(resource), show, control }),
     )
     const lists = plan.resources.map((resource) =>
       exportList({ opened, resource, list: listOf(resource), reads, show, control }),

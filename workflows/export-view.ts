@@ -2,8 +2,7 @@ import type { RangesProgress } from '../core/exports/parts/ranges.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import { formatCount } from '../core/runs/view/format.ts'
 import { sentence, strong, type View } from '../core/runs/view/view.ts'
-import type { RunWorkers } from '../core/runs/name.ts'
-import { controls, phaseStatus, throughputStatus, workersStatus } from './run/status.ts'
+import { controls, phaseStatus, throughputStatus } from './run/status.ts'
 import type { Throughput } from './run/throughput.ts'
 import { type ShownTrouble, troublesStatus } from './run/troubles.ts'
 
@@ -30,8 +29,6 @@ export interface ExportProgress {
   identity?: ExportPlan['identity']
   to?: ExportPlan['to']
   resources: ListProgress[]
-  /** The workers of the last segment, where several may share the state. */
-  workers?: RunWorkers
   /** What holds up its steps. */
   troubles?: ShownTrouble[]
   summary?: string
@@ -41,7 +38,7 @@ const titles = { export: 'Export', fetch: 'Fetch', publication: 'Publication' } 
 
 /** The view of an active run, for the Temporal UI. */
 export function toLiveExport(progress: ExportProgress): View {
-  const { name, run, phase, identity, to, resources, workers, troubles } = progress
+  const { name, run, phase, identity, to, resources, troubles } = progress
   const reading = resources.filter(({ state }) => state === 'reading')
   const isAgain = name === 'publication'
   return {
@@ -58,7 +55,6 @@ export function toLiveExport(progress: ExportProgress): View {
       ...(reading.length > 0 && phase === 'running'
         ? [
             ...reading.flatMap(({ resource, throughput }) => throughputStatus(throughput, resource)),
-            ...workersStatus(workers),
             sentence`Live figures are in the heartbeats under Pending Activities.`,
           ]
         : []),

@@ -4,7 +4,7 @@ import type { Activities } from '../activities/index.ts'
 import type { RangesProgress } from '../core/exports/parts/ranges.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
 import type { Opened } from '../core/notifications/opened.ts'
-import type { ExportProgress, ListProgress } from './export-view.ts'
+import type { ListProgress } from './export-view.ts'
 import { reading } from './run/activity-options.ts'
 import type { RunControl } from './run/control.ts'
 import { refOf } from './run/run-ref.ts'
@@ -26,11 +26,10 @@ export async function readList(options: {
   plan: Opened<ExportPlan>
   resource: ExportPlan['resources'][number]
   list: ListProgress
-  progress: ExportProgress
   show: () => void
   control: RunControl
 }): Promise<string | undefined> {
-  const { plan, resource, list, progress, show } = options
+  const { plan, resource, list, show } = options
   // A broken range interrupts the other ranges of this list, and no other list.
   const control = options.control.forPart()
   let begun = 0
@@ -39,7 +38,7 @@ export async function readList(options: {
     begun = Date.now()
     before = list.records ?? 0
   }
-  const showRead = ({ workers, ...now }: Counts) => {
+  const showRead = (now: Counts) => {
     const { records, expected = list.expected ?? 0 } = now
     const at = Date.now()
     const throughput = toThroughput({
@@ -49,7 +48,6 @@ export async function readList(options: {
       now: at,
     })
     Object.assign(list, now, { throughput })
-    if (workers !== undefined) progress.workers = workers
     show()
   }
   let seconds = firstSegmentSeconds
@@ -97,10 +95,7 @@ export async function readList(options: {
   }
 }
 
-type Counts = Pick<ListProgress, 'records' | 'requests' | 'expected'> & {
-  records: number
-  workers?: ExportProgress['workers']
-}
+type Counts = Pick<ListProgress, 'records' | 'requests' | 'expected'> & { records: number }
 
 /**
  * Reads the open ranges of a list, at most `parallel` at once; each reader takes the next range when it has finished
@@ -143,7 +138,7 @@ export async function readRanges(options: {
       total.records += result.records - one.records
       total.requests += result.requests - one.requests
       Object.assign(one, { records: result.records, requests: result.requests })
-      onProgress({ ...total, workers: result.workers })
+      onProgress({ ...total })
       if (result.ended === 'broken') return 'over'
       if (result.ended === 'whole') return 'ended'
     }

@@ -23,10 +23,8 @@ import { startRange } from '../../core/reading/ranges.ts'
 import type { RangeState } from '../../core/reading/range-state.ts'
 import { type IdState, readById, toIdOutcome } from '../../core/reading/read-by-id.ts'
 import { readList, readRange } from '../../core/reading/read-list.ts'
-import type { RunWorkers } from '../../core/runs/name.ts'
 import { createKeyedMutex } from '../../core/storage/keyed-mutex.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
 
 interface ReadInput {
@@ -51,8 +49,6 @@ export interface RangeResult extends ReadProgress {
    * the plan of the read any more, so it starts over. Absent if there is more to read.
    */
   ended?: 'whole' | 'broken' | 'gone'
-  /** Who read; absent for a state in the data folder. */
-  workers?: RunWorkers
 }
 
 /** The end of a segment of the rest of a read. */
@@ -61,7 +57,6 @@ export interface FinishResult extends ReadProgress {
   ended?: { verdict: 'proven' | 'unproven'; checkpoint: string }
   /** There are ranges left to read first. */
   isOpen?: true
-  workers?: RunWorkers
 }
 
 /**
@@ -183,7 +178,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
         records,
         ...(ranges > 1 && { range: range + 1 }),
       })
-      return { ...result, ...(await seeWorkers(deps.state)) }
+      return result
     })
   }
 
@@ -217,7 +212,7 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
       const { requests: page, records, ended } = result
       const verdict = ended && { verdict: ended.verdict }
       deps.observer.onEvent({ type: 'read', run: plan.run, resource, page, records, ...verdict })
-      return { ...result, ...(await seeWorkers(deps.state)) }
+      return result
     })
   }
 

@@ -8,7 +8,6 @@ import type { ChangeRun } from '../../core/runs/run-notes.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { seeWorkers } from '../see-workers.ts'
 import type { StepContext } from '../step.ts'
 import type { ChosenLimits, WriteDeps } from './job.ts'
 import { notifyDoubled } from './notify-doubled.ts'
@@ -77,7 +76,7 @@ export async function sendSegment(
   const step = await attempts.take({ run, signal: context.signal, work: send })
   const { ended, counts } = step
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
-  return { ...step, ...(await seeWorkers(deps.state)) }
+  return step
 }
 
 /** The limits of a run, where it has none the defaults and the worker's own concurrency. */

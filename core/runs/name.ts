@@ -34,13 +34,5 @@ export async function nameRun(options: {
 export const runOfUse = (workflowId: string, use: number): string =>
   use === 1 ? workflowId : `${workflowId}.${use}`
 
-/** The workers of a run as one of its steps saw them at its end, where several may share the state. */
-export interface RunWorkers {
-  /** The worker of the step, as `pid@host`. */
-  worker: string
-  /** All that were alive. */
-  alive: string[]
-}
-
 /** The search attributes by which runs are found in the Temporal UI. */
 export type SearchAttributeName = 'Verdict' | 'NeedsPerson' | 'Resource'

@@ -138,7 +138,7 @@ describe('the control over HTTP', () => {
     await call('setFaults', { faults: [] })
     await call('setDrift', { drift: { plans: { perRequest: { deletes: 1 } } } })
     await get('/plans/')
-    await call('freeze')
+    await call('setDrift', { drift: {} })
     await get('/plans/')
     expect(await call('counters')).toMatchObject({ requests: 3, records: { live: { plans: 4 } } })
     expect(await call('insert', { resource: 'plans', fields: { id: 'p', amount: 1 } })).toBe('p')

@@ -1,6 +1,5 @@
 import { formatTime } from '../../core/runs/view/format.ts'
 import { code, piecesOf, type Sentence, sentence, strong } from '../../core/runs/view/view.ts'
-import type { RunWorkers } from '../../core/runs/name.ts'
 import type { Throughput } from './throughput.ts'
 
 // Sentences shared by the Current Details of all runs. Buttons are named as in the Temporal UI.
@@ -42,13 +41,6 @@ export function throughputStatus(throughput: Throughput | undefined, unit: strin
   return [
     sentence`${strong(`${rate} ${unit} a second`)}; at that rate until about ${formatTime(endsAt, 'minutes')}.`,
   ]
-}
-
-/** Who did the last part, where several workers may share the state. */
-export function workersStatus(workers: RunWorkers | undefined): Sentence[] {
-  if (workers === undefined) return []
-  const { worker, alive } = workers
-  return [sentence`Last part by ${strong(worker)}. Workers alive then: ${alive.join(', ') || worker}.`]
 }
 
 /** The buttons that every run has, each with what it does. */

@@ -5,7 +5,6 @@ import type { SnapshotNote } from '../../core/recoveries/open.ts'
 import type { OpenBreaker } from '../../core/runs/view/trouble.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
 import type { Identity } from '../../core/runs/identity.ts'
-import type { RunWorkers } from '../../core/runs/name.ts'
 import type { Table } from '../../core/runs/view/view.ts'
 import type { ShownTrouble } from '../run/troubles.ts'
 import type { Throughput } from '../run/throughput.ts'
@@ -56,8 +55,6 @@ export interface WriteProgress<Staged = StagedChanges> {
   nextAt?: string
   /** The throughput of the last segment, while changes are left to send. */
   throughput?: Throughput
-  /** The workers of the last segment, where several may share the state. */
-  workers?: RunWorkers
   summary?: string
 }
 

@@ -161,7 +161,6 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   if (throughput !== undefined) progress.throughput = throughput
   showNext(progress, step)
   progress.counts = step.counts
-  if (step.workers !== undefined) progress.workers = step.workers
   progress.openBreakers = step.openBreakers
   progress.parkedRows = step.parkedRows ?? []
   show()

@@ -1,6 +1,6 @@
 import { describeBreaker } from '../../core/runs/view/trouble.ts'
 import { code, type Sentence, sentence, strong, toCounts, type View } from '../../core/runs/view/view.ts'
-import { controls, phaseStatus, throughputStatus, waitingStatus, workersStatus } from '../run/status.ts'
+import { controls, phaseStatus, throughputStatus, waitingStatus } from '../run/status.ts'
 import { troublesStatus } from '../run/troubles.ts'
 import type { WaitingFor, WriteProgress } from './progress.ts'
 
@@ -41,7 +41,6 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
     openBreakers = [],
     troubles,
     throughput,
-    workers,
     counts,
     staged,
   } = progress
@@ -59,7 +58,6 @@ export function toLiveView(progress: WriteProgress, text: ViewText): View {
       ...text.notes,
       ...parkedStatus(progress, text),
       ...throughputStatus(throughput, text.rate),
-      ...workersStatus(workers),
     ],
     counts: toCounts(counts),
     unit,

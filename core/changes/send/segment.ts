@@ -73,7 +73,7 @@ const longestWaitMs = 3_600_000
  * @throws errors that must stop a run: Unauthorized, Forbidden, WrongModeError, Unreachable or SentTooLate for the eighth
  * time in a row, errors of the state and of the lookups; always after the requests in flight have ended
  */
-export async function runSegment(options: SegmentOptions): Promise<Omit<SendStep, 'claims' | 'workers'>> {
+export async function runSegment(options: SegmentOptions): Promise<Omit<SendStep, 'claims'>> {
   const { ledger, run, limits, breakerWaitsMs: waitsMs } = options
   const maxFailureShare = () => limits.maxFailureShare
   const breakers = await Breakers.load({ ledger, run, states: options.breakers, maxFailureShare, waitsMs })

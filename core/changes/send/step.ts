@@ -1,5 +1,4 @@
 import type { ReportCounts } from '../../runs/view/counts.ts'
-import type { RunWorkers } from '../../runs/name.ts'
 import type { OpenBreaker } from '../../runs/view/trouble.ts'
 import type { BreakerStates } from './breaker.ts'
 
@@ -49,6 +48,4 @@ export interface SendStep {
   parkedRows?: number[]
   /** Set after a canary: the rows that were sent, and the breaker keys whose rows all failed. */
   canary?: { rows: number[]; failed: string[] }
-  /** Who sent; absent for a state in the data folder. */
-  workers?: RunWorkers
 }

@@ -35,28 +35,6 @@ test('of two workers on one state, the other resumes an import within seconds of
   expect(timesOf(world, 'retentions', 150)).toEqual(once(150))
 })
 
-test('Current Details of an import name the worker of the last part, and the workers that are alive', async () => {
-  const world = await createWorld({ counts: empty })
-  await Promise.all([startMember(world, slow), startMember(world, slow)])
-  const client = await connectTemporal()
-  const file = 'inbox/rows.csv'
-  await openStore(world).create(file, retentionsCsv(25))
-  const input = { kind: 'retentions', file, ...quick, confirmCanary: true } as const
-  const run = await startImport({ client, world, input })
-  // It waits for an approval after its first part.
-  await until(async () => (await run.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
-  const { workers } = await run.query<{ workers?: { worker: string; alive: string[] } }>('status')
-  expect(workers?.alive).toHaveLength(2)
-  expect(workers?.alive).toContain(workers?.worker)
-  const { currentDetails } = await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')
-  expect(plain(currentDetails)).toContain(`Last part by ${workers?.worker}.`)
-  expect(plain(currentDetails)).toContain(`Workers alive then: ${workers?.alive.join(', ')}.`)
-  await run.terminate()
-})
-
-/** Without the marks of Markdown. */
-const plain = (text: string) => text.replaceAll('\\', '').replaceAll('*', '')
-
 test('a worker warns at its start of a short timeout, and is not ready while PostgreSQL is away', async () => {
   const own = await startPostgres()
   onTestFinished(() => own.close())
