@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
 import { listNames } from '../../../core/billing/resources/lists.ts'
 import { verifyExport } from '../../../core/destinations/files/verify.ts'
-import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
+import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
 
 const idsIn = async (folder: string, resource: string) => {
   const text = await readFile(join(folder, `${resource}.csv`), 'utf8')
@@ -93,46 +93,17 @@ describe('an export', () => {
       'ENOENT',
     )
   })
+})
 
-  test('cut short by maxPages is published as unproven and says so', async () => {
-    const world = await createWorld({ counts: { customers: 1000 } })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const report = await (
-      await startRun({ client, world, input: { resources: ['customers'], maxPages: 4 } })
-    ).result()
-    expect(report.verdict).toBe('unproven')
-    expect(report.summary).toContain('capped at 4 pages')
-    expect((await idsIn(folderOf(report, 'customers'), 'customers')).length).toBeGreaterThan(300)
-  })
-
-  test('from a service that ignores the ordering is whole where nothing moves, and unproven', async () => {
-    const world = await createWorld({ counts: { customers: 700 }, faults: [{ kind: 'ignoreOrdering' }] })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const report = await (await startRun({ client, world, input: { resources: ['customers'] } })).result()
-    expect(report.verdict).toBe('unproven')
-    const ids = await idsIn(folderOf(report, 'customers'), 'customers')
-    expect(new Set(ids)).toEqual(new Set(world.sandbox.control.ids({ resource: 'customers' }).map(String)))
-    expect(ids).toHaveLength(700)
-  })
-
-  test.for([50, 250])(
-    'from a service whose pages all have %i records is whole, and unproven',
-    async (cap) => {
-      const world = await createWorld({
-        counts: { customers: 2_100 },
-        tieOrder: 'stable',
-        faults: [{ kind: 'pageSize', cap, fixed: true }],
-      })
-      await startTestWorker(world)
-      const client = await connectTemporal()
-      const report = await (await startRun({ client, world, input: { resources: ['customers'] } })).result()
-      expect(report.verdict).toBe('unproven')
-      expect(report.summary).toContain('does not follow the page size')
-      const ids = await idsIn(folderOf(report, 'customers'), 'customers')
-      expect(ids).toHaveLength(2_100)
-      expect(new Set(ids).size).toBe(2_100)
-    },
-  )
+test('records of hidden statuses are published once though their ids are hashed', async () => {
+  const hide = { kind: 'hide', statuses: ['cancelled'] } as const
+  const world = await createWorld({ counts: { subscriptions: 400 }, faults: [hide] })
+  await startTestWorker(world, { CONNECTOR_HASH_KEY: 'a key of sixteen or more' })
+  const client = await connectTemporal()
+  const input = { resources: ['subscriptions' as const], hash: ['subscriptions.id'] }
+  const report = await (await startRun({ client, world, input })).result()
+  expect(report.verdict).toBe('proven')
+  const ids = (await rowsOf(report, 'subscriptions')).map(({ id }) => id)
+  expect(new Set(ids).size).toBe(400)
+  expect(ids).toHaveLength(400)
 })

@@ -77,35 +77,4 @@ describe('an incremental export', () => {
       expect(ids.length).toBeLessThanOrEqual(2)
     },
   )
-
-  test('reads the whole list where the order of `updated` is not honoured', async () => {
-    const orderings = ['created', '-created']
-    const world = await createWorld({ counts: { customers: 300 }, lists: { customers: { orderings } } })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    for (let run = 0; run < 2; run += 1) {
-      const report = await (await startRun({ client, world, input: incremental })).result()
-      expect(await manifestOf(report)).toMatchObject({ mode: 'full', verdict: 'proven', records: 300 })
-    }
-  })
-})
-
-describe('publishing again', () => {
-  test('takes the kept parts, asks the service nothing and changes nothing that is there', async () => {
-    const world = await createWorld({ counts: { customers: 200, plans: 10 } })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const resources = ['customers' as const, 'plans' as const]
-    const report = await (await startRun({ client, world, input: { resources } })).result()
-    const before = await manifestOf(report)
-    const asked = world.sandbox.control.counters().requests
-    const again = (await client.workflow.execute('publishRun', {
-      workflowId: `publish-${world.workspace}`,
-      taskQueue: world.taskQueue,
-      args: [{ run: report.run, to: ['csv'] }],
-    })) as ExportReport
-    expect(again.exports).toEqual(report.exports)
-    expect(await manifestOf(again)).toEqual(before)
-    expect(world.sandbox.control.counters().requests).toBe(asked)
-  })
 })

@@ -13,7 +13,6 @@ import {
   openWorld,
   startRun,
   type World,
-  startCommand,
 } from './world.ts'
 
 type Worker = Awaited<ReturnType<typeof openTestWorker>>
@@ -85,23 +84,6 @@ describe('publish', () => {
     expect(await readFile(page, 'utf8')).toContain('<!doctype html>')
     const { runs } = (await call('run', 'list')) as { runs: { run: string; kind: string }[] }
     expect(runs).toContainEqual(expect.objectContaining({ run: publication, kind: 'publish' }))
-  })
-
-  test('changes nothing when it is given twice, or twice at once', { tags: ['long'] }, async () => {
-    const { run } = await export_({ resources: ['plans'] })
-    const words = [run, '--to', 'duckdb', '--json']
-    const first = await publish(world, words)
-    expect(first.code).toBe(0)
-    const state = `select *, (select count(*) from plans) as plans from _exports where run = '${run}'`
-    const before = await ask(world, state)
-    const command = () => startCommand(world, ['run', 'publish', ...words]).ended
-    const again = await Promise.all([command(), command()])
-    for (const { code, stdout } of again) {
-      expect(code).toBe(0)
-      expect(JSON.parse(stdout)).toEqual(JSON.parse(first.stdout))
-    }
-    expect(await ask(world, state)).toEqual(before)
-    expect(before).toHaveLength(1)
   })
 
   test('of an unproven export ends with 3, as the export did', async () => {

@@ -1,17 +1,9 @@
-import { readFile, readdir, readlink } from 'node:fs/promises'
+import { readdir, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import {
-  connectTemporal,
-  createWorld,
-  folderOf,
-  local,
-  startCommand,
-  startRun,
-  startTestWorker,
-} from './world.ts'
+import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
 
 test(
   '`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list nor one for Excel',
@@ -63,26 +55,4 @@ test('the report of a run is found by its name, whatever someone typed for it', 
     summary: '2 of 2 proven complete, 23 records',
     exports: [{ resource: 'customers' }, { resource: 'plans' }],
   })
-})
-
-test('no row and no token is in Temporal’s database', { tags: ['long'] }, async () => {
-  const token = 'tok_3f9a1c77e2'
-  const world = await createWorld({ counts: { customers: 150 }, token })
-  const secrets = ['Ñandú-Quillagua', 'rosa.secreta@example.com', '76.543.210-K']
-  const [name = '', email = '', tax_id = ''] = secrets
-  world.sandbox.control.insert({ resource: 'customers', fields: { id: 'cus_awkward', name, email, tax_id } })
-  const { code } = await startCommand(world, ['export', 'customers', '--local'], { env: local }).ended
-  expect(code).toBe(0)
-  const files = (await readdir(world.dataDir)).filter((file) => file.startsWith('temporal.db'))
-  const stored = Buffer.concat(await Promise.all(files.map((file) => readFile(join(world.dataDir, file)))))
-  // It is the right database, and its texts are readable.
-  expect(stored.includes(world.workspace)).toBe(true)
-  const folder = join(world.dataDir, 'exports', 'customers', 'latest', 'customers.csv')
-  const rows = await readFile(folder, 'utf8')
-  for (const secret of secrets) {
-    expect(rows).toContain(secret)
-    expect(stored.includes(secret)).toBe(false)
-  }
-  expect(stored.includes('cus_awkward')).toBe(false)
-  expect(stored.includes(token)).toBe(false)
 })

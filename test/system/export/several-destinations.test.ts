@@ -1,12 +1,13 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
+import { type ExportReport } from '../../../core/exports/report.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 import {
+  asked,
   connectTemporal,
   createWorld,
   openTestWorker,
@@ -141,53 +142,6 @@ describe('an incremental export reads the whole list', () => {
       expect(await askPostgres(first, 'select count(*) as n from billing.plans')).toEqual([{ n: '20' }])
     },
   )
-
-  test(
-    'where the DuckDB file is gone, or an earlier run alone was published to a new one',
-    { tags: ['long'] },
-    async () => {
-      const world = await createWorld({ counts: { plans: 20 } })
-      await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-      const file = join(world.dataDir, 'warehouse.duckdb')
-      const next = async () => {
-        const { run } = await export_(world, { ...incremental, to: ['duckdb'] })
-        const [row] = (await askDuckDb(file, `select mode from _exports where run = '${run}'`)) ?? []
-        return { run, mode: row?.['mode'] }
-      }
-      expect(await next()).toMatchObject({ mode: 'full' })
-      const { run, mode } = await next()
-      expect(mode).toBe('incremental')
-      await rm(file)
-      const again = await callCommand(world, ['run', 'publish', run])
-      expect([again.code, again.stdout]).toEqual([
-        3,
-        expect.stringContaining('the warehouse has no proven export of the whole list'),
-      ])
-      expect(await next()).toMatchObject({ mode: 'full' })
-      expect(await askDuckDb(file, 'select count(*) as n from plans')).toEqual([{ n: '20' }])
-      await rm(file)
-      expect(await next()).toMatchObject({ mode: 'full' })
-    },
-  )
-
-  test('where somebody has removed rows of a child table', async () => {
-    const world = await createWorld({ counts: { customers: 60 } })
-    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-    const file = join(world.dataDir, 'warehouse.duckdb')
-    const ask = async (sql: string) => (await askDuckDb(file, sql))?.[0]
-    const contacts = () => ask('select count(*) as n from customer_contacts')
-    const input = { ...incremental, resources: ['customers' as const], to: ['duckdb' as const] }
-    await export_(world, input)
-    const before = await contacts()
-    await ask(`delete from customer_contacts where customer_id in (select min(id) from live_customers
-      where id in (select customer_id from customer_contacts))`)
-    expect(await contacts()).not.toEqual(before)
-    expect(await export_(world, { ...input, maxPages: 1 })).toMatchObject({ verdict: 'unproven' })
-    const { run, verdict } = await export_(world, input)
-    expect(verdict).toBe('proven')
-    expect(await ask(`select mode from _exports where run = '${run}'`)).toEqual({ mode: 'full' })
-    expect(await contacts()).toEqual(before)
-  })
 })
 
 describe('a warehouse has one form of its values', () => {
@@ -200,7 +154,9 @@ describe('a warehouse has one form of its values', () => {
     const names = () =>
       askDuckDb(join(world.dataDir, 'warehouse.duckdb'), 'select count(name) as n from plans')
     const words = ['export', 'plans', '--to', 'duckdb', '--exclude', 'plans.name']
+    const before = asked(world)
     const refused = await callCommand(world, words)
+    expect(asked(world)).toBe(before)
     expect([refused.code, refused.stderr]).toEqual([
       1,
       expect.stringMatching(
@@ -212,58 +168,7 @@ describe('a warehouse has one form of its values', () => {
     expect([published.code, published.stderr]).toEqual([1, expect.stringMatching(/without plans.name/)])
     expect(await names()).toEqual([{ n: '20' }])
   })
-
-  test('and one key: a night with another is refused, and the next continues from before', async () => {
-    const world = await createWorld({ counts: { plans: 20 } })
-    const night = async (CONNECTOR_HASH_KEY: string) => {
-      const worker = await openTestWorker(world, { CONNECTOR_HASH_KEY, BILLING_READ_LAG_SECONDS: '0' })
-      try {
-        const { run, verdict } = await export_(world, { to, mode: 'incremental', hash: ['plans.name'] })
-        const sql = `select mode from _exports where run = '${run}'`
-        return { verdict, ...(await askDuckDb(join(world.dataDir, 'warehouse.duckdb'), sql))?.[0] }
-      } finally {
-        await worker.stop()
-      }
-    }
-    expect(await night('key a')).toEqual({ verdict: 'proven', mode: 'full' })
-    const refused = (await night('key b').catch((error: unknown) => error)) as {
-      cause?: { message?: string }
-    }
-    expect(JSON.stringify(refused)).toContain('hashed with another key')
-    expect(await night('key a')).toEqual({ verdict: 'proven', mode: 'incremental' })
-  })
 })
-
-test(
-  'csv every hour and DuckDB every night each continue from their own last export',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({ counts: { plans: 20 } })
-    await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-    const modes: string[] = []
-    const records: number[] = []
-    for (const to of ['csv', 'csv', 'duckdb', 'csv', 'duckdb'] as const) {
-      const report = await export_(world, { mode: 'incremental', lookbackSeconds: 0, to: [to] })
-      const [one] = report.exports
-      if (one === undefined || !isPublished(one)) throw new Error(report.summary)
-      const { where } = one
-      records.push(one.records)
-      const [row] =
-        to === 'csv'
-          ? [JSON.parse(await readFile(join(where, 'manifest.json'), 'utf8')) as { mode: string }]
-          : ((await askDuckDb(where, `select mode from _exports where run = '${report.run}'`)) ?? [])
-      modes.push(`${to} ${row?.['mode']}`)
-    }
-    expect(modes).toEqual([
-      'csv full',
-      'csv incremental',
-      'duckdb full',
-      'csv incremental',
-      'duckdb incremental',
-    ])
-    expect(records.filter((count) => count === 20)).toHaveLength(2)
-  },
-)
 
 test('a PostgreSQL that is away when an incremental export begins is waited for, and gets the changes alone', async () => {
   const url = await postgres.createDatabase()

@@ -66,29 +66,6 @@ describe('a token that expires while an export reads', () => {
     // Each window in flight found out for itself, once.
     expect(refused.length).toBeLessThan(6)
   })
-
-  test(
-    'waits for its file to hold another, and is proven without a second start',
-    { tags: ['long'] },
-    async () => {
-      const { world, file, worker, run } = await beginWithFile()
-      world.sandbox.control.adjust({ tokens: ['next'] })
-      await worker.says('waiting for a new token')
-      await writeFile(file, 'next\n')
-      expect(await run.result()).toMatchObject({
-        verdict: 'proven',
-        exports: [{ records: 4000 }],
-      })
-    },
-  )
-
-  test('can be stopped while it waits', { tags: ['long'] }, async () => {
-    const { world, worker, run } = await beginWithFile()
-    world.sandbox.control.adjust({ tokens: ['next'] })
-    await worker.says('waiting for a new token')
-    await run.signal('stop')
-    expect(await run.result()).toMatchObject({ verdict: 'stopped' })
-  })
 })
 
 describe('a token that expires while an import sends', () => {
@@ -117,13 +94,4 @@ async function startWorkerWithFile(world: World) {
   await writeFile(file, world.sandbox.token, { mode: 0o600 })
   const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file }
   return { file, worker: startCommand(world, ['worker'], { env }) }
-}
-
-/** A run of a worker whose token comes from a file, in the middle of its list. */
-async function beginWithFile() {
-  const world = await createWorld(slow)
-  const { file, worker } = await startWorkerWithFile(world)
-  const run = await startRun({ client: await connectTemporal(), world, input })
-  await until(() => asked(world) > 12)
-  return { world, file, worker, run }
 }

@@ -84,20 +84,4 @@ describe('an export that the service holds up', { tags: ['long'] }, () => {
     await writeFile(file, 'next')
     expect(await run.result()).toMatchObject({ verdict: 'proven' })
   })
-
-  test('is not said to have no worker while it waits for its retry', async () => {
-    const world = await createWorld({ counts: { plans: 10 } })
-    await startTestWorker(world)
-    world.sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
-    const ended = callCommand(world, ['export', 'plans'])
-    // After 2, 4 and 8 s. The next wait is longer than a command waits for a worker.
-    await until(() => asked(world) === 4)
-    world.sandbox.control.setFaults({ faults: [] })
-    const { code, stderr } = await ended
-    expect(code).toBe(0)
-    expect(stderr).toMatch(
-      /Retrying after: the service failed: GET \/customers\/|GET \/plans\/ \(503\).*; attempt 2 at/,
-    )
-    expect(stderr).not.toContain('No worker')
-  })
 })
