@@ -69,6 +69,11 @@ export class ForeignWarehouseError extends Error {
   readonly retryable = false
 }
 
+/** What was named cannot be compared, or the file of a comparison would overwrite another one. Nothing was compared. */
+export class NotComparableError extends Error {
+  override readonly name = 'NotComparableError'
+}
+
 /** Someone else changed a table so that rows cannot be merged into it without loss. */
 export class ChangedTableError extends Error {
   override readonly name = 'ChangedTableError'

@@ -3,6 +3,7 @@ import { link } from 'node:fs/promises'
 import { join } from 'node:path'
 import { currencyColumn } from '../../tables/totals.ts'
 import { syncPath, temporaryName } from '../../storage/durable.ts'
+import { NotComparableError } from '../errors.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import { type DuckDb, memoryLimits, toDuckDbError, withDuckDb } from '../duckdb/open.ts'
 import { toDecimal, toPartsError } from '../duckdb/rows.ts'
@@ -32,11 +33,6 @@ export interface Changes {
   /** Of each decimal column and currency. */
   sums: Sum[]
   apart: Apart[]
-}
-
-/** The two exports cannot be compared, or the file would overwrite another one. */
-export class NotComparableError extends Error {
-  override readonly name = 'NotComparableError'
 }
 
 interface Side {

@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import type { FileStore } from '../../storage/file-store.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
 import type { Comparison, Warehouse } from '../destination.ts'
+import { NotComparableError } from '../errors.ts'
 import {
   filesOf,
   manifestName,
@@ -74,7 +75,7 @@ async function checkFile(
 
 /**
  * Checks the tables of a warehouse against the verified files of an export in CSV.
- * @throws {WarehouseAwayError | WarehouseRefusedError}
+ * @throws {NotComparableError | WarehouseAwayError | WarehouseRefusedError}
  */
 export async function verifyWarehouse(options: {
   destination: Pick<Warehouse, 'compare'>
@@ -84,9 +85,9 @@ export async function verifyWarehouse(options: {
   schema?: string | undefined
 }): Promise<Comparison> {
   const { destination, manifest, folder, schema } = options
-  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true) {
-    const problem = `${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`
-    return { problems: [problem], tables: [], where: '' }
-  }
+  if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
+    throw new NotComparableError(
+      `${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`,
+    )
   return await destination.compare({ manifest, folder, schema })
 }

@@ -1,4 +1,5 @@
 import type { Comparison } from '../destination.ts'
+import { NotComparableError } from '../errors.ts'
 import { instant, runColumns, toWarehouseTable, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { caveatOf, isAbsent, isOfAll } from './deletes.ts'
@@ -9,6 +10,7 @@ import type { Database, Row } from './tables.ts'
  * Compares the tables of a warehouse with the CSV files of an export: every row of the export is there as this run wrote it, or
  * its record has a state that is no older; the run has no other rows; and after a proven export of the whole list, no record that
  * it lacks is unmarked.
+ * @throws {NotComparableError}
  * @param stage copies the files of a table into the session, and returns what can be selected from then, with typed columns
  */
 export async function compareExport(
@@ -17,8 +19,8 @@ export async function compareExport(
   stage: (table: PublishedTable) => Promise<string>,
 ): Promise<Comparison> {
   const { where } = db
-  const refusal = await findRefusal(db, manifest)
-  if (refusal.length > 0) return { where, problems: refusal, tables: [] }
+  const missing = await findMissing(db, manifest)
+  if (missing.length > 0) return { where, problems: missing, tables: [] }
   const problems: string[] = []
   const tables: Comparison['tables'] = []
   const run = literal(manifest.run)
@@ -35,8 +37,11 @@ export async function compareExport(
   return { where, tables, problems: [...problems, ...(await findUnmarked(db, manifest, staged[0]!))] }
 }
 
-/** Why the tables can't be compared: there are none, they belong to another owner, or this run is not in them. */
-async function findRefusal(db: Database, manifest: Manifest): Promise<string[]> {
+/**
+ * What has to be there before rows can be compared: the tables, this run, and each column.
+ * @throws {NotComparableError} the tables belong to another owner
+ */
+async function findMissing(db: Database, manifest: Manifest): Promise<string[]> {
   const { where } = db
   const found = await db.describe()
   const missing = [ownerTable, ...manifest.tables.map(({ name }) => name)].filter((name) => !found.has(name))
@@ -44,9 +49,9 @@ async function findRefusal(db: Database, manifest: Manifest): Promise<string[]> 
   const [stamp = {}] = await db.all(`select workspace, mode from ${db.nameOf(ownerTable)}`)
   const mode = manifest.testMode ? 'test' : 'live'
   if (stamp['workspace'] !== manifest.workspace || stamp['mode'] !== mode)
-    return [
+    throw new NotComparableError(
       `${where} is of workspace ${stamp['workspace']} (${stamp['mode']}), the export of ${manifest.workspace} (${mode}).`,
-    ]
+    )
   // Without its export, every row would count as another run's.
   if ((await findExport(db, found, manifest)) === undefined)
     return [

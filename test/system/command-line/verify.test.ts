@@ -27,6 +27,13 @@ afterAll(() => postgres.close())
 /** In an environment without the service's address or token. */
 const verify = (...words: string[]) => callCommand({ env }, ['verify', ...words])
 
+/** The exit code and the one sentence of a refusal. */
+async function failureOf(...words: string[]) {
+  const { code, stdout, stderr } = await verify(...words)
+  expect([stdout, stderr]).toEqual(['', expect.stringMatching(/^error: [^\n]+\n$/)])
+  return [code, stderr] as const
+}
+
 /** A warehouse that an export was published to, and a way to change what is in it. */
 const warehouses = {
   duckdb: () => ({
@@ -98,10 +105,22 @@ describe.each(['duckdb', 'postgres'] as const)('verify --against %s', (name) => 
       ]),
     ])
     await ask(`update _warehouse set workspace = 'acc_other'`)
-    const foreign = await verify(folder, '--against', name)
-    expect([foreign.code, foreign.stdout]).toEqual([
-      1,
-      expect.stringMatching(/is of workspace acc_other \(live\), the export of acc_1 \(live\)\.\n$/),
+  })
+
+  test('refuses what cannot be compared, and ends with 2', async () => {
+    const publication = await toPublication()
+    const { destination, ask } = warehouses[name]()
+    await destination.publish(publication)
+    const { location: parquet } = await createParquetDestination().publish(publication)
+    expect(await failureOf(parquet, '--against', name)).toEqual([
+      2,
+      expect.stringContaining('holds no plain CSV files; a warehouse is compared with an export to csv.'),
+    ])
+    const folder = await toCsv(publication)
+    await ask(`update _warehouse set workspace = 'acc_other'`)
+    expect(await failureOf(folder, '--against', name)).toEqual([
+      2,
+      expect.stringContaining('is of workspace acc_other (live), the export of acc_1 (live).'),
     ])
   })
 
@@ -185,12 +204,6 @@ test.each([
 })
 
 describe('verify --against', () => {
-  const failureOf = async (...words: string[]) => {
-    const { code, stdout, stderr } = await verify(...words)
-    expect([stdout, stderr]).toEqual(['', expect.stringMatching(/^error: [^\n]+\n$/)])
-    return [code, stderr] as const
-  }
-
   test('ends with 1 and does not ask the warehouse where the files themselves are not whole', async () => {
     env = { CONNECTOR_DATA_DIR: workplace.folder, WAREHOUSE_URL: 'postgres://nobody@127.0.0.1:1/none' }
     const { code, stdout } = await verify(join(workplace.folder, 'none'), '--against', 'postgres')
