@@ -3,6 +3,7 @@ import type { ResourceName } from '../billing/resources/lists.ts'
 import type { Reference } from '../destinations/manifest.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import type { Identity } from '../runs/identity.ts'
+import { formatCountOf } from '../runs/view/format.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { toFileName } from '../storage/file-name.ts'
@@ -85,8 +86,9 @@ export function toReport(run: string, exports: ExportedItem[]): ExportReport {
   const records = new Map(published.map((one) => [one.resource, one.records]))
   const total = [...records.values()].reduce((sum, count) => sum + count, 0)
   const [first] = published
+  const { complete, lists } = countLists(exports)
   const parts = [
-    `${of('proven').length} of ${exports.length} proven complete, ${total} records`,
+    `${complete} of ${lists}${lists === 1 ? '' : ' lists'} proven complete, ${formatCountOf(total, 'records')}`,
     ...(first?.missing ? toMissing(first.resource, first.missing) : []),
     ...of('unproven').map(({ resource, reasons }) => `${resource} unproven: ${reasons.join(' ')}`),
     ...of('stopped').map((one) => `${name(one)} stopped`),
@@ -94,6 +96,15 @@ export function toReport(run: string, exports: ExportedItem[]): ExportReport {
   ]
   const worst = (['failed', 'stopped', 'unproven'] as const).find((verdict) => of(verdict).length > 0)
   return { summary: parts.join('; '), run, verdict: worst ?? 'proven', exports }
+}
+
+/** How many lists there are, and how many are proven complete in every destination. */
+export function countLists(exports: readonly ExportedItem[]): { lists: number; complete: number } {
+  const lists = Map.groupBy(exports, ({ resource }) => resource)
+  const complete = Array.from(lists.values()).filter((items) =>
+    items.every(({ verdict }) => verdict === 'proven'),
+  )
+  return { lists: lists.size, complete: complete.length }
 }
 
 /** Lists the first five missing ids, enough to see what is wrong; the file has the rest. */

@@ -6,6 +6,7 @@ import {
   type ExportedItem,
   type ExportReport,
   type PublishedExport,
+  countLists,
   isPublished,
   withAllFields,
 } from './report.ts'
@@ -60,15 +61,11 @@ export function toExportView(report: ExportReport): View {
 }
 
 function toHeadline(exports: readonly ExportedItem[]): string {
-  const lists = Map.groupBy(exports, ({ resource }) => resource)
-  const complete = Array.from(lists.values()).filter((items) =>
-    items.every(({ verdict }) => verdict === 'proven'),
-  )
-  if (lists.size !== 1)
-    return `${complete.length} of ${lists.size} lists ${complete.length === 1 ? 'is' : 'are'} complete`
+  const { lists, complete } = countLists(exports)
+  if (lists !== 1) return `${complete} of ${lists} lists ${complete === 1 ? 'is' : 'are'} complete`
   const item = exports.find(isPublished)
   return item === undefined
-    ? `${[...lists.keys()].join()} were not published`
+    ? `${exports[0]!.resource} were not published`
     : formatCountOf(item.records, item.resource)
 }
 

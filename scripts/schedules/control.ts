@@ -38,25 +38,26 @@ export function configureList(command: Command, terminal: Terminal): void {
     const settings = processSettings()
     await using client = await openClient({ settings, terminal })
     const place = { client, taskQueue: settings.taskQueue }
-    const listed = (await ownSchedules(place)).map(async (name) => {
-      const found = await findSchedule({ ...place, name })
-      return found === undefined ? [] : [await toListed({ client, name, ...found })]
+    const found = (await ownSchedules(place)).map(async (name) => {
+      const one = await findSchedule({ ...place, name })
+      return one === undefined ? [] : [await toListed({ client, name, ...one })]
     })
-    const schedules = (await Promise.all(listed)).flat()
-    const rows = schedules.map(({ name, when, next, last, paused, note, timezone }) => [
+    const schedules = (await Promise.all(found)).flat()
+    const rows = schedules.map(({ name, when, next, last, paused }) => [
       name,
-      when,
-      paused ? 'paused' : toLocal(next, timezone),
-      toLocal(last?.startedAt ?? null, timezone),
+      paused ? 'paused' : toTime(next),
+      toTime(last?.startedAt ?? null),
       last === null ? '' : toWord(last),
-      [paused ? note : '', last?.summary ?? ''].filter((text) => text !== '').join(' | '),
+      when,
     ])
-    const head = ['schedule', 'what', 'next', 'last', 'ended', '']
+    const head = ['schedule', 'next', 'last', 'ended', 'what']
+    const notes = schedules.flatMap(({ name, paused, note, last }) => [
+      ...(paused && note !== '' ? [`${name}: ${note}`] : []),
+      ...(last !== null && last.verdict !== 'proven' && last.summary ? [`${name}: ${last.summary}`] : []),
+    ])
     const none = `No schedules. Create them with \`${connector`schedule apply`}\`.`
-    terminal.result({
-      document: { schedules },
-      text: rows.length === 0 ? none : formatTable({ head, rows }),
-    })
+    const listed = [formatTable({ head, rows }), ...(notes.length > 0 ? [notes.join('\n')] : [])].join('\n\n')
+    terminal.result({ document: { schedules }, text: rows.length === 0 ? none : listed })
   })
 }
 
@@ -99,12 +100,7 @@ async function lastOf(of: { client: Client; description: ScheduleDescription }):
 const toWord = ({ verdict, status }: LastRun): string =>
   verdict === 'dryRun' ? 'dry run' : (verdict ?? status)
 
-/** For example 2026-11-22 02:30, in the schedule's own time zone. */
-function toLocal(at: string | null, timeZone: string): string {
-  if (at === null) return ''
-  const style = { dateStyle: 'short', timeStyle: 'short', timeZone } as const
-  return new Intl.DateTimeFormat('sv-SE', style).format(new Date(at))
-}
+const toTime = (at: string | null): string => (at === null ? '' : formatLocalTime(at, 'minutes'))
 
 type Found = NonNullable<Awaited<ReturnType<typeof findSchedule>>>
 

@@ -34,7 +34,7 @@ describe('an export', () => {
       world.sandbox.control.setDrift({ drift: {} })
 
       expect(report).toMatchObject({ verdict: 'proven', run: handle.workflowId })
-      const all = `${listNames.length} of ${listNames.length}`
+      const all = `${listNames.length} of ${listNames.length} lists`
       expect(report.summary).toMatch(new RegExp(`^${all} proven complete`))
       for (const resource of listNames) {
         const folder = folderOf(report, resource)

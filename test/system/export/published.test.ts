@@ -43,7 +43,7 @@ test('the report of a run is found by its name, whatever someone typed for it', 
   const world = await createWorld({ counts: { customers: 20, plans: 3 } })
   await startTestWorker(world)
   const name = `../nightly / ${world.workspace}`
-  const input = { resources: ['customers' as const, 'plans' as const] }
+  const input: ExportInput = { resources: ['customers', 'plans'], to: ['csv', 'parquet'] }
   const report = await (await startRun({ client: await connectTemporal(), world, input, name })).result()
   expect(report.run).toBe(name)
   const reports = (await readdir(join(world.dataDir, 'exports', 'reports'))).toSorted()
@@ -52,7 +52,13 @@ test('the report of a run is found by its name, whatever someone typed for it', 
   expect(told).toMatchObject({ code: 0 })
   expect(JSON.parse(told.stdout)).toMatchObject({
     run: name,
-    summary: '2 of 2 proven complete, 23 records',
-    exports: [{ resource: 'customers' }, { resource: 'plans' }],
+    // Lists, however many destinations they have.
+    summary: '2 of 2 lists proven complete, 23 records',
+    exports: [
+      { resource: 'customers' },
+      { resource: 'customers' },
+      { resource: 'plans' },
+      { resource: 'plans' },
+    ],
   })
 })

@@ -261,6 +261,12 @@ describe('a schedule', () => {
       verdict: null,
       summary: 'wrong slot',
     })
+    const { stdout } = await callCommand(world, ['schedule', 'list'])
+    const time = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d [+-]\d\d:\d\d`
+    expect(stdout).toMatch(new RegExp(`^${named('by-hand')}  paused  ${time}  terminated  exportData, `, 'm'))
+    expect(stdout).toMatch(
+      new RegExp(`\n\n${named('by-hand')}: Paused .*\n${named('by-hand')}: wrong slot\n$`),
+    )
     await apply(none, '--yes')
   })
 

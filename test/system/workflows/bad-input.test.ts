@@ -170,7 +170,7 @@ describe.each(Object.entries(table))('bad input of %s, as the Temporal UI can se
 
 test.each([[[]], [[{}]], [[null]]])('an export of %j exports all four lists', async (args) => {
   const run = await start(await connectTemporal(), 'exportData', args)
-  expect(await run.result()).toMatchObject({ summary: '4 of 4 proven complete, 12 records' })
+  expect(await run.result()).toMatchObject({ summary: '4 of 4 lists proven complete, 12 records' })
 })
 
 test.each([[[]], [[{}]], [[null]]])('a recovery of %j ends at once where all is well', async (args) => {
