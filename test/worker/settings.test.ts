@@ -250,10 +250,15 @@ describe('settings', () => {
     expect(problems.join(' ')).not.toContain('s3cret')
   })
 
-  it('refuse a warehouse that is not a PostgreSQL address, without its password', () => {
-    const [problem] = problemsOf({ ...enough, WAREHOUSE_URL: 'mysql://u:hunter2@h/d' })
+  it.each([
+    'not an address, hunter2',
+    'mysql://u:hunter2@h/d',
+    'postgres://u:hunter2/w%rd@h/d',
+    'postgres://u:hunter2%rd@h/d',
+  ])('refuse a warehouse that is not a PostgreSQL address, without its password (%s)', (address) => {
+    const [problem] = problemsOf({ ...enough, WAREHOUSE_URL: address })
     expect(problem).toContain('postgres:// or postgresql://')
-    expect(problem).not.toContain('hunter2')
+    expect(problem).not.toMatch(/hunter2|%rd/)
     expect(read({ WAREHOUSE_URL: 'postgres://u:p@h/d' }).warehouseUrl).toBe('postgres://u:p@h/d')
   })
 

@@ -91,9 +91,17 @@ export const address = text
 export const isConfidential = (address: string): boolean =>
   new URL(address).protocol === 'https:' || isLoopback(address)
 
+function isDecodable(address: string): boolean {
+  try {
+    return decodeURIComponent(address) !== ''
+  } catch {
+    return false
+  }
+}
+
 export const postgresAddress = text
   .refine(
-    (value) => /^postgres(ql)?:$/.test(URL.parse(value)?.protocol ?? ''),
+    (value) => /^postgres(ql)?:$/.test(URL.parse(value)?.protocol ?? '') && isDecodable(value),
     'is not a postgres:// or postgresql:// address; write it in full, with special characters in the password percent-encoded',
   )
   .meta({ form: '`postgres://user:password@host/database`' })

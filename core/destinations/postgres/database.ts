@@ -106,12 +106,23 @@ export function toSession(client: Client, { schema, where }: Pick<Session, 'sche
   return session
 }
 
-async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): Promise<void> {
+/** Creates the schema unless it is there; the first publication, which creates it too, is awaited. */
+export async function createSchema(session: Session): Promise<void> {
   const { schema } = session
-  await session.run('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`connector ${schema}`])
   // `if not exists` requires the right to create the schema even if it exists.
   const [found] = await session.all('select 1 as one from pg_namespace where nspname = $1', [schema])
-  if (found === undefined) await session.run(`create schema ${quote(schema)}`)
+  if (found !== undefined) return
+  await excludeOthers(session)
+  await session.run(`create schema if not exists ${quote(schema)}`)
+}
+
+const excludeOthers = (session: Session) =>
+  session.run('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`connector ${session.schema}`])
+
+async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): Promise<void> {
+  const { schema } = session
+  await excludeOthers(session)
+  await createSchema(session)
   const there = await session.all(
     `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = $1 and c.relkind in ('r', 'p') and c.relname = any ($2)`,

@@ -8,10 +8,16 @@ import {
   WarehouseRefusedError,
 } from '../errors.ts'
 
+/**
+ * Only `publish` leaves something. `read` and `compare`, which has temporary tables, see one state of the database; `try`
+ * finds out what may be published.
+ */
+export type Purpose = 'publish' | 'try' | 'read' | 'compare'
+
 interface Failure {
   error: DatabaseError
   where: string
-  isPublishing: boolean
+  mayWrite: boolean
   /** What is as it was, and what to do then. */
   nothing: string
   again: string
@@ -83,14 +89,23 @@ const meanings: Readonly<Record<string, Meaning>> = {
   },
   '42501': {
     as: WarehouseRefusedError,
-    say: ({ error, where, nothing, isPublishing }) =>
+    say: ({ error, where, nothing, mayWrite }) =>
       `PostgreSQL denies access to ${where}: ${error.message}. ${nothing}; the user needs the` +
-      (isPublishing
-        ? ' right to create and use tables in that schema (and to create it, if it is not there).'
+      (mayWrite
+        ? ' right to create and use tables in that schema (and to create it, if it is not there), to own those that are' +
+          ' there, and to create temporary tables.'
         : ' right to select from the tables of that schema, and to create temporary tables to compare them.'),
   },
   '42': changed,
   '0A': changed,
+}
+
+/** What is as it was after a failure, and what to do then. */
+const outcomes: Readonly<Record<Purpose, readonly [nothing: string, again: string]>> = {
+  publish: ['Nothing of this export was published', 'publish the run again'],
+  try: ['Nothing was written', 'check again'],
+  read: ['Nothing was read', 'try again'],
+  compare: ['Nothing was compared', 'try again'],
 }
 
 /** The driver gives these errors no class and no code. */
@@ -105,11 +120,9 @@ const systemCode = ({ code, message }: DatabaseError) =>
   code === '53100' ? 'ENOSPC' : message.endsWith('File too large') ? 'EFBIG' : 'EIO'
 
 /** Maps an error of PostgreSQL, or of the connection, to a publication error; returns other errors unchanged. */
-export function toPostgresError(error: unknown, place: { where: string; isPublishing: boolean }): unknown {
-  const { where, isPublishing } = place
-  const [nothing, again] = isPublishing
-    ? ['Nothing of this export was published', 'publish the run again']
-    : ['Nothing was compared', 'try again']
+export function toPostgresError(error: unknown, place: { where: string; purpose: Purpose }): unknown {
+  const { where, purpose } = place
+  const [nothing, again] = outcomes[purpose]
   if (error instanceof DatabaseError) {
     const { code = '', message } = error
     // These quote rows (COPY's names the line it was at), and would go wherever the error is shown as a cause.
@@ -123,12 +136,18 @@ export function toPostgresError(error: unknown, place: { where: string; isPublis
         cause: Object.assign(new Error(message), { code: systemCode(error) }),
       })
     const { as, say, hasRow } = meanings[code] ?? meanings[code.slice(0, 2)] ?? unknown
-    const sentence = say({ error, where, isPublishing, nothing, again })
+    const sentence = say({
+      error,
+      where,
+      nothing,
+      again,
+      mayWrite: purpose === 'publish' || purpose === 'try',
+    })
     return new as(sentence, hasRow ? {} : { cause: error })
   }
   if (isSystemError(error) || isLostConnection(error))
     return new WarehouseAwayError(
-      `Can't reach PostgreSQL for ${where}: ${error.message}. ${nothing}; when the server is there, ${again}.`,
+      `Can't reach PostgreSQL for ${where}: ${error.message}. ${nothing}; start it, or correct WAREHOUSE_URL, and ${again}.`,
       { cause: error },
     )
   return error

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
-import { Client, type ClientConfig } from 'pg'
+import { Client } from 'pg'
 import type { Publication, Warehouse } from '../destination.ts'
 import { WarehouseRefusedError } from '../errors.ts'
 import { toWarehouseTable, quote, stagedName } from '../layout.ts'
@@ -10,37 +10,38 @@ import { compareExport } from '../warehouse/compare.ts'
 import { coverageOf } from '../warehouse/coverage.ts'
 import { ownerTable } from '../warehouse/exports.ts'
 import { publishTo } from '../warehouse/publish.ts'
-import { toPostgresError } from './errors.ts'
-import { copyInto, createStaged, type Session, toSession, valueOf } from './database.ts'
+import { type Purpose, toPostgresError } from './errors.ts'
+import { copyInto, createSchema, createStaged, type Session, toSession, valueOf } from './database.ts'
 
 type Scope = Pick<Publication, 'testMode' | 'schema' | 'signal'>
 
-/** `read` changes nothing, `compare` writes temporary tables alone; both see one state of the database. */
-type Purpose = 'publish' | 'read' | 'compare'
+type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
 
 export interface PostgresWarehouse extends Warehouse {
-  /** Why exports of this owner can't be written there, in a sentence; undefined if they can. */
-  findRefusal(owner: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>): Promise<string | undefined>
+  /**
+   * Tries whether exports of this owner can be written there.
+   * @throws {WarehouseAwayError | WarehouseRefusedError | ForeignWarehouseError}
+   */
+  tryOut(owner: Owner): Promise<void>
   locate(scope: Scope): string
 }
 
 /**
  * Destination for a schema of a PostgreSQL database (14 or newer, UTF-8): `billing`, or `billing_test` for
  * test data, unless a publication names another.
- * @throws {WarehouseRefusedError} the address is invalid
  */
 export function createPostgresDestination(options: { url: string }): PostgresWarehouse {
-  const address = parseAddress(options.url)
-  const locate = (scope: Scope) => `schema ${schemaOf(scope)} of ${address.name}`
+  const { url } = options
+  const locate = (scope: Scope) => `schema ${schemaOf(scope)} of ${nameOf(url)}`
   const inTransaction = async <T>(
     purpose: Purpose,
     scope: Scope,
     work: (session: Session) => Promise<T>,
   ): Promise<T> => {
     try {
-      return await transact({ address, purpose, scope, where: locate(scope), work })
+      return await transact({ url, purpose, scope, where: locate(scope), work })
     } catch (error) {
-      throw toPostgresError(error, { where: locate(scope), isPublishing: purpose === 'publish' })
+      throw toPostgresError(error, { where: locate(scope), purpose })
     }
   }
   return {
@@ -77,22 +78,29 @@ export function createPostgresDestination(options: { url: string }): PostgresWar
             return `(select ${values.join(', ')} from ${stagedName(table.name)} s)`
           }),
       ),
-    findRefusal: (owner) => inTransaction('publish', owner, (session) => findRefusal(session, owner)),
+    tryOut: (owner) => inTransaction('try', owner, (session) => tryOut(session, owner)),
   }
 }
 
 const schemaOf = ({ schema, testMode }: Scope) => schema ?? (testMode ? 'billing_test' : 'billing')
 
 async function transact<T>(options: {
-  address: Address
+  url: string
   purpose: Purpose
   scope: Scope
   where: string
   work: (session: Session) => Promise<T>
 }): Promise<T> {
-  const { address, purpose, scope, where, work } = options
+  const { url, purpose, scope, where, work } = options
   const { signal } = scope
-  const client = new Client(address.config)
+  const client = new Client({
+    connectionString: url,
+    application_name: 'connector',
+    connectionTimeoutMillis: 15_000,
+    keepAlive: true,
+    // Otherwise the system's two hours: a statement of minutes is silent, and networks drop connections that are.
+    keepAliveInitialDelayMillis: 30_000,
+  })
   // An error outside a query (the server went away) also fails the next query, which reports it.
   client.on('error', () => {})
   // The server rolls back when the connection is gone, whatever it is busy with.
@@ -101,7 +109,7 @@ async function transact<T>(options: {
     await client.connect()
     signal?.addEventListener('abort', leave)
     const session = toSession(client, { schema: schemaOf(scope), where })
-    await begin(session, purpose, address)
+    await begin(session, purpose, nameOf(url))
     const result = await work(session)
     signal?.throwIfAborted()
     signal?.removeEventListener('abort', leave)
@@ -121,11 +129,12 @@ const lockTimeout = '60s'
 
 const isolationFor: Readonly<Record<Purpose, string>> = {
   publish: 'read committed',
+  try: 'read committed',
   read: 'repeatable read read only',
   compare: 'repeatable read',
 }
 
-async function begin(session: Session, purpose: Purpose, address: Address): Promise<void> {
+async function begin(session: Session, purpose: Purpose, database: string): Promise<void> {
   // Overrides settings of the server or the role at once, before a timeout of theirs can end this; staged rows and joins get
   // some memory.
   await session.client.query(`begin isolation level ${isolationFor[purpose]};
@@ -138,86 +147,24 @@ async function begin(session: Session, purpose: Purpose, address: Address): Prom
   const [row] = await session.all(`select current_setting('server_encoding') as encoding`)
   if (row?.['encoding'] !== 'UTF8')
     throw new WarehouseRefusedError(
-      `The database ${address.name} has the encoding ${row?.['encoding']}, which can't hold every text. Nothing was` +
+      `The database ${database} has the encoding ${row?.['encoding']}, which can't hold every text. Nothing was` +
         ' written: make a database with the encoding UTF8.',
     )
 }
 
-async function findRefusal(
-  session: Session,
-  owner: Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>,
-): Promise<string | undefined> {
-  const { schema, where } = session
-  await checkOwner(session, await session.describe(), owner)
-  // Several rights in one text would mean any of them.
-  const [found = {}] = await session.all(
-    `select current_user::text as name, pg_is_in_recovery()::text as is_replica,
-      current_setting('transaction_read_only') as is_read_only,
-      has_database_privilege(current_database(), 'temp')::text as may_stage,
-      coalesce((select has_schema_privilege(oid, 'create') and has_schema_privilege(oid, 'usage')
-          from pg_namespace where nspname = $1),
-        has_database_privilege(current_database(), 'create'))::text as may_create,
-      (select relowner::regrole::text from pg_class where relname = $2
-        and relnamespace = (select oid from pg_namespace where nspname = $1)
-        and not pg_has_role(relowner, 'usage')) as other_owner`,
-    [schema, ownerTable],
-  )
-  const { name, other_owner: otherOwner } = found
-  if (found['is_replica'] === 'true')
-    return `The server of ${where} is a read replica. Name the primary in WAREHOUSE_URL.`
-  if (found['is_read_only'] === 'on')
-    return `The user ${name} may only read in ${where} (default_transaction_read_only). Set it to off for this user and database, or correct WAREHOUSE_URL.`
-  if (found['may_create'] !== 'true')
-    return `The user ${name} may not create tables in ${where}. Grant create on the database, or on that schema, or correct WAREHOUSE_URL.`
-  if (found['may_stage'] !== 'true')
-    return `The user ${name} may not create temporary tables for ${where}. Grant temporary on the database.`
-  return typeof otherOwner === 'string'
-    ? `The tables in ${where} belong to ${otherOwner}, and the user ${name} may not change them. Use that user, or grant its role.`
-    : undefined
+/** Does what a publication has to be permitted, in a transaction that is rolled back. */
+async function tryOut(session: Session, owner: Owner): Promise<void> {
+  const tables = await session.describe()
+  await checkOwner(session, tables, owner)
+  await createSchema(session)
+  const tried = session.nameOf('_tried')
+  await session.run(`create temporary table _tried (); create table ${tried} (); select from ${tried}`)
+  // Only its owner may add a column or an index.
+  if (tables.has(ownerTable)) await session.run(`comment on table ${session.nameOf(ownerTable)} is null`)
 }
 
-/** The address and login of a PostgreSQL server. The password is in `config` only. */
-export interface Address {
-  config: ClientConfig
-  /** `host:port/database`, for people. */
-  name: string
-}
-
-function isDecodable({ username, password, pathname }: URL): boolean {
-  try {
-    for (const part of [username, password, pathname]) decodeURIComponent(part)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/**
- * Parses `postgres://user:password@host:port/database?sslmode=...`.
- * @throws {WarehouseRefusedError} without the address: a password may be anywhere in it
- */
-export function parseAddress(url: string): Address {
-  const parsed = URL.parse(url)
-  if (parsed === null || !isDecodable(parsed)) {
-    throw new WarehouseRefusedError(
-      'The address of the warehouse (WAREHOUSE_URL) is not a URL. It has to be postgres://user:password@host:5432/database,' +
-        ' with what is special in the password percent-encoded.',
-    )
-  }
-  if (!/^postgres(ql)?:$/.test(parsed.protocol))
-    throw new WarehouseRefusedError(
-      `The address of the warehouse (WAREHOUSE_URL) has to begin with postgres://, not ${parsed.protocol}//.`,
-    )
-  const database = decodeURIComponent(parsed.pathname.slice(1))
-  return {
-    name: `${parsed.host || 'localhost'}/${database}`,
-    config: {
-      connectionString: url,
-      application_name: 'connector',
-      connectionTimeoutMillis: 15_000,
-      keepAlive: true,
-      // Otherwise the system's two hours: a statement of minutes is silent, and networks drop connections that are.
-      keepAliveInitialDelayMillis: 30_000,
-    },
-  }
+/** The server and database of an address that the settings have accepted, for people: `host:port/database`. */
+function nameOf(url: string): string {
+  const { host, pathname } = new URL(url)
+  return `${host || 'localhost'}/${decodeURIComponent(pathname.slice(1))}`
 }

@@ -37,7 +37,7 @@ test.each(['P0001', '23505', '22P02'])(
   'what PostgreSQL says of a row (%s) is told without the value',
   (code) => {
     const error = Object.assign(new DatabaseError(`no ${email}`, 1, 'error'), { code })
-    const told = toPostgresError(error, { where: 'w', isPublishing: true }) as Error
+    const told = toPostgresError(error, { where: 'w', purpose: 'publish' }) as Error
     expect(told.message).toContain('w')
     expect(told.message).toContain(code.slice(0, 2))
     expect(told.message).not.toContain(email)
@@ -52,7 +52,7 @@ test.each(['42501', '54000', '55P03', '57014'])(
       detail: `Key (email)=(${email}) is there`,
       where: `COPY customers, line 2: "1,${email}"`,
     })
-    const told = toPostgresError(error, { where: 'w', isPublishing: true })
+    const told = toPostgresError(error, { where: 'w', purpose: 'publish' })
     expect(told).toMatchObject({ message: expect.stringContaining('canceling statement') as string })
     expect(inspect(told, { depth: 10, showHidden: true })).not.toContain(email)
   },

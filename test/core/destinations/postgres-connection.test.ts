@@ -12,7 +12,7 @@ test('a warehouse that is silent for a minute, as in a long statement, is asked 
   const { port } = server.address() as AddressInfo
   const destination = createPostgresDestination({ url: `postgres://user:word@127.0.0.1:${port}/warehouse` })
   const owner = { workspace: 'acc_1', baseUrl: 'http://127.0.0.1', testMode: false }
-  await expect(destination.findRefusal(owner)).rejects.toThrow("Can't reach PostgreSQL")
+  await expect(destination.tryOut(owner)).rejects.toThrow("Can't reach PostgreSQL")
   const [enabled, firstAfterMs = 0] = probes.mock.calls[0]!
   expect(enabled).toBe(true)
   // With 0, the system's two hours hold.

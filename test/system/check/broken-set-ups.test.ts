@@ -5,7 +5,8 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { checkAll } from './findings.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
@@ -241,24 +242,43 @@ describe('check finds at the warehouse', () => {
   }
 
   test('nothing where it can be written', async () => {
-    expect(await look(await postgres.createDatabase())).toBe('nothing')
+    const url = await postgres.createDatabase()
+    expect(await look(url)).toBe('nothing')
+    expect(await askPostgres(url, "select 1 as left from pg_namespace where nspname = 'billing'")).toEqual([])
+  })
+
+  test('nothing while the first publication creates the schema', async () => {
+    const url = await postgres.createDatabase()
+    const publication = new Client({ connectionString: url })
+    await publication.connect()
+    await publication.query(
+      `begin; select pg_advisory_xact_lock(hashtextextended('connector billing', 0)); create schema billing`,
+    )
+    const seen = look(url)
+    await vi.waitFor(async () => {
+      const waiting = await askPostgres(url, `select 1 as one from pg_locks where not granted`)
+      expect(waiting).toHaveLength(1)
+    }, 30_000)
+    await publication.query('commit')
+    await publication.end()
+    expect(await seen).toBe('nothing')
   })
 
   test.each<[string, () => string, RegExp]>([
     [
       'no such database',
       () => postgres.toUrl('nowhere'),
-      /"nowhere" does not exist\. Correct WAREHOUSE_URL, and restart the worker\.$/,
+      /"nowhere" does not exist\. Nothing was written; correct WAREHOUSE_URL, and restart the worker\.$/,
     ],
     [
       'a wrong password',
       () => postgres.toUrl('postgres', 'postgres', 'wrong'),
-      /password authentication failed for user "postgres"\. Correct WAREHOUSE_URL, and restart the worker\.$/,
+      /password authentication failed for user "postgres"\. Nothing was written; correct WAREHOUSE_URL, and restart the worker\.$/,
     ],
     [
       'nobody who answers',
       () => 'postgres://postgres:secret@127.0.0.1:1/billing',
-      /^warehouse: Can't reach PostgreSQL .*ECONNREFUSED.*\. Start it, or correct WAREHOUSE_URL\.$/,
+      /^warehouse: Can't reach PostgreSQL .*ECONNREFUSED.*\. Nothing was written; start it, or correct WAREHOUSE_URL, and check again\.$/,
     ],
   ])('%s', async (_, url, says) => {
     const said = await look(url())
@@ -274,7 +294,7 @@ describe('check finds at the warehouse', () => {
     )
     const database = new URL(url).pathname.slice(1)
     expect(await look(postgres.toUrl(database, 'reader', 'reader'))).toMatch(
-      /^warehouse: The user reader may not create tables in schema billing of .*Grant create/,
+      /^warehouse: PostgreSQL denies access to schema billing of .*: permission denied for database .* Nothing was written; the user needs the right to create/,
     )
   })
 
@@ -282,29 +302,34 @@ describe('check finds at the warehouse', () => {
     [
       'a role that may only read',
       'alter role odd set default_transaction_read_only = on; grant all on database DB to odd',
-      'The user odd may only read in schema billing of',
+      'PostgreSQL is read-only for schema billing of',
     ],
     [
       'a database that only reads',
       'alter database DB set default_transaction_read_only = on; grant all on database DB to odd',
-      'The user odd may only read in schema billing of',
+      'PostgreSQL is read-only for schema billing of',
     ],
     [
       'a database without temporary tables',
       'revoke temporary on database DB from public; grant create on database DB to odd',
-      'The user odd may not create temporary tables for schema billing of',
+      'permission denied to create temporary tables in database',
     ],
     [
       'a schema that may be used, and nothing created in it',
       'create schema billing; grant usage on schema billing to odd; grant all on database DB to odd',
-      'The user odd may not create tables in schema billing of',
+      'permission denied for schema billing',
+    ],
+    [
+      'a schema in which tables may be created, and not used',
+      'create schema billing; grant create on schema billing to odd; grant all on database DB to odd',
+      'permission denied for schema billing',
     ],
     [
       'tables of another owner',
       `create schema billing; grant all on schema billing to odd;
         create table billing._warehouse as select 'WORKSPACE' as workspace, 'BASE_URL' as base_url, 'live' as mode;
         grant all on billing._warehouse to odd`,
-      'belong to postgres, and the user odd may not change them',
+      'must be owner of table _warehouse',
     ],
   ])('%s', async (_, prepare, says) => {
     const url = await postgres.createDatabase()
@@ -328,7 +353,7 @@ describe('check finds at the warehouse', () => {
     onTestFinished(() => replica.close())
     await replica.becomeReplica()
     expect(await look(replica.toUrl('postgres'))).toMatch(
-      /^warehouse: The server of schema billing of \S+ is a read replica\. Name the primary in WAREHOUSE_URL\.$/,
+      /^warehouse: PostgreSQL is read-only for schema billing of .* Nothing was written; name the primary server and a user that may write in WAREHOUSE_URL\.$/,
     )
   })
 

@@ -154,16 +154,6 @@ describe('PostgreSQL', () => {
       })
     })
 
-    test.each([
-      'not an address',
-      'mysql://u:p@ss/w%rd@host/db',
-      `postgres://postgres:${password}@127.0.0.1/db`,
-    ])('because the address is none says so without showing it (%s)', (address) => {
-      const make = () => createPostgresDestination({ url: address })
-      expect(make).toThrow(/WAREHOUSE_URL/)
-      expect(make).not.toThrow(/w%rd/)
-    })
-
     test('into the schema says which right is missing', async () => {
       await publish(await before())
       await askPostgres(url, `create role reader login password 'secret'`)
