@@ -101,7 +101,8 @@ async function wholeExport(to: DestinationName, fleetOf = 0): Promise<Measured> 
   )
   const measured = { records, ...cost, publishing: at(ended) - at(begun), events: events.length }
   if (to !== 'csv') return measured
-  const files = places && openFiles(readPlaces({ env: places, cwd: dataDir }))
+  const files =
+    places && openFiles(readPlaces({ env: { ...places, BILLING_WORKSPACE: 'acc_bench' }, cwd: dataDir }))
   const { problems, manifest } = await (files === undefined
     ? verifyExport(where)
     : verifyStoredExport(files, files.pathOf(where) ?? ''))

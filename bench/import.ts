@@ -41,7 +41,7 @@ const lines = Array.from(
 )
 await writeFile(path, [header, ...lines, ''].join('\n'))
 if (env !== undefined) {
-  const files = openFiles(readPlaces({ env: { ...env, CONNECTOR_DATA_DIR: dataDir }, cwd: dataDir }))
+  const files = openFiles(readPlaces({ env: { ...env, BILLING_WORKSPACE: 'acc_bench' }, cwd: dataDir }))
   await files?.put('inbox/rows.csv', path)
 }
 

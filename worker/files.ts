@@ -1,8 +1,5 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { openState, type State, type StatePlace } from '../core/state/open.ts'
+import type { State } from '../core/state/open.ts'
 import { joinStore, type FilesId, type Membership } from '../core/state/postgres/membership.ts'
-import type { PublishedState } from '../core/state/publications.ts'
 import { type BucketAddress, createBucketStore } from '../core/storage/bucket-store.ts'
 import { cached, type SharedFolder } from '../core/storage/cached.ts'
 import type { FileStore } from '../core/storage/file-store.ts'
@@ -43,29 +40,6 @@ export async function bindBucket(store: FileStore, { storeId, shared }: State): 
 export async function filesIdOf(store: FileStore): Promise<FilesId> {
   // Without an owner, no worker has used it yet.
   return { files: (await findOwner(store))?.id ?? '', filesPlace: store.locate('') }
-}
-
-/**
- * Opens for reading what was published, and the files that its runs left; empty where nothing was exported yet. Close it
- * with `await using`.
- *
- * @throws {NoStateError} PostgreSQL has no state
- */
-export async function openPublished(
-  place: StatePlace,
-  files: FileStore | undefined,
-): Promise<{ state: PublishedState; shared: SharedFolder } & AsyncDisposable> {
-  const { folder, database } = place
-  if (database === undefined && !existsSync(join(folder, 'state.db'))) {
-    const all = () => Promise.resolve([])
-    return { state: { publications: { all } }, shared: cached(folder), [Symbol.asyncDispose]: async () => {} }
-  }
-  const state = await openState({ ...place, readOnly: true })
-  return {
-    state,
-    shared: cached(folder, state.shared && files),
-    [Symbol.asyncDispose]: () => state.close(),
-  }
 }
 
 /** Where a worker keeps the files of its runs. */

@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
-import { NoStateError } from '../../core/state/errors.ts'
 import { findWorkers, refuseOtherFiles, type SeenWorker } from '../../core/state/postgres/membership.ts'
 import { findServerProblems } from '../../core/state/postgres/server-problems.ts'
 import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-store.ts'
 import type { SharedStore } from '../../core/state/open.ts'
 import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { openToRead } from '../runs/run-files.ts'
+import { askState } from '../runs/run-files.ts'
 import { type Finding, fine, runCheck, wrong } from './places.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need. */
@@ -17,26 +16,17 @@ export async function checkState(
 ): Promise<Finding[]> {
   const { state: place, database } = settings
   return await runCheck('state', async () => {
-    try {
-      await using opened = await openToRead(place)
-      const store = opened.shared as SharedStore
+    const checked = await askState(place, async ({ shared }) => {
+      const store = shared as SharedStore
       const bucket = openFiles(settings)
       if (bucket !== undefined) await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
-      return problems.length > 0
-        ? problems.map((problem) => wrong('state', problem))
-        : [
-            fine(
-              'state',
-              `The state in ${store.place} is writable; ${describeUse(await findWorkers(store))}.`,
-            ),
-          ]
-    } catch (error) {
-      if (!(error instanceof NoStateError)) throw error
-      return [
-        fine('state', `There is no state in ${placeOf(database)} yet; the worker creates it when it starts.`),
-      ]
-    }
+      if (problems.length > 0) return problems.map((problem) => wrong('state', problem))
+      const used = describeUse(await findWorkers(store))
+      return [fine('state', `The state in ${store.place} is writable; ${used}.`)]
+    })
+    const none = `There is no state in ${placeOf(database)} yet; the worker creates it when it starts.`
+    return checked ?? [fine('state', none)]
   })
 }
 

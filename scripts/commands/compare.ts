@@ -8,12 +8,10 @@ import { isFileDestination } from '../../core/destinations/names.ts'
 import { formatCount, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { isAddress } from '../../core/state/publications.ts'
 import { isAmount } from '../../core/tables/decimal-sum.ts'
-import { openPublished } from '../../worker/files.ts'
-import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
-import { newestRun } from '../runs/run-files.ts'
+import { askState, newestRun } from '../runs/run-files.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
-import { addExamples, callersPath, choice, exportFolder } from './options.ts'
+import { addExamples, callersPath, choice, exportFolder, processPlaces } from './options.ts'
 
 interface Options {
   list?: string
@@ -75,13 +73,12 @@ async function findExports(name: string, terminal: Terminal): Promise<Map<string
     throw new RefusedError(
       `${path} has no manifest.json: it is not the folder of an export, as .../latest is.`,
     )
-  const source = { env: process.env, cwd: process.cwd() }
-  const places = { ...readPlaces(source), state: readStatePlace(source) }
+  const places = processPlaces()
   const run = await newestRun({ places, run: name, terminal })
-  await using published = await openPublished(places.state, undefined)
+  const published = await askState(places.state, (state) => state.publications.all({ run }))
   const folders = new Map<string, string>()
   // CSV has every digit.
-  for (const { resource, destination, manifest } of await published.state.publications.all({ run }))
+  for (const { resource, destination, manifest } of published ?? [])
     if (
       isFileDestination(destination) &&
       manifest !== undefined &&

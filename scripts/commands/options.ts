@@ -16,7 +16,7 @@ import { orMissing } from '../../core/storage/system-errors.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { callersFolder } from '../terminal/terminal.ts'
-import { readSettings, type Settings } from '../../worker/settings/settings.ts'
+import { type Places, readPlaces, readSettings, type Settings } from '../../worker/settings/settings.ts'
 
 /** Adds the options of an input's fields. The action gets their values under the names of the fields, by `inputOf`. */
 export function addInputOptions(command: Command, schema: z.ZodObject): Command {
@@ -244,3 +244,6 @@ export function addExamples(
 
 /** The settings of this process: the environment and `.env`, checked. */
 export const processSettings = (): Settings => readSettings({ env: process.env, cwd: process.cwd() })
+
+/** The same of a command that needs neither the service nor a worker. */
+export const processPlaces = (): Places => readPlaces({ env: process.env, cwd: process.cwd() })

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import { findOldExports, removeOldExport } from '../../core/exports/prune.ts'
+import type { State } from '../../core/state/open.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
-import { openFiles, openPublished } from '../../worker/files.ts'
-import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
+import { openFiles } from '../../worker/files.ts'
+import { askState, sharedFolder } from '../runs/run-files.ts'
 import { confirm, type Terminal } from '../terminal/terminal.ts'
-import { addExamples, toDuration } from './options.ts'
+import { addExamples, processPlaces, toDuration } from './options.ts'
 
 interface Options {
   olderThan: number
@@ -18,14 +19,11 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--dry-run', 'list what would be removed; remove nothing')
     .option('--yes', 'do not ask on a terminal')
     .action(async ({ olderThan, dryRun = false, yes = false }: Options) => {
-      const source = { env: process.env, cwd: process.cwd() }
-      const places = readPlaces(source)
-      const files = openFiles(places)
-      const state = readStatePlace(source)
-      await using published = await openPublished(state, files)
-      const where = { ...published, dataDir: places.dataDir, files }
+      const places = processPlaces()
+      const where = { dataDir: places.dataDir, files: openFiles(places), shared: sharedFolder(places) }
       const before = Date.now() - olderThan
-      const old = await findOldExports({ ...where, before })
+      const find = (state: State) => findOldExports({ ...where, state, before })
+      const old = (await askState(places.state, find)) ?? []
       if (!dryRun && old.length > 0) {
         await confirm({
           terminal,

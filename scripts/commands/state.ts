@@ -6,12 +6,10 @@ import { type ListName, listNames } from '../../core/billing/resources/lists.ts'
 import { type DestinationName, destinationNames } from '../../core/destinations/names.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
-import { NoStateError } from '../../core/state/errors.ts'
 import { openState, type StatePlace } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
-import { readPlaces, readStatePlace } from '../../worker/settings/settings.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { openToRead, sharedFiles } from '../runs/run-files.ts'
+import { askState, sharedFiles } from '../runs/run-files.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import {
   addDecision,
@@ -20,6 +18,7 @@ import {
   addInputOptions,
   decisionOf,
   type DecisionOptions,
+  processPlaces,
 } from './options.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { type RepairedRun, repairLedger } from '../../core/changes/old-ledger.ts'
@@ -65,7 +64,7 @@ export function configureReset(command: Command, terminal: Terminal): void {
 /** Moves the state of the data folder to PostgreSQL. */
 export function configureMove(command: Command, terminal: Terminal): void {
   command.action(async () => {
-    const { folder, database } = readStatePlace({ env: process.env, cwd: process.cwd() })
+    const { folder, database } = processPlaces().state
     if (database === undefined)
       throw new RefusedError('CONNECTOR_STATE_URL is not set: it names the database to move the state to.', {
         hint: 'Set it to postgres://user:password@host/database, here and for the worker.',
@@ -98,10 +97,9 @@ export function configureRepair(command: Command, terminal: Terminal): void {
   })
 }
 
-const statePlace = () => readStatePlace({ env: process.env, cwd: process.cwd() })
-
 async function show(terminal: Terminal): Promise<void> {
-  const watermarks = toWatermarks(await readPublications())
+  const published = await askState(processPlaces().state, (state) => state.publications.all())
+  const watermarks = toWatermarks(published ?? [])
   const rows = watermarks.map(({ resource, destination, location, service, only, readUpTo, run }) => [
     resource,
     location === '' ? destination : `${destination} ${location}`,
@@ -116,18 +114,6 @@ async function show(terminal: Terminal): Promise<void> {
     document: { watermarks },
     text: rows.length === 0 ? none : formatTable({ head, rows }),
   })
-}
-
-/** None in a data folder without a state, which the first worker creates. */
-async function readPublications(): Promise<readonly Publication[]> {
-  const place = statePlace()
-  try {
-    await using state = await openToRead(place)
-    return await state.publications.all()
-  } catch (error) {
-    if (error instanceof NoStateError) return []
-    throw error
-  }
 }
 
 /** The publication that brought each series of exports furthest. */
@@ -162,8 +148,7 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
   const { resource, options, terminal } = call
   const { to } = options
   const { why, by } = decisionOf(options)
-  const place = statePlace()
-  const { folder } = place
+  const { state: place, dataDir: folder } = processPlaces()
   // Prevents a worker from advancing a watermark in the meantime.
   const lock = acquireLock({ folder, role: 'state reset' })
   const state = await openState({ ...place, isHeld: () => lock.isHeld() })
@@ -190,11 +175,10 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
 }
 
 async function repair({ filesLost, terminal }: { filesLost: boolean; terminal: Terminal }): Promise<void> {
-  const place = statePlace()
-  const places = { ...readPlaces({ env: process.env, cwd: process.cwd() }), state: place }
-  const lock = acquireLock({ folder: place.folder, role: 'state repair' })
+  const places = processPlaces()
+  const lock = acquireLock({ folder: places.dataDir, role: 'state repair' })
   try {
-    const runs = await repairState({ place, files: sharedFiles(places), bindsFiles: filesLost })
+    const runs = await repairState({ place: places.state, files: sharedFiles(places), bindsFiles: filesLost })
     const lines = runs.flatMap(({ run, restaged, unknown, resume }) => [
       `${run}: ${restaged} rows staged again, ${unknown} unknown`,
       ...(resume === undefined ? [] : [`Next: start the worker, then: ${resume}`]),

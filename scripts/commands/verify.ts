@@ -17,10 +17,9 @@ import { createFolderStore } from '../../core/storage/folder-store.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
 import { openBucket } from '../../worker/files.ts'
 import { warehouses } from '../../worker/destinations.ts'
-import { readPlaces } from '../../worker/settings/settings.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { addExamples, addInputOptions, exportFolder } from './options.ts'
+import { addExamples, addInputOptions, exportFolder, processPlaces } from './options.ts'
 
 const verifyInput = z.object({
   against: z.enum(warehouseNames).meta({
@@ -71,7 +70,7 @@ async function verifyInBucket(of: { address: string; terminal: Terminal }): Prom
       `${of.address} is not the address of an export; write s3://bucket/prefix/exports/....`,
     )
   // The whole address is given, so it may be in any bucket.
-  const { s3 } = readPlaces({ env: process.env, cwd: process.cwd() })
+  const { s3 } = processPlaces()
   const store = openBucket({ bucket: address.bucket, prefix: '' }, s3)
   const folder = await followPointer(store, address.prefix)
   tell({ ...(await verify(store, folder)), terminal, path: store.locate(folder) })
@@ -105,7 +104,7 @@ async function openWarehouse(name: WarehouseName, schema: string | undefined): P
   if (name !== 'postgres' && schema !== undefined)
     throw new UsageError(`--schema is for --against postgres; ${name} has one schema.`)
   // Each engine takes tens of megabytes, so only the requested one is loaded.
-  const open = warehouses[name](readPlaces({ env: process.env, cwd: process.cwd() }))
+  const open = warehouses[name](processPlaces())
   if (open === undefined)
     throw new RefusedError('WAREHOUSE_URL is not set.', {
       hint: 'Set it to postgres://user:password@host:5432/database.',

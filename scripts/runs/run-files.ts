@@ -10,16 +10,11 @@ import { cached, type SharedFolder } from '../../core/storage/cached.ts'
 import { toFileName } from '../../core/storage/file-name.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { openFiles } from '../../worker/files.ts'
-import type { Settings } from '../../worker/settings/settings.ts'
+import type { Places } from '../../worker/settings/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** Where the files of runs are. */
-export interface RunPlaces {
-  dataDir: string
-  state: StatePlace
-  filesUrl: Settings['filesUrl']
-  s3: Settings['s3']
-}
+export type RunPlaces = Omit<Places, 'warehouseUrl'>
 
 /** The store in which several workers keep the files of their runs; undefined if those are in the data folder. */
 export const sharedFiles = (places: RunPlaces): FileStore | undefined =>
@@ -55,13 +50,7 @@ export async function notesOf<Known>(
   { state: place }: Pick<RunPlaces, 'state'>,
   run: string,
 ): Promise<Partial<Noted<Known>>> {
-  try {
-    await using state = await openToRead(place)
-    return await createRunNotes(state).read<Known>(run)
-  } catch (error) {
-    if (error instanceof NoStateError) return {}
-    throw error
-  }
+  return (await askState(place, (state) => createRunNotes(state).read<Known>(run))) ?? {}
 }
 
 export async function planOf(
@@ -112,4 +101,18 @@ async function isShared(places: RunPlaces, run: string): Promise<boolean> {
 export async function openToRead(place: StatePlace): Promise<State & AsyncDisposable> {
   const state = await openState({ ...place, readOnly: true })
   return Object.assign(state, { [Symbol.asyncDispose]: () => state.close() })
+}
+
+/** What the state says; undefined where there is none yet: the first worker creates it. */
+export async function askState<T>(
+  place: StatePlace,
+  ask: (state: State) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    await using state = await openToRead(place)
+    return await ask(state)
+  } catch (error) {
+    if (error instanceof NoStateError) return undefined
+    throw error
+  }
 }

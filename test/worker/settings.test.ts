@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadClientConnectConfig } from '@temporalio/envconfig'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SettingsError } from '../../worker/settings/environment.ts'
-import { readSettings, readStatePlace } from '../../worker/settings/settings.ts'
+import { readPlaces, readSettings } from '../../worker/settings/settings.ts'
 import { described, describeSettings, listSettings, variables } from '../../worker/settings/variables.ts'
 
 let cwd: string
@@ -39,7 +39,7 @@ describe('settings', () => {
         /^CONNECTOR_STATE_URL is set, and CONNECTOR_FILES_URL is not: .* bucket\. Set it to/,
       ),
     ])
-    expect(() => readStatePlace({ env: { ...enough, ...stateUrl }, cwd })).toThrow('CONNECTOR_FILES_URL')
+    expect(() => readPlaces({ env: { ...enough, ...stateUrl }, cwd })).toThrow('CONNECTOR_FILES_URL')
     const filesUrl = { CONNECTOR_FILES_URL: 's3://exports/acc_1' }
     expect(problemsOf({ ...enough, ...stateUrl, ...filesUrl })).toEqual([])
     expect(problemsOf({ ...enough, ...filesUrl })).toEqual([])

@@ -32,38 +32,33 @@ export function readSettings(source: EnvironmentSource): Settings {
   return toSettings(values, environment)
 }
 
-/**
- * The folders of data and warehouses: enough for a command that needs neither the service nor a worker.
- * @throws {SettingsError}
- */
-export function readPlaces(source: EnvironmentSource) {
+/** Where data, state and warehouses are: enough for a command that needs neither the service nor a worker. */
+export type Places = Pick<Settings, 'dataDir' | 'state' | 'filesUrl' | 's3' | 'warehouseUrl'>
+
+/** @throws {SettingsError} with CONNECTOR_STATE_URL, also without a workspace */
+export function readPlaces(source: EnvironmentSource): Places {
   const { values, environment } = read(
     variables.pick({
       CONNECTOR_DATA_DIR: true,
+      CONNECTOR_STATE_URL: true,
       CONNECTOR_FILES_URL: true,
       WAREHOUSE_URL: true,
       BILLING_ALLOW_HTTP: true,
     }),
     source,
   )
+  const { CONNECTOR_DATA_DIR: dataDir, CONNECTOR_STATE_URL: stateUrl } = values
+  const named = variables.pick({ BILLING_WORKSPACE: true, BILLING_TEST_MODE: true })
   return {
-    dataDir: values.CONNECTOR_DATA_DIR,
+    dataDir,
+    state:
+      stateUrl === undefined
+        ? { folder: dataDir }
+        : toStatePlace({ ...values, ...read(named, source).values }),
     filesUrl: values.CONNECTOR_FILES_URL,
-    warehouseUrl: values.WAREHOUSE_URL,
     s3: toS3(environment, values),
+    warehouseUrl: values.WAREHOUSE_URL,
   }
-}
-
-/**
- * Where the state is: enough for a command that works on it alone.
- * @throws {SettingsError} with CONNECTOR_STATE_URL, also without a workspace
- */
-export function readStatePlace(source: EnvironmentSource): StatePlace {
-  const place = { CONNECTOR_DATA_DIR: true, CONNECTOR_STATE_URL: true } as const
-  const { values } = read(variables.pick(place), source)
-  if (values.CONNECTOR_STATE_URL === undefined) return { folder: values.CONNECTOR_DATA_DIR }
-  const names = { ...place, BILLING_WORKSPACE: true, BILLING_TEST_MODE: true } as const
-  return toStatePlace(read(variables.pick(names), source).values)
 }
 
 function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {

@@ -3,7 +3,9 @@ import { basename, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { openFiles, openPublished } from '../../../worker/files.ts'
+import { cached } from '../../../core/storage/cached.ts'
+import { openToRead } from '../../../scripts/runs/run-files.ts'
+import { openFiles } from '../../../worker/files.ts'
 import { findOldExports, removeOldExport } from '../../../core/exports/prune.ts'
 import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
@@ -113,8 +115,9 @@ test('commands find the exports in the bucket: check, report and prune', async (
   expect((await call('run', 'report', report.run)).stdout).toContain(whereOf(report))
   // The last three runs keep their parts, and with them what is published.
   await rm(join(world.dataDir, 'parts', report.run), { recursive: true })
-  await using published = await openPublished({ folder: world.dataDir }, store)
-  const where = { ...published, dataDir: world.dataDir, files: store }
+  await using state = await openToRead({ folder: world.dataDir })
+  const { dataDir } = world
+  const where = { state, shared: cached(dataDir), dataDir, files: store }
   const old = await findOldExports({ ...where, before: Date.now() + 1000 })
   expect(old.map(({ folder }) => folder)).toEqual([whereOf(report)])
   for (const one of old) await removeOldExport({ ...where, old: one })

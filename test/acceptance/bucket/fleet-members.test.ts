@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { findOldExports } from '../../../core/exports/prune.ts'
-import { openPublished } from '../../../worker/files.ts'
+import { cached } from '../../../core/storage/cached.ts'
+import { openToRead } from '../../../scripts/runs/run-files.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
 import {
   connectTemporal,
@@ -56,8 +57,9 @@ test('a state whose bucket is lost is bound to another one by a repair, and any 
   const folder = await newFolder()
   const files = openStore(world)
   const database = { url: fleet.stateUrl, schema: `connector_${world.workspace}` }
-  await using published = await openPublished({ folder, database }, files)
-  const old = await findOldExports({ ...published, dataDir: folder, files, before: Date.now() + 1000 })
+  await using state = await openToRead({ folder, database })
+  const shared = cached(folder, files)
+  const old = await findOldExports({ state, shared, dataDir: folder, files, before: Date.now() + 1000 })
   expect(old.map((one) => one.run)).toEqual([(await run.result()).run])
 })
 
