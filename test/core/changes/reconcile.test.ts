@@ -434,6 +434,7 @@ test('one that falls back is tried again, up to its attempts, and then is for a 
   await engine.finish()
   const [first, second] = await engine.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 3, holdsKey: 0 })
+  expect(first?.error).toMatch(/^needs_attention: \w+ \(attempt 3 of 3\)$/)
   expect(second).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
   expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(5)
   const keys = [broken[0]?.id ?? '']
@@ -441,6 +442,15 @@ test('one that falls back is tried again, up to its attempts, and then is for a 
   expect((await engine.ledger.history({ ...space, keys })).get(keys[0] ?? '')).toMatchObject({ attempts: 3 })
   const held = await engine.ledger.holders({ ...space, keys })
   expect(held).toEqual([])
+})
+
+test('one that falls back is tried again after waits that grow', async () => {
+  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2 }] })
+  await engine.segment({ attempts: { most: 3, waitsMs: [150, 300] } })
+  const posts = sandbox.control.requests().filter(({ method }) => method === 'POST')
+  const [[first, second, third] = []] = Map.groupBy(posts, ({ url }) => url).values()
+  expect(second!.receivedAt - first!.receivedAt).toBeGreaterThan(140)
+  expect(third!.receivedAt - second!.receivedAt).toBeGreaterThan(290)
 })
 
 test('one without a reply and without an effect uses up its attempt and is never sent again in it', async () => {

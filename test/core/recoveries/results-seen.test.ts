@@ -45,7 +45,7 @@ async function reportOf(other: Partial<LedgerRow>, listReasons: string[] = []) {
   }
   await notes.write(run, { ended: { how: 'finished', at: new Date().toISOString() } })
   const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir })
-  return { ...result, word: view.verdict?.word }
+  return { ...result, word: view.verdict?.word, problems: view.problems?.map(({ text }) => text) }
 }
 
 test('a run whose every result was seen needs a person, although it is not proven', async () => {
@@ -55,6 +55,18 @@ test('a run whose every result was seen needs a person, although it is not prove
     word: 'needs a person',
     summary: '1 of 2 recovered; 1 needs a person',
   })
+})
+
+test.each<[Partial<LedgerRow>, string, string[]]>([
+  [{ state: 'done', outcome: 'alreadyFine' }, '1 of 2 recovered; 1 already fine; proven', []],
+  [{ state: 'dropped', outcome: 'gone' }, '1 of 2 recovered; 1 cancelled or finalized meanwhile; proven', []],
+  [
+    { state: 'dropped', outcome: 'coolingDown' },
+    '1 of 1 recovered; proven; 1 resumed recently and left alone',
+    ['1 resumed recently and left alone; recovery.csv says until when.'],
+  ],
+])('a subscription that needed no resume is proven, and named: %o', async (other, summary, problems) => {
+  expect(await reportOf(other)).toMatchObject({ verdict: 'proven', word: 'proven', summary, problems })
 })
 
 test.each<[string, Partial<LedgerRow>, string[]?]>([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Candidate } from '../../../core/recoveries/candidates.ts'
-import type { RecoveryPlan } from '../../../core/recoveries/input.ts'
+import { type RecoveryPlan, waitsOf } from '../../../core/recoveries/input.ts'
 import { triedReasons } from '../../../core/recoveries/reasons.ts'
 import { selectCandidates } from '../../../core/recoveries/select.ts'
 import type { KeyHistory } from '../../../core/state/ledger/queries.ts'
@@ -77,4 +77,20 @@ test('a service that charges slowly is not tried endlessly: a subscription that 
     words: expect.stringMatching(/^resumed 3 times without lasting effect.* 24 hours .*attempts above 3$/),
   })
   expect(becomes(1, past).outcome).toBeUndefined()
+})
+
+test('a subscription that was resumed within the cool-down is left alone, and says until when', () => {
+  const past = { attempts: 1, lastSentAt: now - hourMs / 2, answer: lasted }
+  expect(becomes(-0.1, past)).toMatchObject({
+    outcome: 'coolingDown',
+    words:
+      'resumed at 2026-12-10T05:30:00.000Z by nightly; tried again from 2026-12-10T06:30:00.000Z, or now with a shorter coolDown',
+  })
+  expect(becomes(-0.1, { ...past, lastSentAt: now - hourMs }).outcome).toBeUndefined()
+})
+
+test('the waits between the attempts double, up to the longest', () => {
+  expect(waitsOf({ ...plan, attempts: 4, firstWait: 60, longestWait: 200 })).toEqual([
+    60_000, 120_000, 200_000, 200_000,
+  ])
 })

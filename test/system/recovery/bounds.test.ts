@@ -11,7 +11,6 @@ import {
   resume,
   resumesAsked,
   resumesDone,
-  stateOf,
   statusOf,
 } from './world.ts'
 
@@ -84,20 +83,6 @@ describe('the canary of each reason', () => {
       })
       expect(resumed()).toHaveLength(4)
       expect(resumesAsked(world)).toHaveLength(4 + ids.length)
-    },
-  )
-
-  test(
-    'counts: with attempts 1 no later run resumes what fell back in it, and others go first',
-    { tags: ['long'] },
-    async () => {
-      const { bad, resumed, start, fallBack } = await beginTwo()
-      await (await start({ ...quick, canary: 4, attempts: 1 })).result()
-      fallBack({ to: 0 })
-      const again = await (await start({ ...quick, canary: 4, attempts: 1 })).result()
-      expect(again.byReason['biller_issue']).toEqual({ recovered: 26, attemptsUsedUp: 4 })
-      expect(again.needsPerson).toContainEqual(expect.stringMatching(/^4 .*attempts \(1 across all runs\)/))
-      expect(resumed()).toHaveLength(bad.length)
     },
   )
 })
@@ -190,33 +175,6 @@ describe('the bounds of a run', () => {
     expect(result.counts).toMatchObject({ done: 30, notTried: 10 })
     expect(resumesDone(world)).toHaveLength(30)
   })
-
-  test(
-    'hold it to so many requests for the list, tries that failed included',
-    { tags: ['long'] },
-    async () => {
-      const { world, start } = await begin({
-        broken: 300,
-        sandbox: {
-          counts: { customers: 20, subscriptions: 400, plans: 3, retentions: 0, orders: 0 },
-          faults: [{ kind: 'error', status: 503, on: 'GET /subscriptions/', requests: [3] }],
-        },
-      })
-      const asked = () =>
-        world.sandbox.control.requests().filter(({ url }) => url.includes('status=needs_attention')).length
-      const result = await (await start({ ...quick, dryRun: true, maxPages: 3 })).result()
-      expect(asked()).toBe(3)
-      expect(result.snapshot).toMatchObject({ proven: false, capped: true, requests: 3 })
-      expect(result.summary).toContain(
-        'maxPages (3) was used up before the end of the list; requests that failed count, too',
-      )
-      const { continueWith } = result
-      const whole = await (await start({ ...quick, ...continueWith, dryRun: false })).result()
-      expect(whole).toMatchObject({ verdict: 'proven', snapshot: { proven: true, capped: false } })
-      expect(whole.counts.done).toBe(300)
-      expect(stateOf(world, idsOf(world)[299] ?? '').status).toBe('active')
-    },
-  )
 
   test('leave a run unproven whose list was not read completely', async () => {
     const { world, start } = await begin({ sandbox: { faults: [{ kind: 'ignoreOrdering' }] } })

@@ -10,7 +10,6 @@ import {
   failureOf,
   idsOf,
   quick,
-  recoveryCsv,
   type RecoveryHandle,
   resume,
   resumesAsked,
@@ -209,28 +208,5 @@ describe('a recovery that people steer', () => {
     expect(resumesDone(world)).toHaveLength(3)
     const page = await run.query<{ counts: Record<string, number> }>('report')
     expect(page.counts).toMatchObject({ parked: 0, notTried: 17 })
-  })
-
-  test('takes a person’s word about one that is parked', async () => {
-    const { world, ids, start } = await begin({ broken: 6 })
-    const [gone = '', slow = ''] = ids
-    world.sandbox.control.update({
-      resource: 'subscriptions',
-      id: gone,
-      fields: { status: 'needs_attention' },
-    })
-    const faults = [
-      { kind: 'refuse', answer: { detail: 'Ask the customer.' }, on: resume, ids: [gone] },
-      { kind: 'fallBack', on: resume, ids: [slow], to: 1 },
-    ] as const
-    world.sandbox.control.setFaults({ faults: [...faults] })
-    const run = await start({ ...quick, canary: 0, attempts: 1, firstWait: '30s' })
-    const result = await run.result()
-    expect(result.outcomes).toMatchObject({ recovered: 4, refused: 1, attemptsUsedUp: 1 })
-    const page = await run.query('report', { outcome: 'parked' })
-    expect(page).toMatchObject({ count: 1, rows: [{ subscription: slow }] })
-    const rows = await recoveryCsv(result)
-    expect(rows.get(gone)).toMatchObject({ outcome: 'refused', message: 'Ask the customer.' })
-    expect(rows.get(slow)).toMatchObject({ outcome: 'attempts used up', new_status: 'needs_attention' })
   })
 })

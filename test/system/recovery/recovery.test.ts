@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import { reasonNames, triedReasons } from '../../../core/recoveries/reasons.ts'
-import type { Fault } from '../../../sandbox/faults.ts'
 import { asked, until } from '../export/world.ts'
 import {
   begin,
@@ -188,62 +187,6 @@ describe('a recovery after an incident', () => {
 })
 
 describe('the outcome of one subscription', () => {
-  test.each<[string, Fault, string]>([
-    ['is recovered where only the reply was lost', { kind: 'reset', effect: 'done' }, 'active'],
-    [
-      'is recovered where the service said 500 and had done it',
-      { kind: 'error', status: 500, effect: 'done' },
-      'active',
-    ],
-    ['is for a person where no effect was seen', { kind: 'reset', effect: 'none' }, 'needs_attention'],
-    [
-      'is for a person where the service failed',
-      { kind: 'error', status: 503, html: true },
-      'needs_attention',
-    ],
-  ])('%s, and it was not resumed again', async (_, fault, status) => {
-    const { world, ids, start } = await begin({ broken: 4 })
-    const [lost = ''] = ids
-    world.sandbox.control.setFaults({ faults: [{ ...fault, on: resume, ids: [lost] }] })
-    const result = await (await start({ ...quick, attempts: 1, canary: 0 })).result()
-    expect(stateOf(world, lost).status).toBe(status)
-    expect(resumesAsked(world).filter((id) => id === lost)).toHaveLength(1)
-    const row = (await recoveryCsv(result)).get(lost)
-    expect(row).toMatchObject({
-      outcome: status === 'active' ? 'recovered' : 'attempts used up',
-      new_status: status,
-    })
-    expect(result.counts).toMatchObject({ done: status === 'active' ? 4 : 3, unknown: 0 })
-  })
-
-  test('that fell back is resumed again after waits that grow, and at most so often', async () => {
-    const { world, ids, start } = await begin({ broken: 4 })
-    const [twice = '', always = ''] = ids
-    world.sandbox.control.setFaults({
-      faults: [
-        { kind: 'fallBack', on: resume, ids: [twice], to: 1 },
-        { kind: 'fallBack', on: resume, ids: [always], reason: 'processing_issue' },
-      ],
-    })
-    const result = await (await start({ ...quick, canary: 0, attempts: 3, firstWait: '600ms' })).result()
-    expect(result.outcomes).toEqual({ recovered: 3, attemptsUsedUp: 1 })
-    const rows = await recoveryCsv(result)
-    expect(rows.get(twice)).toMatchObject({ attempts: '2', outcome: 'recovered' })
-    expect(rows.get(always)).toMatchObject({
-      attempts: '3',
-      outcome: 'attempts used up',
-      new_reason: 'processing_issue',
-      message: expect.stringContaining('needs_attention: processing_issue'),
-    })
-    const at = world.sandbox.control
-      .requests()
-      .flatMap(({ method, url, receivedAt }) =>
-        method === 'POST' && url.includes(always) ? [receivedAt] : [],
-      )
-    expect(at[1]! - at[0]!).toBeGreaterThan(590)
-    expect(at[2]! - at[1]!).toBeGreaterThan(1_190)
-  })
-
   test('that fell back for a reason that needs a person is not resumed again', async () => {
     const { world, ids, start } = await begin({ broken: 3 })
     const [one = ''] = ids
@@ -254,6 +197,7 @@ describe('the outcome of one subscription', () => {
     expect(resumesAsked(world).filter((id) => id === one)).toHaveLength(1)
     expect((await recoveryCsv(result)).get(one)).toMatchObject({
       outcome: 'needs a person',
+      new_reason: 'without_reference',
       message: expect.stringContaining('its reason is without_reference now'),
     })
     // It was to be resumed, so it counts.
@@ -306,89 +250,4 @@ describe('the outcome of one subscription', () => {
       reference_expired: { needsPerson: 1 },
     })
   })
-})
-
-describe('what an earlier recovery did', () => {
-  test('is remembered: attempts keep counting until the subscription needs attention for a new reason', async () => {
-    const { world, ids, start } = await begin({ broken: 3 })
-    const [bad = ''] = ids
-    world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume, ids: [bad] }] })
-    const often = () => resumesAsked(world).filter((id) => id === bad).length
-    const first = await (await start({ ...quick, canary: 0, attempts: 2 })).result()
-    expect(first.outcomes).toEqual({ recovered: 2, attemptsUsedUp: 1 })
-    expect(often()).toBe(2)
-    const second = await (await start({ ...quick, canary: 0, attempts: 2 })).result()
-    expect(often()).toBe(2)
-    expect(first.verdict).toBe('unproven')
-    expect(second).toMatchObject({ verdict: 'proven', reported: 1, reasons: [] })
-    expect((await recoveryCsv(second)).get(bad)).toMatchObject({
-      outcome: 'attempts used up',
-      message: expect.stringMatching(/resumed 2 times.*with attempts above 2/),
-    })
-    await (await start({ ...quick, canary: 0, attempts: 3 })).result()
-    expect(often()).toBe(3)
-    const fallenAgain = new Date(Date.now() + 25 * 3_600_000).toISOString()
-    breakSome(world, { ids: [bad], reason: 'gateway_issue', since: fallenAgain })
-    await (await start({ ...quick, canary: 0, attempts: 2 })).result()
-    expect(often()).toBe(5)
-  })
-
-  test(
-    'ends when each resume lasts until its lookup and falls back after it: a slow charge is not retried endlessly',
-    { tags: ['long'] },
-    async () => {
-      const { world, ids, start } = await begin({ broken: 1 })
-      const night = async () => {
-        breakSome(world, { ids, reason: 'gateway_issue', since: new Date().toISOString() })
-        return (await (await start({ ...quick, attempts: 2 })).result()).outcomes
-      }
-      expect(await night()).toEqual({ recovered: 1 })
-      expect(await night()).toEqual({ recovered: 1 })
-      expect(await night()).toEqual({ attemptsUsedUp: 1 })
-      expect(resumesAsked(world)).toHaveLength(2)
-    },
-  )
-
-  test(
-    'ends also where each canary falls back: it goes first again only while it has attempts left',
-    { tags: ['long'] },
-    async () => {
-      const { world, start } = await begin({ broken: 2 })
-      world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
-      const night = async (attempts: number) =>
-        (await (await start({ ...quick, attempts })).result()).outcomes
-      expect(await night(2)).toEqual({ fellBack: 2 })
-      expect(await night(2)).toEqual({ attemptsUsedUp: 2 })
-      expect(await night(2)).toEqual({ attemptsUsedUp: 2 })
-      expect(resumesAsked(world)).toHaveLength(4)
-      expect(await night(3)).toEqual({ attemptsUsedUp: 2 })
-      expect(resumesAsked(world)).toHaveLength(6)
-    },
-  )
-
-  test(
-    'keeps a subscription from being resumed again too soon, and says until when',
-    { tags: ['long'] },
-    async () => {
-      const { world, ids, start } = await begin({ broken: 2 })
-      await (await start()).result()
-      breakSome(world, { ids, reason: 'gateway_issue' })
-      const soon = await (await start({ ...quick, coolDown: '1h' })).result()
-      expect(soon).toMatchObject({
-        summary: 'nothing to resume; proven; 2 resumed recently and left alone',
-        counts: { done: 0, skipped: 2 },
-        outcomes: { coolingDown: 2 },
-      })
-      const page = await readFile((soon.files.report ?? '').replace(/json$/, 'html'), 'utf8')
-      expect(page).toContain(
-        'The result of each subscription to be resumed was seen, and the list was read completely.',
-      )
-      expect(page).toContain('2 resumed recently and left alone; recovery.csv says until when.')
-      expect((await recoveryCsv(soon)).get(ids[0] ?? '')?.['message']).toMatch(
-        /^resumed at .* by recover-.*; tried again from 20\d\d-.*, or now with a shorter coolDown$/,
-      )
-      expect(resumesAsked(world)).toHaveLength(2)
-      expect(await (await start({ ...quick, coolDown: 0 })).result()).toMatchObject({ counts: { done: 2 } })
-    },
-  )
 })
