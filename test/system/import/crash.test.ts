@@ -5,27 +5,11 @@ import { describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { connectTemporal, createWorld, local, startCommand, startTestWorker, until } from '../export/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
-import { addonsCsv, once, posts, putFile, retentionsCsv, startImport, timesOf } from './world.ts'
+import { once, posts, putFile, retentionsCsv, startImport, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 3, retentions: 20, orders: 0 }
 
 describe('an import whose worker ends', () => {
-  test('by SIGTERM awaits its requests, so that no row is in doubt', { tags: ['long'] }, async () => {
-    const world = await createWorld({
-      counts,
-      faults: [{ kind: 'latency', ms: 150, where: 'after', on: 'POST /addons/' }],
-    })
-    const worker = await startWorkerProcess(world)
-    const client = await connectTemporal()
-    const file = await putFile(world, addonsCsv(80))
-    const run = await startImport({ client, world, input: { kind: 'addons', file, canary: 0 } })
-    await until(() => posts(world) > 15)
-    await kill(worker, 'SIGTERM')
-    await startTestWorker(world)
-    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 80, parked: 0 } })
-    expect(timesOf(world, 'addons', 80)).toEqual(once(80))
-  })
-
   test('tells how far it came, from the ledger, while nobody works on it', { tags: ['long'] }, async () => {
     const world = await createWorld({ counts, faults: [{ kind: 'latency', ms: 80 }] })
     const worker = await startWorkerProcess(world)

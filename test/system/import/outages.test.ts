@@ -120,36 +120,6 @@ describe('a gateway that has lost its backend', () => {
   )
 })
 
-test(
-  'a list that ignores its filters proves nothing absent: nothing is doubled, and what is in doubt is named',
-  { tags: ['long'] },
-  async () => {
-    const on = 'POST /retentions/'
-    const world = await createWorld({
-      counts: { ...counts, retentions: 300 },
-      faults: [
-        { kind: 'ignoreFilters', on: 'GET /retentions/' },
-        { kind: 'reset', effect: 'none', on, requests: [5, 17] },
-        { kind: 'reset', effect: 'done', on, requests: [9, 21] },
-      ],
-    })
-    await startTestWorker(world)
-    const client = await connectTemporal()
-    const file = await putFile(world, retentionsCsv(40))
-    const run = await startImport({
-      client,
-      world,
-      input: { kind: 'retentions', file, ...quick, concurrency: 1 },
-    })
-    const result = await run.result()
-    const times = timesOf(world, 'retentions', 40)
-    expect(times.filter((count) => count > 1)).toEqual([])
-    expect(result).toMatchObject({ verdict: 'unproven', counts: { done: 38, parked: 2 } })
-    expect(result.outcomes).toMatchObject({ found: 2, filterIgnored: 2 })
-    expect(times.filter((count) => count === 0)).toHaveLength(2)
-  },
-)
-
 test('of two imports at once with one row in common only one sends it', async () => {
   const world = await createWorld({ counts })
   await startTestWorker(world)
