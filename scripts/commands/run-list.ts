@@ -97,15 +97,19 @@ function toRun({
 
 /**
  * Finds the later runs of the same command or schedule that need nobody: Temporal cannot change the search attributes of
- * a run that has ended.
+ * a run that has ended. A later run of an import goes on with its rows, whatever becomes of them.
  */
 function laterQuery({ run, runId, type, startTime, schedule }: ReturnType<typeof toRun>): string {
   const same = `WorkflowId = '${run}'`
-  return [
-    schedule === undefined ? same : `(${same} OR TemporalScheduledById = '${schedule}')`,
+  const later = [
     `WorkflowType = '${type}'`,
     `RunId != '${runId}'`,
     `StartTime >= '${startTime.toISOString()}'`,
+  ]
+  if (type === 'importFile') return [same, ...later, 'Verdict IS NOT NULL'].join(' AND ')
+  return [
+    schedule === undefined ? same : `(${same} OR TemporalScheduledById = '${schedule}')`,
+    ...later,
     "Verdict = 'proven'",
     // A proven recovery reports again what still needs a person.
     ...(type === 'recoverSubscriptions' ? [] : ['NeedsPerson = false']),

@@ -47,7 +47,7 @@ export function configureShow(command: Command, terminal: Terminal): void {
     const { lines, table, question } = isRead
       ? { lines: [], table: toListTable(progress), question: undefined }
       : describeChanges({ progress, run, isImport: kind === 'import' })
-    const first = [`${run} is ${status}, ${progress.phase}`, ...heldUpBy, ...lines]
+    const first = [`${run} is ${describePhase(status, progress)}`, ...heldUpBy, ...lines]
     const last = [table, question ?? '', progress.summary ?? '']
     terminal.result({
       document: { run, status, ...progress, ...(question && { question }), heldUpBy },
@@ -57,8 +57,15 @@ export function configureShow(command: Command, terminal: Terminal): void {
   addExamples(command, 'inspect', { 'run show export-all-1f0c2b7a90': 'phase and counts of a run' })
 }
 
-const toListTable = ({ resources }: ExportProgress): string =>
-  formatTable({
+/** Of a run in progress, its phase says more than Temporal's status. */
+function describePhase(status: string, { phase }: Pick<Progress, 'phase'>): string {
+  if (status !== 'running' || phase === 'ended') return status
+  return phase === 'running' || phase === 'paused' || phase === 'stopping' ? phase : `running: ${phase}`
+}
+
+const toListTable = ({ resources }: ExportProgress): string => {
+  if (resources.length === 0) return ''
+  return formatTable({
     head: ['resource', 'state', 'records', ''],
     rows: resources.map(({ resource, state, records, reason }) => [
       resource,
@@ -67,6 +74,7 @@ const toListTable = ({ resources }: ExportProgress): string =>
       reason ?? '',
     ]),
   })
+}
 
 function describeChanges(of: { progress: WriteProgress; run: string; isImport: boolean }) {
   const { progress, run, isImport } = of

@@ -57,6 +57,7 @@ describe('a run that was started and left', () => {
       code: 0,
       document: { run, status: 'running', phase: 'paused', resources: [{ resource: 'customers' }] },
     })
+    expect((await callCommand(world, ['run', 'show', run])).stdout).toMatch(`${run} is paused\n`)
     expect(await tell(world, 'run', 'report', run)).toMatchObject({
       code: 2,
       document: { error: { message: expect.stringContaining(run) } },

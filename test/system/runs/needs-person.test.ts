@@ -87,3 +87,20 @@ test('`run list` says of no run that it needs a person once its command or sched
   // Nobody has imported the refused row, and other bounds are another command.
   expect(await inNeed(world)).toEqual([left, capped].toSorted())
 })
+
+test('`run list` says of the last run of an import alone that it needs a person', async () => {
+  const world = await createWorld({ counts, needsAttention: 0 })
+  world.sandbox.control.setFaults({
+    faults: [{ kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [1, 2] }],
+  })
+  await startTestWorker(world, soon)
+  const sheet = await putFile(world, 'name,description,currency,amount\nA,a,CLP,1\nB,b,CLP,2\n', 'addons.csv')
+  const { run } = await tell<{ run: string }>(world, 'import', 'addons', join(world.dataDir, sheet))
+  const resolve = ['run', 'resolve', run, '--drop', '--why', 'a test', '--rows']
+  await tell(world, ...resolve, '2')
+  await tell(world, 'run', 'watch', run)
+  await tell(world, ...resolve, '3')
+  await tell(world, 'run', 'watch', run)
+  expect((await tell<Listed>(world, 'run', 'list')).runs).toHaveLength(3)
+  expect(await inNeed(world)).toEqual([run])
+})
