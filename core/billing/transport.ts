@@ -192,7 +192,10 @@ const connectionFailures: readonly (readonly [code: RegExp, why: string])[] = [
   [/^ENOTFOUND$/, 'there is no host of that name'],
   [/^EAI_/, 'the name of the host could not be looked up'],
   [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/, 'no network leads there'],
-  [/^(EPROTO|ERR_SSL_)/, 'what answers there does not speak TLS as https needs it'],
+  [
+    /^(EPROTO|ERR_SSL_)/,
+    'what answers there does not speak TLS as https needs it, so perhaps its address begins with http://',
+  ],
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is for another host'],
   [

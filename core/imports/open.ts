@@ -123,7 +123,7 @@ function toPlan(
     limits: input.onlyResolved ? { ...limits, maxFailures: undefined } : limits,
     decided: {
       approval: decisions.some(({ about }) => about === 'approval'),
-      canary: decisions.some(({ about }) => about === 'canary'),
+      canary: decisions.some(({ about }) => about === 'canary' || about === 'sending'),
     },
   }
 }

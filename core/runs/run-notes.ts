@@ -18,7 +18,8 @@ export interface ChangeRun {
 /** An operator's decision about a run or one of its rows. Name and reason are not verified. */
 export interface Decision {
   at: string
-  about: 'approval' | 'canary' | 'breaker' | 'limits' | 'row'
+  /** `sending`: what `canary` is in a run that had none. */
+  about: 'approval' | 'canary' | 'sending' | 'breaker' | 'limits' | 'row'
   by: string
   why: string
   row?: number

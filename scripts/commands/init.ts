@@ -72,7 +72,7 @@ async function init({ folder, terminal }: { folder: string; terminal: Terminal }
   const answers: Partial<Record<Name, string>> = {}
   let wrong: readonly Name[] = names
   while (wrong.length > 0) {
-    for (const name of wrong) answers[name] = await ask(terminal, questions[name])
+    for (const name of wrong) answers[name] = await ask(terminal, questions[name], answers[name])
     const problem = await findProblem(answers, folder)
     if (problem !== undefined) terminal.note(problem.message)
     wrong = problem?.names ?? []
@@ -89,11 +89,13 @@ async function init({ folder, terminal }: { folder: string; terminal: Terminal }
   })
 }
 
-async function ask(terminal: Terminal, of: Question): Promise<string> {
-  const { question, proposed, hidden, wanted, toValue = (answer: string) => answer } = of
+/** @param before what was answered before, and Enter gives again */
+async function ask(terminal: Terminal, of: Question, before?: string): Promise<string> {
+  const { question, proposed = before, hidden, wanted, toValue = (answer: string) => answer } = of
   for (;;) {
-    const shown = proposed === undefined ? question : `${question} [${proposed}]`
-    const answer = (await terminal.ask(`${shown} `, hidden && { hidden })) || (proposed ?? '')
+    const shown = proposed === undefined ? question : `${question} [${hidden ? 'as before' : proposed}]`
+    const typed = await terminal.ask(`${shown} `, hidden && { hidden })
+    const answer = typed === '' && !process.stdin.readableEnded ? (proposed ?? '') : typed
     if (answer === '') throw new RefusedError('Without an answer, nothing was written.')
     // In quotes, the file takes every other character literally.
     const value = /['\p{Cc}]/u.test(answer) ? undefined : toValue(answer)

@@ -162,7 +162,7 @@ export function observeChanges<P extends WriteProgress>(options: {
       bars:
         counts === undefined
           ? []
-          : [{ name: nameOf(progress), unit, ...toState(counts, rate, heldUpBy(description)) }],
+          : [{ name: nameOf(progress), unit, ...toState(counts, rate, waitsOf(progress, description)) }],
       description,
       notes: openBreakers.map(
         (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
@@ -174,33 +174,34 @@ export function observeChanges<P extends WriteProgress>(options: {
   }
 }
 
+/** For the end of a bar: when the next lookup or attempt is due, and what holds up the run. */
+const waitsOf = ({ nextAt }: WriteProgress, description: WorkflowExecutionDescription): string[] => [
+  ...(nextAt === undefined ? [] : [`next at ${formatLocalTime(nextAt)}`]),
+  ...heldUpBy(description),
+]
+
 /** For the end of a bar: what holds up the run, or one of its lists. */
 const heldUpBy = (description: WorkflowExecutionDescription, resource?: string): string[] =>
   heldUp(description, resource).map(({ text }) => text.replace(/\.$/, ''))
 
-function toState(
-  counts: Partial<ReportCounts>,
-  rate: (count: number) => number,
-  heldUpNow: readonly string[],
-) {
+function toState(counts: Partial<ReportCounts>, rate: (count: number) => number, waits: readonly string[]) {
   const { done = 0, rejected = 0, parked = 0, skipped = 0, notTried = 0, staged = 0, unknown = 0 } = counts
   const ended = done + rejected + parked + skipped + notTried
   const total = ended + staged + unknown
   const perSecond = rate(ended)
-  // There is no rate before the first change has finished.
+  // There is no rate before the first change has finished, and lookups wait for the service, whatever the rate was.
   const pace =
-    perSecond > 0
+    perSecond > 0 && (staged > 0 || unknown === 0)
       ? [
           `${perSecond.toFixed(1)} a second`,
           ...(ended < total ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []),
         ]
       : []
   // Those that are rejected or parked may never have been sent.
-  const checks = unknown === 0 ? [] : [`${done} of ${done + unknown} sent are checked`]
+  const rest = staged > 0 ? '' : ', the others once the service has settled (BILLING_SETTLE_SECONDS)'
+  const checks = unknown === 0 ? [] : [`${done} of ${done + unknown} sent are checked${rest}`]
   const others = Object.entries({ rejected, parked }).filter(([, count]) => count > 0)
-  const note = [...pace, ...checks, ...others.map(([name, count]) => `${count} ${name}`), ...heldUpNow].join(
-    ', ',
-  )
+  const note = [...pace, ...checks, ...others.map(([name, count]) => `${count} ${name}`), ...waits].join(', ')
   return { done: ended, total, note }
 }
 

@@ -22,7 +22,7 @@ interface Schema {
 
 test('by its schema, an editor completes each field of the example of schedules.yaml', () => {
   const example = docs('schedules.example.yaml')
-  const [, named = ''] = /^# yaml-language-server: \$schema=docs\/(\S+)\n/.exec(example) ?? []
+  const [, named = ''] = /^# yaml-language-server: \$schema=(\S+)\n/.exec(example) ?? []
   const { properties } = JSON.parse(docs(named)) as Schema
   const { schedules } = parse(example) as { schedules: Record<string, { workflow: string; input?: object }> }
   const entry = properties['schedules']!.additionalProperties

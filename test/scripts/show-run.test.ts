@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
+import { formatLocalTime } from '../../core/runs/view/format.ts'
 import { observeChanges } from '../../scripts/runs/show-run.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 
-test('a bar counts what was sent apart from what needs a person and never was', async () => {
+/** The bar of a recovery with this progress. */
+async function barOf(progress: Partial<WriteProgress>) {
   const handle = {
     describe: async () => ({ raw: {} }),
-    query: async () => ({ counts: { unknown: 1, parked: 1 } }),
+    query: async () => progress,
   } as unknown as Parameters<typeof observeChanges<WriteProgress>>[0]['handle']
   const observe = observeChanges({
     handle,
@@ -14,5 +16,24 @@ test('a bar counts what was sent apart from what needs a person and never was', 
     onQuestion: async () => {},
   })
   const { bars } = await observe()
-  expect(bars).toMatchObject([{ done: 1, total: 2, note: '0 of 1 sent are checked, 1 parked' }])
+  return bars[0]
+}
+
+const counts = { done: 0, staged: 0, unknown: 0, parked: 0, rejected: 0, skipped: 0, notTried: 0 }
+
+test('a bar counts what was sent apart from what needs a person and never was', async () => {
+  expect(await barOf({ counts: { ...counts, staged: 1, unknown: 1, parked: 1 } })).toMatchObject({
+    done: 1,
+    total: 3,
+    note: '0 of 1 sent are checked, 1 parked',
+  })
+})
+
+test('a bar says what it waits for once everything is sent, and until when', async () => {
+  const waiting = { counts: { ...counts, done: 28, unknown: 2 }, nextAt: '2026-11-21T02:00:07Z' }
+  expect(await barOf(waiting)).toMatchObject({
+    done: 28,
+    total: 30,
+    note: `28 of 30 sent are checked, the others once the service has settled (BILLING_SETTLE_SECONDS), next at ${formatLocalTime(waiting.nextAt)}`,
+  })
 })

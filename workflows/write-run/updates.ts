@@ -83,9 +83,13 @@ function registerApprove({ operator, progress, approval, refuseLate }: Open): vo
       const question = progress.waitingFor
       const { ofQuestion } = approval
       ofQuestion.recording += 1
-      await record(operator, { about: question?.question ?? 'approval', by, why }).finally(
-        () => (ofQuestion.recording -= 1),
-      )
+      const about = question?.question ?? 'approval'
+      const hasCanary = (progress.staged?.canary.length ?? 0) > 0
+      await record(operator, {
+        about: about === 'canary' && !hasCanary ? 'sending' : about,
+        by,
+        why,
+      }).finally(() => (ofQuestion.recording -= 1))
       // The question may have been answered or timed out, and the person has not seen the next one.
       if (progress.waitingFor !== question || question === undefined) throw isOver(by)
       ofQuestion.given = true

@@ -30,7 +30,7 @@ test.each<[string, () => Promise<string>, RegExp]>([
   [
     'https where http is spoken',
     async () => `https://${await answering(http('400 Bad Request', 'x'))}`,
-    /^no connection for GET \/plans\/: what answers there does not speak TLS as https needs it \((EPROTO|ERR_SSL_\w+)\); check the address and the network$/,
+    /^no connection for GET \/plans\/: what answers there does not speak TLS as https needs it, so perhaps its address begins with http:\/\/ \((EPROTO|ERR_SSL_\w+)\); check the address and the network$/,
   ],
   [
     'a certificate that is not trusted',

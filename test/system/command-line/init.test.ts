@@ -50,7 +50,10 @@ describe.runIf(existsSync('/usr/bin/script'))('connector init', () => {
       ['Workspace', 'acc_1'],
       ['Test data', 'prod'],
       ['Test data', 'live'],
+      // Enter gives what was answered before.
+      ['Address', ''],
       ['Address', sandbox.url],
+      ['API token', ''],
       ['API token', 'tok/en#1'],
       ['Folder', 'billing data'],
       ['Time zone', 'Bogota'],
@@ -59,7 +62,8 @@ describe.runIf(existsSync('/usr/bin/script'))('connector init', () => {
     expect(unanswered).toEqual([])
     expect(screen).toContain('"prod" cannot be used here: answer test or live.')
     expect(screen).toMatch(/nothing listens there \(ECONNREFUSED 127\.0\.0\.1:1\)/)
-    expect(screen).toMatch(/the service does not accept the token/)
+    expect(screen.match(/ECONNREFUSED/g)).toHaveLength(2)
+    expect(screen.match(/the service does not accept the token/g)).toHaveLength(2)
     expect(screen).toMatch(/Wrote \.env and schedules\.yaml\.\r\nNext: npx connector check\r\n$/)
     expect(screen).not.toMatch(/first|tok\/en/)
     expect(code).toBe(0)
@@ -83,6 +87,15 @@ describe.runIf(existsSync('/usr/bin/script'))('connector init', () => {
 
   test('writes nothing without an answer', async () => {
     const { code, screen } = await init([['Address', '']])
+    const ended = await init([
+      ['Address', '127.0.0.1:1'],
+      ['API token', 'first'],
+      ['Workspace', 'acc_1'],
+      ['Test data', ''],
+      // The end of the input.
+      ['Address', '\u0004'],
+    ])
+    expect([ended.code, ended.screen]).toEqual([2, expect.stringMatching(/Without an answer, nothing was/)])
     expect(screen).toMatch(/error: Without an answer, nothing was written\.\r\n$/)
     expect(code).toBe(2)
     expect(await readdir(folder)).toEqual([])

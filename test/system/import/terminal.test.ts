@@ -295,10 +295,15 @@ describe('a person at a terminal', () => {
   test('is asked before anything is sent where the file is too short for a canary', async () => {
     const world = await openShop()
     const person = personWho(['n'])
-    expect(await importAt(world, person, order(await fileIn(world, retentionsCsv(5))))).toBe(3)
+    const file = await fileIn(world, retentionsCsv(5))
+    expect(await importAt(world, person, order(file))).toBe(3)
     expect(person.questions).toEqual(['Nothing was sent yet. Send the 5 retentions? [y/N] '])
     expect(person.notes).not.toContain('')
     expect(stored(world, 'retentions')).toBe(0)
+    expect(await importAt(world, personWho(['y']), order(file))).toBe(0)
+    const [run = ''] = await readdir(join(world.dataDir, 'imports'))
+    const report = await readFile(join(world.dataDir, 'imports', run, 'report.json'), 'utf8')
+    expect(JSON.parse(report)).toMatchObject({ decisions: [{ about: 'sending' }] })
   })
 
   test('reads in the sheet of rejected rows what is wrong in each, without the number of another sheet’s row', async () => {
