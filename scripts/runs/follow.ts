@@ -120,8 +120,9 @@ type Ask<P> = (progress: P, following: Following) => Promise<Question>
 const askOfImport: Ask<ImportProgress> = async (progress, { terminal, settings }) => {
   const { waitingFor, counts, staged, kind } = progress
   const { question, count } = waitingFor ?? {}
-  const sent = staged?.canary.length ?? 0
-  if (question === 'canary' && terminal.isInteractive && sent > 0)
+  const { canary = [], sent: before = 0 } = staged ?? {}
+  const sent = before + canary.length
+  if (question === 'canary' && terminal.isInteractive && canary.length > 0)
     terminal.note(await describeSent({ progress, settings }))
   const left = counts?.staged ?? staged?.open ?? 0
   const sending =

@@ -12,6 +12,8 @@ import type { Throughput } from '../run/throughput.ts'
 export interface StagedChanges {
   /** The number of changes to send. */
   open: number
+  /** The number of changes, besides the canary, that may have been sent before. */
+  sent: number
   /** The rows that are sent first. */
   canary: readonly number[]
   /** The staged changes, as shown in Current Details. */

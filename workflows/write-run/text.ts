@@ -56,7 +56,8 @@ export const texts: Readonly<Record<JobName, JobText>> = {
 
 /** The Current Details of an import. */
 export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
-  const { canary = [] } = staged ?? {}
+  const { sent = 0, canary = [] } = staged ?? {}
+  const first = sent === 0 ? 'Nothing was sent yet.' : `${sent} were sent. Approve to send the others.`
   return {
     name: 'import',
     title: `Import of ${kind ?? 'a file'}${file === undefined ? '' : ` from ${file.split('/').at(-1)}`}`,
@@ -70,7 +71,7 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
       approval: 'Nothing was sent yet.',
       canary:
         canary.length === 0
-          ? 'Nothing was sent yet.'
+          ? first
           : `Rows ${canary.join(', ')} were sent first: check them in the service. Approve to send the others.`,
       breaker:
         'Too many changes failed, so the breaker is open, and its trials failed too. Approve to try the others anyway.',

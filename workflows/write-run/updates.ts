@@ -84,9 +84,10 @@ function registerApprove({ operator, progress, approval, refuseLate }: Open): vo
       const { ofQuestion } = approval
       ofQuestion.recording += 1
       const about = question?.question ?? 'approval'
-      const hasCanary = (progress.staged?.canary.length ?? 0) > 0
+      const { sent = 0, canary = [] } = progress.staged ?? {}
+      const isFirst = sent + canary.length === 0
       await record(operator, {
-        about: about === 'canary' && !hasCanary ? 'sending' : about,
+        about: about === 'canary' && isFirst ? 'sending' : about,
         by,
         why,
       }).finally(() => (ofQuestion.recording -= 1))

@@ -84,7 +84,7 @@ describe('the canary of a run that begins again', () => {
     const { ledger } = engine
     await engine.stage(retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' })))
     expect(await markCanary({ ...engine, size: 2 })).toBe(true)
-    expect(await openCanary({ ...engine, size: 2 })).toEqual({ open: 10, canary: [1, 5, 6, 10] })
+    expect(await openCanary({ ...engine, size: 2 })).toEqual({ open: 10, sent: 0, canary: [1, 5, 6, 10] })
     for (const { id, row } of await engine.rows()) {
       const state = states[row]
       if (state === undefined) continue
@@ -117,7 +117,11 @@ describe('the canary of a run that begins again', () => {
     await engine.stage(retentionRows(10))
     const [, second] = await engine.rows()
     await engine.ledger.move({ id: second!.id, from: ['staged'], patch: { state: 'rejected', sends: 1 } })
-    expect(await openCanary({ ...engine, size: 2, unlessAtMost })).toEqual({ open: 9, canary })
+    expect(await openCanary({ ...engine, size: 2, unlessAtMost })).toEqual({
+      open: 9,
+      sent: 1,
+      canary,
+    })
   })
 
   test('does not count rows that are closed without being sent', async () => {

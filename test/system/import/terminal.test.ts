@@ -262,7 +262,7 @@ describe('a person at a terminal', () => {
 
       const sure = personWho(['y'])
       expect(await importAt(world, sure, order(file))).toBe(0)
-      expect(sure.questions).toHaveLength(1)
+      expect(sure.questions).toEqual(['3 were sent; send the other 37 retentions? [y/N] '])
       expect(timesOf(world, 'retentions', 40)).toEqual(once(40))
     },
   )

@@ -113,12 +113,22 @@ const preview = {
   notResumed: {},
   toResume: 3,
 }
-export const snapshot = { candidates: 3, open: 3, canary: [], proven: true, reasons: [], preview, tables: [] }
+export const snapshot = {
+  candidates: 3,
+  open: 3,
+  sent: 0,
+  canary: [],
+  proven: true,
+  reasons: [],
+  preview,
+  tables: [],
+}
 export const staged = {
   rows: 3,
   changes: 3,
   invalid: 0,
   open: 3,
+  sent: 0,
   canary: [],
   totals: { sums: {} },
   tables: [],
