@@ -10,7 +10,12 @@ import { closeExport } from '../../core/exports/close.ts'
 import { pruneParts } from '../../core/exports/prune.ts'
 import { notedReferences } from '../../core/exports/references.ts'
 import { notedSheets, sheetOf } from '../../core/exports/sheet.ts'
-import type { ExportedItem, ExportReport, PublishedExport } from '../../core/exports/report.ts'
+import {
+  type ExportedItem,
+  type ExportReport,
+  type PublishedExport,
+  toPublished,
+} from '../../core/exports/report.ts'
 import type { View } from '../../core/runs/view/view.ts'
 
 interface PublishInput {
@@ -30,7 +35,7 @@ export function createPublishExport(deps: ActivityDeps) {
     await context.takeLeases(leasesOf({ resources: [resource], to: [destination] }))
     context.report(() => ({ resource, destination }))
     const startedAt = performance.now()
-    const { published, row, sheet } = await publishRead({
+    const { row, sheet } = await publishRead({
       deps,
       plan,
       resource,
@@ -39,7 +44,7 @@ export function createPublishExport(deps: ActivityDeps) {
       signal,
     })
     await context.notes.write(plan.run, { [sheetOf(resource, destination)]: sheet })
-    const { verdict, records } = published
+    const { verdict, records } = sheet
     deps.observer.onEvent({
       type: 'published',
       run: plan.run,
@@ -51,7 +56,7 @@ export function createPublishExport(deps: ActivityDeps) {
       readAt: Date.parse(row.startedAt),
       whole: isWhole(row),
     })
-    return published
+    return toPublished(resource, sheet)
   }
 }
 

@@ -1,4 +1,4 @@
-import { join, relative, sep } from 'node:path'
+import { relative, sep } from 'node:path'
 import type { Reference } from '../destinations/manifest.ts'
 import { missingHeader } from '../destinations/files/csv.ts'
 import { readParts } from '../destinations/parts.ts'
@@ -8,21 +8,27 @@ import type { View } from '../runs/view/view.ts'
 import { replaceFile } from '../storage/durable.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import type { SharedFolder } from '../storage/cached.ts'
-import { resolveInside } from '../storage/inside.ts'
 import { exportNextSteps } from './next-steps.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
 import { fetchParts, missingPart } from './parts/chunks.ts'
 import { partsFolder } from './parts/read-plan.ts'
 import type { ExportPlan } from './plan.ts'
-import { type ExportedItem, type ExportReport, isPublished, reportFile, toReport } from './report.ts'
+import {
+  type ExportedItem,
+  type ExportReport,
+  isPublished,
+  reportFile,
+  toPublished,
+  toReport,
+} from './report.ts'
 import { toExportPage } from './page.ts'
-import type { Sheets } from './sheet.ts'
+import { sheetOf, type Sheets } from './sheet.ts'
 import { toExportView } from './view.ts'
 
 /**
  * Writes the report of an export and its HTML page. A run that publishes to a store has copies of them there.
  *
- * @throws {InvalidInput} a result names a resource or path that the run does not publish
+ * @throws {InvalidInput} a result names a resource that the run does not read, or a publication that it has not made
  */
 export async function closeExport(options: {
   dataDir: string
@@ -30,16 +36,16 @@ export async function closeExport(options: {
   /** Where files are published; undefined for the data folder. */
   files: FileStore | undefined
   plan: ExportPlan
-  exports: ExportedItem[]
+  exports: readonly ExportedItem[]
   references?: Reference[]
-  sheets?: Sheets
+  sheets: Sheets
   /** The run whose report it is: the export itself, or the run that published its parts again. */
   name: string
 }): Promise<{ report: ExportReport; view: View }> {
-  const { dataDir, plan, exports, references = [], sheets = {}, name } = options
+  const { dataDir, plan, references = [], sheets, name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
-  await refuseForeign(options)
-  const missing = await noteMissing(options)
+  const exports = options.exports.map((item) => toItem(plan, sheets, item))
+  const missing = await noteMissing({ ...options, exports })
   const { startedAt, identity } = plan
   const page = reportFile({ dataDir, run: name, ending: '.html' })
   const report: ExportReport = {
@@ -62,32 +68,20 @@ export async function closeExport(options: {
   return { report, view }
 }
 
-/** Results come from Temporal, so they are untrusted: they may name only resources and paths that the run publishes. */
-async function refuseForeign(options: {
-  dataDir: string
-  plan: ExportPlan
-  exports: readonly ExportedItem[]
-}): Promise<void> {
-  const { plan, exports } = options
-  const root = publishedRoot(options)
-  for (const item of exports) {
-    if (!plan.resources.includes(item.resource))
-      throw new InvalidInput(`exports: the run ${plan.run} has no ${JSON.stringify(item.resource)}.`)
-    if (isPublished(item) && item.manifest !== null && !(await liesIn(root, item.manifest)))
-      throw new InvalidInput(`exports: the manifest ${item.manifest} does not lie in ${root}.`)
-  }
+/**
+ * A result as the report has it. It comes from Temporal, so it is untrusted: what was published, the note of the
+ * publication says.
+ */
+function toItem(plan: ExportPlan, sheets: Sheets, item: ExportedItem): ExportedItem {
+  const { resource, destination, verdict, reasons } = item
+  if (!plan.resources.includes(resource))
+    throw new InvalidInput(`exports: the run ${plan.run} has no ${JSON.stringify(resource)}.`)
+  if (!isPublished(item)) return { resource, destination, verdict, reasons } as ExportedItem
+  const sheet = sheets[sheetOf(resource, item.destination)]
+  if (sheet === undefined)
+    throw new InvalidInput(`exports: the run ${plan.run} did not publish ${resource} to ${destination}.`)
+  return toPublished(resource, sheet)
 }
-
-async function liesIn(root: string, manifest: string): Promise<boolean> {
-  if (!root.startsWith('s3://')) return (await resolveInside({ root, path: manifest })) !== undefined
-  return manifest.startsWith(`${root}/`) && !manifest.split('/').includes('..')
-}
-
-const publishedRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
-  plan.files === undefined ? localRoot({ dataDir, plan }) : `${plan.files}/exports`
-
-const localRoot = ({ dataDir, plan }: { dataDir: string; plan: ExportPlan }) =>
-  plan.out ?? join(dataDir, 'exports')
 
 /** Writes the nonexistent ids of a fetch beside its report, where people look for them: a warehouse keeps no files. */
 async function noteMissing(options: {

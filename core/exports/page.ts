@@ -3,7 +3,7 @@ import { isDocumentName } from '../billing/resources/lists.ts'
 import { formatCount, formatCountOf } from '../runs/view/format.ts'
 import { connector, shell } from '../runs/view/shell.ts'
 import type { Fact, NextStep, Sheet as PageSheet, Table, View } from '../runs/view/view.ts'
-import { type ExportReport, isPublished, type PublishedExport } from './report.ts'
+import { type ExportReport, isPublished } from './report.ts'
 import { type Sheet, sheetOf, type Sheets } from './sheet.ts'
 import { columns, toExportView, toTable, verdicts } from './view.ts'
 
@@ -22,11 +22,10 @@ export function toExportPage(report: ExportReport, sheets: Sheets): View {
   const { where: _, resource, ...others } = columns
   const view = toExportView(report)
   const lists = Map.groupBy(
-    exports.filter(isPublished).flatMap((item) => {
-      const sheet = sheets[sheetOf(item.resource, item.destination)]
-      return sheet === undefined ? [] : [{ item, sheet }]
-    }),
-    ({ item }) => item.resource,
+    exports
+      .filter(isPublished)
+      .flatMap(({ resource: list, destination }) => sheets[sheetOf(list, destination)] ?? []),
+    (sheet) => sheet.resource,
   )
   return {
     ...view,
@@ -53,13 +52,12 @@ const toLink = ({ folder, store, path }: { folder: string; store: string | undef
     ? `../${path.slice(`${store}/exports/`.length)}`
     : relative(folder, path).split(sep).join('/')
 
-type Of = readonly { item: PublishedExport; sheet: Sheet }[]
-
 /** A list in all of its destinations. They have the same read. */
+type Of = readonly Sheet[]
+
 function toPageSheet({ identity }: ExportReport, of: Of): PageSheet {
-  const [{ item, sheet }] = of as [Of[number]]
-  const { resource } = item
-  const { workspace, testMode, startedAt, finishedAt, records, rejected, totals, tables } = sheet
+  const [sheet] = of as [Sheet]
+  const { resource, workspace, testMode, startedAt, finishedAt, records, rejected, totals, tables } = sheet
   const { created } = totals
   const from = identity === undefined ? '' : ` at ${identity.baseUrl}`
   const below = tables.slice(1).map(({ name, rows }) => `${formatCountOf(rows, 'rows')} of ${name}`)
@@ -83,7 +81,7 @@ function toPageSheet({ identity }: ExportReport, of: Of): PageSheet {
               value: `${formatCount(rejected.rows)}, kept beside the records: no row could hold them`,
             },
           ]),
-      ...of.map(({ item }) => ({ name: `Published to ${item.destination}`, value: item.where })),
+      ...of.map(({ destination, location }) => ({ name: `Published to ${destination}`, value: location })),
     ],
     ...toBars(created?.months),
     tables: [toTotals(sheet, toTitle(of)), toFiles(of)],
@@ -147,10 +145,10 @@ function toQuery(sheet: Sheet): string {
 
 /** The verdict with its meaning; of each destination where they differ. */
 function toCompleteness(of: Of): Fact[] {
-  const said = Map.groupBy(of, ({ item }) => [item.verdict, ...item.scope].join(' '))
-  return Array.from(said.values(), ([first, ...others]): Fact => {
-    const { verdict, scope, mode } = first!.item
-    const places = [first!, ...others].map(({ item }) => item.destination).join(', ')
+  const said = Map.groupBy(of, ({ verdict, scope }) => [verdict, ...scope].join(' '))
+  return Array.from(said.values(), (alike): Fact => {
+    const { verdict, scope, mode } = alike[0]!
+    const places = alike.map(({ destination }) => destination).join(', ')
     return {
       name: said.size === 1 ? 'Completeness' : `Completeness in ${places}`,
       value: [
@@ -171,8 +169,8 @@ const currencies: Readonly<Record<string, string>> = { '': 'none', other: 'other
 
 /** Nobody may take the sums of some records for those of all. */
 function toTitle(of: Of): string {
-  const [{ sheet }] = of as [Of[number]]
-  if (of.every(({ item }) => item.verdict === 'unproven'))
+  const [sheet] = of as [Sheet]
+  if (of.every(({ verdict }) => verdict === 'unproven'))
     return 'Totals of what was read: records may be missing'
   if (sheet.mode === 'byId') return 'Totals of these documents'
   if (sheet.mode === 'incremental') return 'Totals of the records that changed'
@@ -202,48 +200,40 @@ function toTotals({ totals }: Sheet, title: string): Table {
 }
 
 function toFiles(of: Of): Table {
-  const withFiles = of.filter(({ sheet }) => sheet.files.length > 0)
+  const withFiles = of.filter(({ files }) => files.length > 0)
   const isOne = withFiles.length < 2
   return {
     title: 'Files',
     head: [...(isOne ? [] : ['in']), 'file', 'rows', 'SHA-256'],
-    rows: withFiles.flatMap(({ item, sheet }) =>
-      sheet.files.map(({ path, rows, sha256 }) => [
-        ...(isOne ? [] : [item.destination]),
-        path,
-        rows ?? '',
-        sha256,
-      ]),
+    rows: withFiles.flatMap(({ destination, files }) =>
+      files.map(({ path, rows, sha256 }) => [...(isOne ? [] : [destination]), path, rows ?? '', sha256]),
     ),
   }
 }
 
 /** How others check the exports, from their folders alone. */
 function toChecks(run: string, of: Of): NextStep[] {
-  const files = of.filter(({ item }) => item.manifest !== null)
-  const isCertified = of.some(({ item }) => item.mode !== 'byId')
-  const isPlain = ({ item, sheet }: Of[number]) =>
-    item.destination === 'csv' &&
-    sheet.dialect?.formulaGuard === false &&
-    sheet.mode !== 'byId' &&
-    !item.where.startsWith('s3:')
+  const files = of.filter(({ manifestPath }) => manifestPath !== undefined)
+  const isCertified = of.some(({ mode }) => mode !== 'byId')
+  const isPlain = ({ destination, dialect, mode, location }: Sheet) =>
+    destination === 'csv' && dialect?.formulaGuard === false && mode !== 'byId' && !location.startsWith('s3:')
   const steps = [
     {
       text: `the files against the manifest${isCertified ? ', and the verdict against the certificate' : ''}`,
-      commands: files.map(({ item }) => connector`verify ${item.where}`),
+      commands: files.map(({ location }) => connector`verify ${location}`),
     },
     {
       text: 'the same in Python, with no code of the connector',
       commands: files
         .filter(isPlain)
-        .map(({ item }) => shell`python3 scripts/check-certificate.py ${item.where}`),
+        .map(({ location }) => shell`python3 scripts/check-certificate.py ${location}`),
     },
     {
       text: `a warehouse keeps no files; to have them${isCertified ? ', with the certificate' : ''}`,
       commands: files.length > 0 || of.length === 0 ? [] : [connector`run publish ${run} --to csv`],
     },
   ]
-  const isProven = of.some(({ item: { verdict, mode } }) => verdict === 'proven' && mode !== 'byId')
+  const isProven = of.some(({ verdict, mode }) => verdict === 'proven' && mode !== 'byId')
   const named = Object.entries(premises).map(([name, text]) => `${name}: ${text}`)
   return [
     ...steps.flatMap(({ text, commands }) =>
@@ -255,12 +245,12 @@ function toChecks(run: string, of: Of): NextStep[] {
 
 /** What only its operators ask about a read. */
 function toMachinery(of: Of): string {
-  const [{ sheet }] = of as [Of[number]]
+  const [sheet] = of as [Sheet]
   const { duplicatesDropped, linksRepaired, countBefore, countAfter, clock, versions, notes = [] } = sheet
   const counted = Object.entries({ before: countBefore, after: countAfter }).flatMap(([when, count]) =>
     count === null ? [] : [`${formatCount(count)} ${when}`],
   )
-  const isComplete = of.some(({ item }) => item.completeThrough !== null)
+  const isComplete = of.some(({ completeThrough }) => completeThrough !== null)
   return [
     `records dropped because they came again: ${formatCount(duplicatesDropped)}`,
     `links between windows repaired: ${formatCount(linksRepaired)}`,

@@ -15,7 +15,6 @@ import { certificatePart, fetchParts, isOfTable, missingPart, rejectedPart } fro
 import { knownReadPlan, partsFolder, type ReadPlan } from './parts/read-plan.ts'
 import { begunAtOf, type ExportPlan, privacyOf, storeOf } from './plan.ts'
 import { isWhole } from './proven.ts'
-import type { PublishedExport } from './report.ts'
 import { notedReferences } from './references.ts'
 import { type Sheet, toSheet } from './sheet.ts'
 import { changesThrough, placeOf, seriesOf } from './watermark.ts'
@@ -50,7 +49,7 @@ export async function publishRead(
     checkpoint: string
     signal: AbortSignal
   },
-): Promise<{ published: PublishedExport; row: PublicationRow; sheet: Sheet }> {
+): Promise<{ row: PublicationRow; sheet: Sheet }> {
   const { deps, plan, resource, destination, signal } = options
   const { dataDir, shared } = deps
   const to = deps.destinations.get(destination)
@@ -76,7 +75,7 @@ export async function publishRead(
   })
   const row = await toRow({ deps, plan, resource, series, place }, done, layout.hashedWith)
   await deps.state.publications.add(row)
-  return { published: toPublished({ resource, destination }, done), row, sheet: await toSheet(done, store) }
+  return { row, sheet: await toSheet(done, store) }
 }
 
 /** What the state keeps of a publication. */
@@ -103,34 +102,6 @@ async function toRow(
     seenClaims: plan.seenClaims?.[resource] ?? 0,
     ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),
     ...(manifestPath !== undefined && { manifest: manifestPath }),
-  }
-}
-
-/** What the report says of a publication. */
-export function toPublished(
-  of: Pick<PublishedExport, 'resource' | 'destination'>,
-  { manifest, manifestPath, location }: Pick<Published, 'manifest' | 'manifestPath' | 'location'>,
-): PublishedExport {
-  const { verdict, reasons, warnings = [], mode, scope, completeThrough, records, capped } = manifest
-  const { changes, deletes, missing } = manifest
-  return {
-    ...of,
-    verdict,
-    reasons,
-    warnings,
-    mode,
-    scope,
-    completeThrough,
-    records,
-    capped,
-    new: changes?.new ?? null,
-    changed: changes?.changed ?? null,
-    deleted: deletes?.marked ?? null,
-    // Nobody can allow those in doubt: the next read without the doubt marks them.
-    heldBack: deletes?.doubt === undefined ? (deletes?.heldBack ?? 0) : 0,
-    where: location,
-    manifest: manifestPath ?? null,
-    ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
   }
 }
 

@@ -1,29 +1,22 @@
 import { dirname, join } from 'node:path'
 import type { ResourceName } from '../billing/resources/lists.ts'
-import type { Reference } from '../destinations/manifest.ts'
+import type { Manifest, Reference } from '../destinations/manifest.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import type { Identity } from '../runs/identity.ts'
 import { formatCountOf } from '../runs/view/format.ts'
 import type { NextStep } from '../runs/view/view.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { toFileName } from '../storage/file-name.ts'
+import type { Sheet } from './sheet.ts'
 
 /** One resource as published in one destination. */
-export interface PublishedExport {
+export interface PublishedExport extends Pick<
+  Manifest,
+  'destination' | 'verdict' | 'reasons' | 'mode' | 'scope' | 'completeThrough' | 'records' | 'capped'
+> {
   resource: ResourceName
-  destination: DestinationName
-  verdict: 'proven' | 'unproven'
-  reasons: string[]
   /** Things to check despite the verdict, one sentence each: deletes that were held back, changed fields. */
   warnings: string[]
-  mode: 'full' | 'incremental' | 'byId'
-  /** What the verdict covers, one sentence each. */
-  scope: string[]
-  /** The time up to which the export is proven complete (ISO 8601); null where it is not proven. */
-  completeThrough: string | null
-  records: number
-  /** Whether `maxPages` ended the read before the end of the list. */
-  capped: boolean
   /** The number of records that were new to a warehouse (`new`) or had changed there (`changed`); null for files. */
   new: number | null
   changed: number | null
@@ -72,6 +65,32 @@ export interface ExportReport {
   files?: string
   /** Set for a fetch: the ids that do not exist. `file` lists all of them. */
   missing?: { count: number; first: string[]; file: string }
+}
+
+/** What the report says of a publication. */
+export function toPublished(resource: ResourceName, sheet: Omit<Sheet, 'tables' | 'files'>): PublishedExport {
+  const { destination, verdict, reasons, warnings = [], mode, scope, completeThrough, records } = sheet
+  const { capped, changes, deletes, missing, location, manifestPath } = sheet
+  return {
+    resource,
+    destination,
+    verdict,
+    reasons,
+    warnings,
+    mode,
+    scope,
+    completeThrough,
+    records,
+    capped,
+    new: changes?.new ?? null,
+    changed: changes?.changed ?? null,
+    deleted: deletes?.marked ?? null,
+    // Nobody can allow those in doubt: the next read without the doubt marks them.
+    heldBack: deletes?.doubt === undefined ? (deletes?.heldBack ?? 0) : 0,
+    where: location,
+    manifest: manifestPath ?? null,
+    ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
+  }
 }
 
 export const isPublished = (item: ExportedItem): item is PublishedExport =>

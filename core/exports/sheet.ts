@@ -16,14 +16,15 @@ interface SheetFile {
 }
 
 /**
- * What the page of a run says of a publication beside its report: the manifest, without the columns. A note of the run, so that
- * Temporal need not carry it.
+ * What the report and the page of a run say of a publication: the manifest, without the columns. A note of the run, so that
+ * Temporal need not carry it, and nobody can change it there.
  */
-export type Sheet = Omit<Manifest, 'tables'> & {
-  tables: { name: string; rows: number }[]
-  /** Empty for a warehouse. */
-  files: SheetFile[]
-}
+export type Sheet = Omit<Manifest, 'tables'> &
+  Pick<Published, 'location' | 'manifestPath'> & {
+    tables: { name: string; rows: number }[]
+    /** Empty for a warehouse. */
+    files: SheetFile[]
+  }
 
 /** What the page of a run says of its publications, by list and destination. */
 export type Sheets = Readonly<Partial<Record<ReturnType<typeof sheetOf>, Sheet>>>
@@ -33,13 +34,15 @@ export const sheetOf = (resource: ResourceName, destination: DestinationName) =>
   `sheet of ${resource} to ${destination}` as const
 
 export async function toSheet(
-  { manifest, manifestPath }: Published,
+  { manifest, manifestPath, location }: Published,
   store: FileStore | undefined,
 ): Promise<Sheet> {
   const files = filesOf(manifest).map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
   const own = manifestPath === undefined ? undefined : await sumOf(manifestPath, store)
   return {
     ...manifest,
+    location,
+    ...(manifestPath !== undefined && { manifestPath }),
     tables: manifest.tables.map(({ name, rows }) => ({ name, rows })),
     files: own === undefined ? files : [{ path: manifestName, sha256: own }, ...files],
   }

@@ -120,7 +120,8 @@ function monthsOf(records: number): Record<string, number> {
 
 /** What is published of a list, as the manifest says it. */
 export function sheetFor(item: PublishedExport, more: Partial<Sheet> = {}): Sheet {
-  const { resource, destination, verdict, reasons, scope, mode, completeThrough, records } = item
+  const { resource, destination, verdict, reasons, scope, mode, completeThrough, records, where, manifest } =
+    item
   const tables = [{ name: resource, rows: records }, ...(below[resource] ?? [])]
   const file = (path: string, rows?: number) => ({
     path,
@@ -130,6 +131,8 @@ export function sheetFor(item: PublishedExport, more: Partial<Sheet> = {}): Shee
   return {
     version: 1,
     run: exported.run,
+    location: where,
+    ...(manifest !== null && { manifestPath: manifest }),
     resource,
     destination,
     verdict,

@@ -1,42 +1,38 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { closeExport } from '../../../core/exports/close.ts'
 import type { ExportedItem } from '../../../core/exports/report.ts'
 import { cached } from '../../../core/storage/cached.ts'
+import { sheetFor, toCsv } from '../../acceptance/example-exports.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
-const published = {
-  resource: 'customers',
-  destination: 'csv',
-  verdict: 'proven',
-  reasons: [],
-  records: 1,
-  where: '',
-  manifest: null,
-  warnings: [],
-  missing: { count: 1, first: ['x'] },
-}
+const published = toCsv('customers', 1)
 
-test.each<[string, object]>([
+test.each<[string, Partial<ExportedItem>]>([
   ['a list that the run does not have', { resource: 'plans' }],
-  ['a list that leads out of the data folder', { ...published, resource: '../../../outside' }],
-  ['a manifest that lies elsewhere', { ...published, manifest: '../outside/manifest.json' }],
+  ['a list that leads out of the data folder', { resource: '../../../outside' as 'plans' }],
+  ['a publication that the run has not made', { destination: 'parquet' }],
 ])('an export is not closed with %s, and nothing is written', async (_, item) => {
-  const parent = await temporaryFolder()
-  const dataDir = join(parent, 'data')
-  await mkdir(dataDir)
-  await mkdir(join(parent, 'outside'))
-  await writeFile(join(parent, 'outside', 'manifest.json'), '{}')
-  const closed = closeExport({
+  const dataDir = await temporaryFolder()
+  const closed = close(dataDir, [{ ...published, ...item } as ExportedItem])
+  await expect(closed).rejects.toMatchObject({ name: 'InvalidInput' })
+  expect(await readdir(dataDir)).toEqual([])
+})
+
+test('a report says of a publication what its note says, whatever Temporal says', async () => {
+  const told = { ...published, verdict: 'unproven', manifest: '../outside/manifest.json' } as const
+  const { report } = await close(await temporaryFolder(), [told])
+  expect(report).toMatchObject({ verdict: 'proven', exports: [published] })
+})
+
+const close = (dataDir: string, exports: ExportedItem[]) =>
+  closeExport({
     dataDir,
     shared: cached(dataDir),
     files: undefined,
     plan: createPlan(),
-    exports: [{ resource: 'customers', ...item } as unknown as ExportedItem],
+    exports,
+    sheets: { 'sheet of customers to csv': sheetFor(published) },
     name: 'export-1',
   })
-  await expect(closed).rejects.toMatchObject({ name: 'InvalidInput' })
-  expect(await readdir(dataDir)).toEqual([])
-})

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Deletes, Manifest } from '../../../core/destinations/manifest.ts'
+import type { Deletes } from '../../../core/destinations/manifest.ts'
 import { exportNextSteps } from '../../../core/exports/next-steps.ts'
-import { toPublished } from '../../../core/exports/publish.ts'
+import { toPublished } from '../../../core/exports/report.ts'
 import { toExportView } from '../../../core/exports/view.ts'
 import { needsPerson } from '../../../workflows/export-run.ts'
+import { sheetFor, toCsv } from '../../acceptance/example-exports.ts'
 import { createPlan } from '../../system/export/plan.ts'
 
 test.each([
@@ -19,11 +20,9 @@ test.each([
   ],
 ])('deletes %s', (_, more, command) => {
   const deletes: Deletes = { marked: 0, heldBack: 12, first: ['a'], ...more }
-  const manifest = { verdict: 'proven', reasons: [], warnings: ['12 plans were not seen.'], deletes }
-  const published = toPublished(
-    { resource: 'plans', destination: 'duckdb' },
-    { manifest: manifest as unknown as Manifest, location: 'warehouse.duckdb' },
-  )
+  const warnings = ['12 plans were not seen.']
+  const sheet = sheetFor(toCsv('plans', 60), { destination: 'duckdb', warnings, deletes })
+  const published = toPublished('plans', sheet)
   const report = { summary: '', run: 'export-1', verdict: 'proven' as const, exports: [published] }
   const isForPerson = command.length > 0
   expect(needsPerson(report)).toBe(isForPerson)
