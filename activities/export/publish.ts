@@ -77,7 +77,6 @@ export function createCloseExport({ deps, rates }: { deps: ActivityDeps; rates: 
     const { dataDir, shared, files, state, observer } = deps
     const closed = await closeExport({
       dataDir,
-      shared,
       files,
       plan,
       exports,

@@ -1,17 +1,11 @@
-import { relative, sep } from 'node:path'
+import { dirname, relative, sep } from 'node:path'
 import type { Reference } from '../destinations/manifest.ts'
-import { missingHeader } from '../destinations/files/csv.ts'
-import { readParts } from '../destinations/parts.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'
 import type { View } from '../runs/view/view.ts'
 import { replaceFile } from '../storage/durable.ts'
 import type { FileStore } from '../storage/file-store.ts'
-import type { SharedFolder } from '../storage/cached.ts'
 import { exportNextSteps } from './next-steps.ts'
-import { latestCheckpoint } from './parts/checkpoint.ts'
-import { fetchParts, missingPart } from './parts/chunks.ts'
-import { partsFolder } from './parts/read-plan.ts'
 import type { ExportPlan } from './plan.ts'
 import {
   type ExportedItem,
@@ -22,7 +16,7 @@ import {
   toReport,
 } from './report.ts'
 import { toExportPage } from './page.ts'
-import { sheetOf, type Sheets } from './sheet.ts'
+import { type Sheet, sheetOf, type Sheets } from './sheet.ts'
 import { toExportView } from './view.ts'
 
 /**
@@ -32,7 +26,6 @@ import { toExportView } from './view.ts'
  */
 export async function closeExport(options: {
   dataDir: string
-  shared: SharedFolder
   /** Where files are published; undefined for the data folder. */
   files: FileStore | undefined
   plan: ExportPlan
@@ -45,7 +38,9 @@ export async function closeExport(options: {
   const { dataDir, plan, references = [], sheets, name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
   const exports = options.exports.map((item) => toItem(plan, sheets, item))
-  const missing = await noteMissing({ ...options, exports })
+  const missing = toMissing(
+    exports.filter(isPublished).flatMap((item) => sheets[sheetOf(item.resource, item.destination)] ?? []),
+  )
   const { startedAt, identity } = plan
   const page = reportFile({ dataDir, run: name, ending: '.html' })
   const report: ExportReport = {
@@ -63,8 +58,7 @@ export async function closeExport(options: {
   await replaceFile(page, toReportPage(toExportPage(report, sheets)))
   const json = reportFile({ dataDir, run: name, ending: '.json' })
   await replaceFile(json, `${JSON.stringify(report, null, 2)}\n`)
-  for (const file of [missing?.file, page, json])
-    if (file !== undefined) await files?.put(relative(dataDir, file).split(sep).join('/'), file)
+  for (const file of [page, json]) await files?.put(relative(dataDir, file).split(sep).join('/'), file)
   return { report, view }
 }
 
@@ -83,23 +77,12 @@ function toItem(plan: ExportPlan, sheets: Sheets, item: ExportedItem): ExportedI
   return toPublished(resource, sheet)
 }
 
-/** Writes the nonexistent ids of a fetch beside its report, where people look for them: a warehouse keeps no files. */
-async function noteMissing(options: {
-  dataDir: string
-  shared: SharedFolder
-  plan: ExportPlan
-  exports: readonly ExportedItem[]
-  name: string
-}): Promise<ExportReport['missing']> {
-  const { dataDir, shared, plan, exports, name } = options
-  const [published] = exports.filter(isPublished)
-  if (published?.missing === undefined || published.missing.count === 0) return undefined
-  const folder = partsFolder({ dataDir, run: plan.run, resource: published.resource })
-  const { parts = [] } = (await latestCheckpoint({ shared, folder })) ?? {}
-  const missing = parts.filter(({ table }) => table === missingPart)
-  await fetchParts({ shared, parts: missing })
-  const file = reportFile({ dataDir, run: name, ending: '.missing.csv' })
-  const texts = await Array.fromAsync(readParts(missing), (chunk) => chunk.toString('utf8'))
-  await replaceFile(file, [missingHeader, ...texts].join(''))
-  return { ...published.missing, file }
+/** The ids of a fetch that do not exist, and the file of a publication that has them all: a warehouse keeps none. */
+function toMissing(of: readonly Sheet[]): ExportReport['missing'] {
+  const [sheet] = of.toSorted((a, b) => b.files.length - a.files.length)
+  if (sheet?.missing === undefined || sheet.missing.rows === 0) return undefined
+  const { manifestPath, missing } = sheet
+  const [file] = missing.files
+  const path = file && manifestPath && `${dirname(manifestPath)}/${file.path}`
+  return { count: missing.rows, first: missing.first, file: path ?? null }
 }

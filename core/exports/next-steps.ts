@@ -16,6 +16,7 @@ export function exportNextSteps({
   const { run } = plan
   const published = exports.filter(isPublished)
   const unproven = published.filter(({ verdict }) => verdict === 'unproven')
+  const { missing = { count: 0, first: [] } } = published[0] ?? {}
   const open = exports.filter((item) => !isPublished(item))
   const unread = namesOf(open.filter(({ destination }) => destination === null))
   const unpublished = new Set(open.flatMap(({ destination }) => destination ?? []))
@@ -41,6 +42,11 @@ export function exportNextSteps({
       isDue: doubtful.length > 0,
       text: `another read of ${doubtful.join(', ')} without the reasons above would be proven`,
       command: commandOf(plan, doubtful),
+    },
+    {
+      isDue: missing.count > missing.first.length && published.every(({ manifest }) => manifest === null),
+      text: 'to have all ids that do not exist in a file',
+      command: connector`run publish ${run} --to csv`,
     },
     {
       isDue: published.some(({ heldBack }) => heldBack > 0),

@@ -63,8 +63,8 @@ export interface ExportReport {
   page?: string
   /** The address of the store that has a copy of this report. */
   files?: string
-  /** Set for a fetch: the ids that do not exist. `file` lists all of them. */
-  missing?: { count: number; first: string[]; file: string }
+  /** Set for a fetch: the ids that do not exist. `file` lists all of them; null where only a warehouse has the export. */
+  missing?: { count: number; first: string[]; file: string | null }
 }
 
 /** What the report says of a publication. */
@@ -175,7 +175,7 @@ export const withAllFields = (item: ExportedItem) => ({
 
 const folderOf = (dataDir: string) => join(dataDir, 'exports', 'reports')
 
-type Ending = '.json' | '.html' | '.missing.csv'
+type Ending = '.json' | '.html'
 
 /** The path of an export's report, which outlives the parts of its run. */
 export const reportFile = (of: { dataDir: string; run: string; ending: Ending }): string =>

@@ -155,5 +155,9 @@ function toMissing({ missing }: ExportReport): Problem[] {
   if (missing === undefined) return []
   const { count, first, file } = missing
   const ids = count === 1 ? '1 id does not exist' : `${count} ids do not exist`
-  return [{ text: `${ids}: ${first.join(', ')}${count > first.length ? ', ...' : ''} (${file})` }]
+  return [
+    {
+      text: `${ids}: ${first.join(', ')}${count > first.length ? ', ...' : ''}${file === null ? '' : ` (${file})`}`,
+    },
+  ]
 }

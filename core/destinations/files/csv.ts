@@ -40,9 +40,6 @@ export function toHeader(dialect: Dialect, columns: readonly { name: string }[])
   return `${dialect.bom ? '\ufeff' : ''}${names}\n`
 }
 
-/** The header of `missing.csv`. */
-export const missingHeader = 'id\n'
-
 async function stageCsv(publication: Publication, folder: string): Promise<StagedFiles> {
   const { forExcel = false, signal } = publication
   const dialect = dialectOf(forExcel)
@@ -86,7 +83,7 @@ export async function stageNotes(
     return { ...notes, certificate: { rows: file.rows + 2, files: [{ ...file, rows: file.rows + 2 }] } }
   }
   if (missing === undefined) return notes
-  const ids = await stageNote('missing.csv', missingHeader, missing.parts)
+  const ids = await stageNote('missing.csv', 'id\n', missing.parts)
   return { ...notes, missing: { ...ids, first: [...missing.first] } }
 }
 

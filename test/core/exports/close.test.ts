@@ -2,9 +2,9 @@ import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { closeExport } from '../../../core/exports/close.ts'
 import type { ExportedItem } from '../../../core/exports/report.ts'
-import { cached } from '../../../core/storage/cached.ts'
 import { sheetFor, toCsv } from '../../acceptance/example-exports.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import type { Sheets } from '../../../core/exports/sheet.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const published = toCsv('customers', 1)
@@ -26,13 +26,35 @@ test('a report says of a publication what its note says, whatever Temporal says'
   expect(report).toMatchObject({ verdict: 'proven', exports: [published] })
 })
 
-const close = (dataDir: string, exports: ExportedItem[]) =>
+test('a fetch names the file with the ids that do not exist, or the command that makes it of what is in a warehouse', async () => {
+  const missing = { count: 30, first: ['x'] }
+  const inWarehouse = { ...published, missing, destination: 'duckdb', manifest: null } as const
+  const inFiles = { ...published, missing, manifest: 's3://bucket/exports/customers/x/manifest.json' }
+  const files = [{ path: 'missing-0123.csv', rows: 30, bytes: 90, sha256: '' }]
+  const sheets = {
+    'sheet of customers to duckdb': sheetFor(inWarehouse, { missing: { rows: 30, first: ['x'], files: [] } }),
+    'sheet of customers to csv': sheetFor(inFiles, { missing: { rows: 30, first: ['x'], files } }),
+  }
+  const told = async (...exports: ExportedItem[]) => {
+    const { report } = await close(await temporaryFolder(), exports, sheets)
+    return [report.missing, report.next?.[0]?.command]
+  }
+  const file = 's3://bucket/exports/customers/x/missing-0123.csv'
+  expect(await told(inWarehouse, inFiles)).toEqual([{ ...missing, file }, undefined])
+  const command = expect.stringMatching(/run publish \S+ --to csv$/)
+  expect(await told(inWarehouse)).toEqual([{ ...missing, file: null }, command])
+})
+
+const close = (
+  dataDir: string,
+  exports: ExportedItem[],
+  sheets: Sheets = { 'sheet of customers to csv': sheetFor(published) },
+) =>
   closeExport({
     dataDir,
-    shared: cached(dataDir),
     files: undefined,
     plan: createPlan(),
     exports,
-    sheets: { 'sheet of customers to csv': sheetFor(published) },
+    sheets,
     name: 'export-1',
   })
