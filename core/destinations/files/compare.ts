@@ -58,9 +58,7 @@ export async function compareExports(
   try {
     return await readWithin(memoryLimits.compare, ({ memory, size }) =>
       withDuckDb({ path: undefined, memory, beside, signal }, async (db) => {
-        const work = new Work(db, of, { beside, size })
-        const changes = await work.compare()
-        const written = await work.write()
+        const { changes, written } = await compare(db, of, { beside, size })
         await syncPath(written)
         signal?.throwIfAborted()
         await link(written, out).catch((error: unknown) => {
@@ -84,181 +82,173 @@ export async function compareExports(
 const sides = ['older', 'newer'] as const
 type SideName = (typeof sides)[number]
 
-class Work {
-  readonly #db: DuckDb
-  readonly #of: Sides<Side>
-  readonly #beside: string
-  readonly #size: number
-  readonly #tables: SharedTable[]
-  readonly #apart: Apart[]
-  readonly #hasCurrency: boolean
-  #pieces = 1
+/** A comparison in progress. */
+interface Comparing extends Sides<Side> {
+  db: DuckDb
+  /** The folder of what is written on the way. */
+  beside: string
+  size: number
+  tables: SharedTable[]
+  hasCurrency: boolean
+}
 
-  constructor(db: DuckDb, of: Sides<Side>, { beside, size }: { beside: string; size: number }) {
-    this.#db = db
-    this.#of = of
-    this.#beside = beside
-    this.#size = size
-    const shared = shareColumns({ older: of.older.manifest, newer: of.newer.manifest })
-    this.#tables = shared.tables
-    this.#apart = shared.apart
-    this.#hasCurrency = haveCurrency(shared, of.older.manifest)
+/** Compares, and writes the changes into a file beside. */
+async function compare(
+  db: DuckDb,
+  { older, newer }: Sides<Side>,
+  at: Pick<Comparing, 'beside' | 'size'>,
+): Promise<{ changes: Changes; written: string }> {
+  const manifests = { older: older.manifest, newer: newer.manifest }
+  const { tables, apart } = shareColumns(manifests)
+  const of = { db, older, newer, ...at, tables, hasCurrency: haveCurrency({ tables }, older.manifest) }
+  await findChanged(of)
+  const rows = await db.all('select change, count(*) as records from changes group by change')
+  const count = (change: string) => Number(rows.find((row) => row['change'] === change)?.['records'] ?? 0)
+  const pieces = Math.max(1, Math.ceil(count('changed') / changedAtOnce))
+  for (const side of sides) for (const table of tables) await keepChanged(of, { side, table, pieces })
+  const [opening, closing] = [rowsOf(older), rowsOf(newer)]
+  const records = { opening, new: count('new'), gone: count('gone'), closing, changed: count('changed') }
+  const unchanged = opening - records.gone - records.changed
+  if (unchanged !== closing - records.new - records.changed)
+    throw new UnbalancedError('The records of the two exports do not balance.')
+  const reasons = findDoubts(manifests, await countUncovered(of))
+  const changes: Changes = {
+    verdict: reasons.length === 0 ? 'proven' : 'unproven',
+    reasons,
+    records: { ...records, unchanged },
+    sums: await sumUp(of),
+    apart,
   }
+  return { changes, written: await write(of, pieces) }
+}
 
-  async compare(): Promise<Changes> {
-    const db = this.#db
-    const { older, newer } = this.#of
-    await this.#findChanged()
-    const rows = await db.all('select change, count(*) as records from changes group by change')
-    const count = (change: string) => Number(rows.find((row) => row['change'] === change)?.['records'] ?? 0)
-    this.#pieces = Math.max(1, Math.ceil(count('changed') / changedAtOnce))
-    for (const side of sides) for (const table of this.#tables) await this.#keepChanged(side, table)
-    const [opening, closing] = [rowsOf(older), rowsOf(newer)]
-    const records = { opening, new: count('new'), gone: count('gone'), closing, changed: count('changed') }
-    const unchanged = opening - records.gone - records.changed
-    if (unchanged !== closing - records.new - records.changed)
-      throw new UnbalancedError('The records of the two exports do not balance.')
-    const manifests = { older: older.manifest, newer: newer.manifest }
-    const reasons = findDoubts(manifests, await this.#countUncovered())
-    return {
-      verdict: reasons.length === 0 ? 'proven' : 'unproven',
-      reasons,
-      records: { ...records, unchanged },
-      sums: await this.#sum(),
-      apart: this.#apart,
+const tableOf = ({ manifest }: Side, { name }: SharedTable): PublishedTable =>
+  manifest.tables.find((table) => table.name === name)!
+
+function cellsOf(of: Comparing, side: SideName, shared: SharedTable): Promise<string> {
+  const table = tableOf(of[side], shared)
+  const plain = join(of.beside, `${side}-${table.name}.csv`)
+  return selectCells({ ...of[side], table, plain, size: of.size })
+}
+
+/** Finds the records that are new, gone or changed, by an MD5 sum of all that is compared of each. */
+async function findChanged(of: Comparing): Promise<void> {
+  const { db, tables } = of
+  const rows = sides.flatMap((side) => of[side].manifest.tables.map(({ rows }) => rows))
+  // DuckDB would need memory for all records at once.
+  const pieces = Math.ceil(rows.reduce((sum, one) => sum + one, 1) / rowsAtOnce)
+  await db.run(
+    'create table prints (side varchar, id uhugeint, is_record boolean, piece ubigint, currency varchar, print uhugeint)',
+  )
+  for (const side of sides)
+    for (const [at, table] of tables.entries()) {
+      const values = table.columns.map((column) => toValue(column, quote(column.name)))
+      const row = [literal(table.name), ...table.key.map(quote), ...values]
+      const found =
+        await db.run(`insert into prints select ${literal(side)} as side, ${idOf(table)} as id, ${at === 0} as is_record,
+        hash(${quote(table.key[0]!)}) % ${pieces} as piece,
+        ${at === 0 && of.hasCurrency ? toGroup : "''"} as currency,
+        md5_number(cast(to_json([${row.join(', ')}]) as varchar)) as print from ${await cellsOf(of, side, table)}`)
+      const { rows: published } = tableOf(of[side], table)
+      if (found !== published)
+        throw new UnbalancedError(`${table.name} of the ${side} export has ${found} rows, not ${published}.`)
     }
+  await db.run('create table changes (id uhugeint, older varchar, newer varchar, change varchar)')
+  for (let piece = 0; piece < pieces; piece++) {
+    await db.run(`create or replace table piece as select * from prints where piece = ${piece}`)
+    // Equal rows of both sides leave nothing.
+    await db.run(`insert into changes select id, max(case when side = 'older' then currency end),
+      max(case when side = 'newer' then currency end),
+      case when not bool_or(is_record and side = 'older') then 'new'
+        when not bool_or(is_record and side = 'newer') then 'gone' else 'changed' end
+      from piece group by id having bit_xor(print) <> 0 and bool_or(is_record)`)
   }
+  await db.run('drop table prints')
+}
 
-  #tableOf(side: SideName, { name }: SharedTable): PublishedTable {
-    return this.#of[side].manifest.tables.find((table) => table.name === name)!
-  }
+/** Keeps the rows of the records that are new, gone or changed. */
+async function keepChanged(
+  of: Comparing,
+  { side, table, pieces }: { side: SideName; table: SharedTable; pieces: number },
+): Promise<void> {
+  await of.db.run(`create table ${keptName(side, table)} as select c.*, k.change as _change,
+    k.${side} as _currency, hash(k.id) % ${pieces} as _piece from ${await cellsOf(of, side, table)} c
+    join changes k on ${idOf(table, 'c.')} = k.id`)
+}
 
-  #cells(side: SideName, shared: SharedTable): Promise<string> {
-    const table = this.#tableOf(side, shared)
-    const plain = join(this.#beside, `${side}-${table.name}.csv`)
-    return selectCells({ ...this.#of[side], table, plain, size: this.#size })
-  }
+/** How many records are gone that the newer export need not have seen, as far as the list says when they were created. */
+async function countUncovered({ db, tables, older, newer }: Comparing): Promise<number> {
+  const { completeThrough } = newer.manifest
+  const [main] = tables
+  const hasCreated = tableOf(older, main!).columns.some(({ name }) => name === 'created')
+  const isCovered =
+    !hasCreated || completeThrough === null
+      ? 'false'
+      : `coalesce(try_cast(created as timestamptz) <= ${instant(completeThrough)}, false)`
+  const [row] = await db.all(
+    `select count(*) as records from ${keptName('older', main!)} where _change = 'gone' and not ${isCovered}`,
+  )
+  return Number(row?.['records'])
+}
 
-  /** Finds the records that are new, gone or changed, by an MD5 sum of all that is compared of each. */
-  async #findChanged(): Promise<void> {
-    const rows = sides.flatMap((side) => this.#of[side].manifest.tables.map(({ rows }) => rows))
-    // DuckDB would need memory for all records at once.
-    const pieces = Math.ceil(rows.reduce((sum, one) => sum + one, 1) / rowsAtOnce)
-    await this.#db.run(
-      'create table prints (side varchar, id uhugeint, is_record boolean, piece ubigint, currency varchar, print uhugeint)',
+async function sumUp({ db, older, newer, hasCurrency, ...of }: Comparing): Promise<Sum[]> {
+  const tables = of.tables.filter((table) => decimalsOf(table).length > 0)
+  const columns = tables.flatMap((table) => decimalsOf(table).map(({ name }) => `${table.name}.${name}`))
+  return columns.length === 0
+    ? []
+    : await balance({
+        manifests: { older: older.manifest, newer: newer.manifest },
+        columns,
+        hasCurrency,
+        amounts: amountsOf(db, tables),
+      })
+}
+
+/** The amounts of the changed records: DuckDB adds up those that its type holds, and the others come one by one. */
+async function* amountsOf(db: DuckDb, tables: readonly SharedTable[]) {
+  const queries = tables.flatMap((table) => {
+    const cells = decimalsOf(table).map(
+      ({ name }) => `{name: ${literal(`${table.name}.${name}`)}, cell: ${quote(name)}}`,
     )
-    for (const side of sides)
-      for (const [at, table] of this.#tables.entries()) {
-        const values = table.columns.map((column) => toValue(column, quote(column.name)))
-        const row = [literal(table.name), ...table.key.map(quote), ...values]
-        const found = await this.#db
-          .run(`insert into prints select ${literal(side)} as side, ${idOf(table)} as id, ${at === 0} as is_record,
-          hash(${quote(table.key[0]!)}) % ${pieces} as piece,
-          ${at === 0 && this.#hasCurrency ? toGroup : "''"} as currency,
-          md5_number(cast(to_json([${row.join(', ')}]) as varchar)) as print from ${await this.#cells(side, table)}`)
-        const { rows: published } = this.#tableOf(side, table)
-        if (found !== published)
-          throw new UnbalancedError(
-            `${table.name} of the ${side} export has ${found} rows, not ${published}.`,
-          )
-      }
-    await this.#db.run('create table changes (id uhugeint, older varchar, newer varchar, change varchar)')
-    for (let piece = 0; piece < pieces; piece++) {
-      await this.#db.run(`create or replace table piece as select * from prints where piece = ${piece}`)
-      // Equal rows of both sides leave nothing.
-      await this.#db.run(`insert into changes select id, max(case when side = 'older' then currency end),
-        max(case when side = 'newer' then currency end),
-        case when not bool_or(is_record and side = 'older') then 'new'
-          when not bool_or(is_record and side = 'newer') then 'gone' else 'changed' end
-        from piece group by id having bit_xor(print) <> 0 and bool_or(is_record)`)
-    }
-    await this.#db.run('drop table prints')
-  }
-
-  /** Keeps the rows of the records that are new, gone or changed. */
-  async #keepChanged(side: SideName, table: SharedTable): Promise<void> {
-    await this.#db.run(`create table ${keptName(side, table)} as select c.*, k.change as _change,
-      k.${side} as _currency, hash(k.id) % ${this.#pieces} as _piece from ${await this.#cells(side, table)} c
-      join changes k on ${idOf(table, 'c.')} = k.id`)
-  }
-
-  /** How many records are gone that the newer export need not have seen, as far as the list says when they were created. */
-  async #countUncovered(): Promise<number> {
-    const { completeThrough } = this.#of.newer.manifest
-    const [main] = this.#tables
-    const hasCreated = this.#tableOf('older', main!).columns.some(({ name }) => name === 'created')
-    const isCovered =
-      !hasCreated || completeThrough === null
-        ? 'false'
-        : `coalesce(try_cast(created as timestamptz) <= ${instant(completeThrough)}, false)`
-    const [row] = await this.#db.all(
-      `select count(*) as records from ${keptName('older', main!)} where _change = 'gone' and not ${isCovered}`,
+    return sides.map(
+      (side) => `select ${literal(side)} as side, _change, _currency, unnest([${cells.join(', ')}]) as amount
+        from ${keptName(side, table)}`,
     )
-    return Number(row?.['records'])
+  })
+  await db.run(`create table amounts as select row_number() over () as place, * from (
+    select side, _change as change, _currency as currency, amount.name as "column",
+      case when value is null then amount.cell end as misfit, sum(value) as total, count(*) as times
+    from (select *, ${toDecimal('amount.cell')} as value from (${queries.join(' union all ')}))
+    where amount.cell is not null group by all)`)
+  // Without the zeros that the type adds.
+  const amount = "coalesce(misfit, regexp_replace(cast(total as varchar), '[.]?0+$', ''))"
+  for (let place = 0; ; place += readAtOnce) {
+    const rows = await db.all(`select side, change, currency, "column", ${amount} as amount,
+      case when misfit is null then 1 else times end as times
+      from amounts where place > ${place} and place <= ${place + readAtOnce}`)
+    for (const { times, ...row } of rows) yield { ...row, times: BigInt(times!) } as Amount
+    if (rows.length < readAtOnce) return
   }
+}
 
-  async #sum(): Promise<Sum[]> {
-    const tables = this.#tables.filter((table) => decimalsOf(table).length > 0)
-    const columns = tables.flatMap((table) => decimalsOf(table).map(({ name }) => `${table.name}.${name}`))
-    const { older, newer } = this.#of
-    return columns.length === 0
-      ? []
-      : await balance({
-          manifests: { older: older.manifest, newer: newer.manifest },
-          columns,
-          hasCurrency: this.#hasCurrency,
-          amounts: this.#amounts(tables),
-        })
-  }
-
-  /** The amounts of the changed records: DuckDB adds up those that its type holds, and the others come one by one. */
-  async *#amounts(tables: readonly SharedTable[]) {
-    const queries = tables.flatMap((table) => {
-      const cells = decimalsOf(table).map(
-        ({ name }) => `{name: ${literal(`${table.name}.${name}`)}, cell: ${quote(name)}}`,
-      )
-      return sides.map(
-        (
-          side,
-        ) => `select ${literal(side)} as side, _change, _currency, unnest([${cells.join(', ')}]) as amount
-          from ${keptName(side, table)}`,
-      )
-    })
-    await this.#db.run(`create table amounts as select row_number() over () as place, * from (
-      select side, _change as change, _currency as currency, amount.name as "column",
-        case when value is null then amount.cell end as misfit, sum(value) as total, count(*) as times
-      from (select *, ${toDecimal('amount.cell')} as value from (${queries.join(' union all ')}))
-      where amount.cell is not null group by all)`)
-    // Without the zeros that the type adds.
-    const amount = "coalesce(misfit, regexp_replace(cast(total as varchar), '[.]?0+$', ''))"
-    for (let place = 0; ; place += readAtOnce) {
-      const rows = await this.#db.all(`select side, change, currency, "column", ${amount} as amount,
-        case when misfit is null then 1 else times end as times
-        from amounts where place > ${place} and place <= ${place + readAtOnce}`)
-      for (const { times, ...row } of rows) yield { ...row, times: BigInt(times!) } as Amount
-      if (rows.length < readAtOnce) return
-    }
-  }
-
-  /** Writes a line for each record that is new or gone, and for each value that changed; returns the file's path. */
-  async write(): Promise<string> {
-    const plain = join(this.#beside, 'plain.csv')
-    const path = join(this.#beside, 'changes.csv')
-    const [main] = this.#tables
-    await this.#db.run(`create table lines (change varchar, id varchar, place integer, "table" varchar,
-      positions bigint[], value struct(nth integer, field varchar, "before" varchar, "after" varchar, differs boolean))`)
-    for (const side of sides)
-      await this.#db.run(`insert into lines select _change, ${quote(main!.key[0]!)}, -1, null, null, null
-        from ${keptName(side, main!)} where _change <> 'changed'`)
-    for (const [at, table] of this.#tables.entries())
-      for (let piece = 0; piece < this.#pieces; piece++)
-        await this.#db.run(`insert into lines ${toLines(table, at, piece)}`)
-    await this.#db.run(`copy (select change as _change, id, "table",
-        nullif(array_to_string(positions, ','), '') as position, value.field, value.before, value.after
-      from lines order by id, place, positions, value.nth) to ${literal(plain)} (format csv, header true)`)
-    await writeGuarded(plain, path)
-    return path
-  }
+/** Writes a line for each record that is new or gone, and for each value that changed; returns the file's path. */
+async function write({ db, beside, tables }: Comparing, pieces: number): Promise<string> {
+  const plain = join(beside, 'plain.csv')
+  const path = join(beside, 'changes.csv')
+  const [main] = tables
+  await db.run(`create table lines (change varchar, id varchar, place integer, "table" varchar,
+    positions bigint[], value struct(nth integer, field varchar, "before" varchar, "after" varchar, differs boolean))`)
+  for (const side of sides)
+    await db.run(`insert into lines select _change, ${quote(main!.key[0]!)}, -1, null, null, null
+      from ${keptName(side, main!)} where _change <> 'changed'`)
+  for (const [at, table] of tables.entries())
+    for (let piece = 0; piece < pieces; piece++)
+      await db.run(`insert into lines ${toLines(table, at, piece)}`)
+  await db.run(`copy (select change as _change, id, "table",
+      nullif(array_to_string(positions, ','), '') as position, value.field, value.before, value.after
+    from lines order by id, place, positions, value.nth) to ${literal(plain)} (format csv, header true)`)
+  await writeGuarded(plain, path)
+  return path
 }
 
 const readAtOnce = 1_000
