@@ -4,6 +4,7 @@ import type { Billing } from '../../core/billing/client.ts'
 import type { RetentionAudit } from '../../core/changes/audit-retentions.ts'
 import type { SendWork } from '../../core/changes/send/segment.ts'
 import type { Reported, Reporting } from '../../core/changes/write-report.ts'
+import type { ImportLimits } from '../../core/imports/input.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { Identity } from '../../core/runs/identity.ts'
@@ -23,14 +24,8 @@ export interface WriteDeps {
   attempts: Attempts
 }
 
-/** The limits that people may change while a run is in progress. */
-export interface ChosenLimits {
-  requestsPerSecond?: number | undefined
-  concurrency?: number | undefined
-  maxChanges?: number | undefined
-  maxFailures?: number | undefined
-  maxFailureShare?: number | undefined
-}
+/** The limits that people may change while a run is in progress. A recovery has all but one of them. */
+export type ChosenLimits = ImportLimits
 
 /** The dependencies of one attempt of a step: those of the worker, and its run's ledger and notes. */
 export type JobDeps = ActivityDeps & { ledger: Ledger; notes: RunNotes; attempt: number }

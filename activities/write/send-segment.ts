@@ -1,5 +1,5 @@
 import { watchLedger } from '../../core/changes/old-ledger.ts'
-import { type Limits, type SendWork, defaultLimits, runSegment } from '../../core/changes/send/segment.ts'
+import { type SendWork, runSegment } from '../../core/changes/send/segment.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
@@ -7,7 +7,6 @@ import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
-import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 import type { ChosenLimits, WriteDeps } from './job.ts'
 import { notifyDoubled } from './notify-doubled.ts'
@@ -56,7 +55,7 @@ export async function sendSegment(
         ...input,
         ...work,
         ms: Math.max(leastMs, deadline - performance.now()),
-        limits: limitsOf(input.limits, deps),
+        limits: { ...input.limits, concurrency: input.limits.concurrency ?? deps.concurrency },
         ledger: watched.ledger,
         sender: await takeRight({ ledger, run, lease }),
         billing,
@@ -78,13 +77,6 @@ export async function sendSegment(
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return step
 }
-
-/** The limits of a run, where it has none the defaults and the worker's own concurrency. */
-const limitsOf = (limits: ChosenLimits, { concurrency }: Pick<ActivityDeps, 'concurrency'>): Limits => ({
-  ...limits,
-  concurrency: limits.concurrency ?? concurrency,
-  maxFailureShare: limits.maxFailureShare ?? defaultLimits.maxFailureShare,
-})
 
 /**
  * The number of the run's claims as last reported to Temporal, by this step or by an earlier one.

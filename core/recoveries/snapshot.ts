@@ -3,7 +3,7 @@ import { dirname, join, posix } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { resumeSubscription } from '../changes/kinds/resume-subscription.ts'
 import { closeRemaining } from '../changes/close.ts'
-import { defaultLimits, runSegment } from '../changes/send/segment.ts'
+import { runSegment } from '../changes/send/segment.ts'
 import { takeRight } from '../changes/send/send-right.ts'
 import {
   createChangesFile,
@@ -169,7 +169,7 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
       settleMs: plan.settleMs,
       verifyMs: toMs(plan.verifyAfter),
       attempts: { most: plan.attempts, waitsMs: waitsOf(plan) },
-      limits: { ...defaultLimits, concurrency },
+      limits: { concurrency },
       canarySize: { size: 0 },
       breakers: {},
       lookupsOnly: true,

@@ -21,10 +21,10 @@ export interface Limits {
   /** The run ends when more than this many have failed; undefined for no bound. */
   maxFailures?: number | undefined
   /** The share of the last outcomes that may fail before a breaker opens. */
-  maxFailureShare: number
+  maxFailureShare?: number | undefined
 }
 
-export const defaultLimits: Limits = { concurrency: 4, maxFailureShare: 0.5 }
+const defaultFailureShare = 0.5
 
 /** The sending side of a run's plan and limits: which changes it sends, and how. */
 export interface SendWork extends Pick<Reconciling, 'run' | 'kind' | 'settleMs' | 'verifyMs' | 'attempts'> {
@@ -75,7 +75,7 @@ const longestWaitMs = 3_600_000
  */
 export async function runSegment(options: SegmentOptions): Promise<Omit<SendStep, 'claims'>> {
   const { ledger, run, limits, breakerWaitsMs: waitsMs } = options
-  const maxFailureShare = () => limits.maxFailureShare
+  const maxFailureShare = () => limits.maxFailureShare ?? defaultFailureShare
   const breakers = await Breakers.load({ ledger, run, states: options.breakers, maxFailureShare, waitsMs })
   return await new Segment(options, { breakers, tally: await Tally.load(options) }).run()
 }

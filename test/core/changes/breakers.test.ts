@@ -4,7 +4,6 @@ import type { ChangeEvent } from '../../../core/state/schema.ts'
 import type { ReportCounts } from '../../../core/runs/view/counts.ts'
 import { setImmediate } from 'node:timers/promises'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/segment.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
 
@@ -49,7 +48,7 @@ async function startSends(faults: Fault[] = []) {
   const ledger = { ...engine.ledger, now: () => (clock.now += 1) }
   let breakers: BreakerStates = {}
   const send = async (options: Parameters<typeof engine.send>[0] = {}) => {
-    const limits = { ...defaultLimits, concurrency: 1 }
+    const limits = { concurrency: 1 }
     const result = await engine.send({ ledger, limits, breakers, ...options })
     ;({ breakers } = result)
     return result
@@ -197,7 +196,7 @@ test('a request in flight when a breaker opened is not a trial of it', async () 
     },
   }
   await engine.stage(refusedFrom(1, retentionRows(30)))
-  const limits = { ...defaultLimits, concurrency: 11 }
+  const limits = { concurrency: 11 }
   const onProgress = ({ rejected }: ReportCounts) => {
     if (rejected === 10) {
       clock.now += 30_000
@@ -214,7 +213,7 @@ test('an open breaker admits one trial at a time, however many changes may be in
   await engine.stage(refusedFrom(1, retentionRows(30)))
   expect(await send()).toMatchObject({ ended: 'breaker', begun: 10 })
   clock.now += 61_000
-  const limits = { ...defaultLimits, concurrency: 4 }
+  const limits = { concurrency: 4 }
   expect(await send({ limits })).toMatchObject({ ended: 'breaker', begun: 1 })
 })
 

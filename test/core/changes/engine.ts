@@ -6,12 +6,7 @@ import { type Billing, type BillingSettings, createBilling } from '../../../core
 import type { BreakerStates } from '../../../core/changes/send/breaker.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { watchLedger } from '../../../core/changes/old-ledger.ts'
-import {
-  type Limits,
-  type SegmentOptions,
-  defaultLimits,
-  runSegment,
-} from '../../../core/changes/send/segment.ts'
+import { type Limits, type SegmentOptions, runSegment } from '../../../core/changes/send/segment.ts'
 import { takeRight } from '../../../core/changes/send/send-right.ts'
 import type { Attempts } from '../../../core/changes/reconcile.ts'
 import { type ChangeToStage, toNewChange } from '../../../core/changes/staged-changes.ts'
@@ -131,7 +126,7 @@ export async function startEngine({
         settleMs,
         attempts,
         canarySize: { size: 0 },
-        limits: { ...defaultLimits, maxFailureShare: 1, ...limits },
+        limits: { concurrency: 4, maxFailureShare: 1, ...limits },
         breakers,
         sender: options.sender ?? (await takeRight({ ledger, run, lease: leaseOf(run) })),
         ms: 60_000,

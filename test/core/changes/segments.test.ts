@@ -3,7 +3,6 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { sendSegment } from '../../../activities/write/send-segment.ts'
 import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { defaultLimits } from '../../../core/changes/send/segment.ts'
 import type { SendInput } from '../../../core/changes/send/step.ts'
 import { takeRight } from '../../../core/changes/send/send-right.ts'
 import { createAttempts } from '../../../core/runs/sending-attempts.ts'
@@ -65,7 +64,7 @@ async function sendAddons({
     },
     plan: { run, identity: { workspace, mode: 'live' } },
     work: { run, kind, settleMs: 20, attempts, canarySize: { size: 0 } },
-    input: { seconds: 0.5, breakers: {}, claims: 0, limits: defaultLimits, ...input },
+    input: { seconds: 0.5, breakers: {}, claims: 0, limits: { concurrency: 4 }, ...input },
     lease: leaseOf(run),
     staged: 3,
   } as unknown as Parameters<typeof sendSegment>[0])
@@ -86,7 +85,7 @@ test("another command's worker sends nothing of a run, but looks up what was sen
 
 const kind = changeKinds['create-retention']
 const settleMs = 20
-const limits = { ...defaultLimits, concurrency: 1 }
+const limits = { concurrency: 1, maxFailureShare: 0.5 }
 
 const refused = (rows: ReturnType<typeof retentionRows>, breakerKey: string) =>
   refusedFrom(1, rows).map((row) => ({ ...row, breakerKey }))
@@ -178,7 +177,7 @@ test('a change that the service turned away does not count for maxChanges, and i
   const sandbox = await startSandbox({ faults: [turnAway] })
   const engine = await startEngine({ kind, sandbox, settleMs })
   await engine.stage(retentionRows(4))
-  const step = await engine.segment({ limits: { ...defaultLimits, concurrency: 4, maxChanges: 2 } })
+  const step = await engine.segment({ limits: { concurrency: 4, maxChanges: 2 } })
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
   expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
 })
@@ -312,7 +311,7 @@ test('a row that was looked up while a page of unknown rows was worked off is ne
   }
   let counts: ReportCounts | undefined
   await engine.segment({
-    limits: { ...defaultLimits, concurrency: 1 },
+    limits: { concurrency: 1 },
     lookupsOnly: true,
     ledger: { ...ledger, rows },
     onProgress: (now) => (counts = now),

@@ -11,7 +11,7 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { resolveChange } from '../../../core/changes/resolve.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
-import { defaultLimits, runSegment } from '../../../core/changes/send/segment.ts'
+import { runSegment } from '../../../core/changes/send/segment.ts'
 import type { FencingToken } from '../../../core/state/ledger/claims.ts'
 import { type State, openState } from '../../../core/state/open.ts'
 import { attempts, stageChanges, workspace } from './engine.ts'
@@ -255,7 +255,7 @@ class World {
       billing: this.#billing,
       settleMs: 100_000,
       attempts,
-      limits: { ...defaultLimits, concurrency: 2 },
+      limits: { concurrency: 2 },
       canarySize: { size: 0 },
       breakers: {},
       lookupsOnly: true,
