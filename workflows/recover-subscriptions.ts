@@ -1,18 +1,11 @@
-import {
-  ApplicationFailure,
-  CancellationScope,
-  condition,
-  continueAsNew,
-  workflowInfo,
-} from '@temporalio/workflow'
+import { ApplicationFailure, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { RecoveryInput, RecoveryPlan } from '../core/recoveries/input.ts'
 import type { RecoveryReport } from '../core/recoveries/view.ts'
 import { canaryFailed } from '../core/runs/view/counts.ts'
 import { connector } from '../core/runs/view/shell.ts'
 import { refOf } from './run/run-ref.ts'
-import { type Continued, type SendState, steps, type WriteJob, type WriteRun } from './write-run/job.ts'
+import { type Continued, steps, type WriteJob, type WriteRun } from './write-run/job.ts'
 import type { RecoveryProgress, StagedRecovery } from './write-run/progress.ts'
-import { msUntilNext, showNext } from './write-run/send-loop.ts'
 import { toRecoveryText } from './write-run/text.ts'
 import { writeRun } from './write-run/write-run.ts'
 
@@ -23,8 +16,6 @@ type Onward = Continued<RecoveryPlan, StagedRecovery, RecoveryProgress>
 /** The largest share added to a run's configured waits, so that changes due soon after are included. */
 const waitShare = 0.1
 const longestExtraWaitMs = 60_000
-
-const lookupSeconds = 60
 
 /**
  * Resumes subscriptions that need attention, within limits: reads the list first, tries a few of each reason as a
@@ -49,10 +40,7 @@ export async function recoverSubscriptions(
     onCanary: skipFailed,
     skipGivenUp: skipReasons,
     onBound: skipBeyond,
-    prove: async (run, end, state) => {
-      if (end.how === 'stopped') await lookUpRemaining(run, state)
-      return end
-    },
+    looksUpAfterStop: true,
     failure: ({ why, result: { counts } }) => ({
       type: 'RecoveryFailed',
       message: `${why.replace(/[.]?$/, '.')} ${counts.done} recovered, ${counts.unknown} unknown: the next recovery looks them up first.`,
@@ -108,48 +96,4 @@ const skipBeyond: RecoveryJob['onBound'] = async ({ plan, progress }) => {
   const summary = 'skip what is beyond the bound'
   await steps.skipRemaining.executeWithOptions({ summary }, [{ ...refOf(plan), why }])
   return 'continue'
-}
-
-/**
- * After a stop: resumes nothing more, and looks up what was resumed until every result is known or a second stop
- * arrives.
- */
-async function lookUpRemaining(
-  { plan, progress, show, control }: RecoveryRun,
-  state: SendState,
-): Promise<void> {
-  // The second one may have come while the last requests were awaited.
-  const isStoppedAgain = () => control.stops > 1
-  let { claims } = state
-  // Without a segment, only the ledger knows what the run had resumed before a Reset.
-  let isOpen = state.isCutOff || progress.counts === undefined || progress.counts.unknown > 0
-  while (!isStoppedAgain() && isOpen) {
-    progress.phase = 'looking up'
-    show()
-    const scope = new CancellationScope()
-    const input = { seconds: lookupSeconds, breakers: {}, claims, lookupsOnly: true }
-    const summary = 'look up the result of the last ones'
-    const lookup = scope.run(() =>
-      steps.sendRun.executeWithOptions({ summary }, [{ ...refOf(plan), limits: progress.limits, ...input }]),
-    )
-    const step = await Promise.race([lookup, condition(isStoppedAgain)])
-    if (step === undefined) {
-      scope.cancel()
-      // The lookup was cancelled or finished anyway: either way the report is built from the ledger.
-      await lookup.catch(() => undefined)
-      return
-    }
-    progress.counts = step.counts
-    // From the repaired ledger, so that it is repaired once.
-    claims = step.claims
-    isOpen = step.counts.unknown > 0
-    // Nothing is due any more: what is still unknown stays so, and the report says it.
-    if (step.ended === 'finished') return
-    const ms = msUntilNext(step)
-    if (ms === undefined) continue
-    showNext(progress, step)
-    show()
-    const wait = { summary: 'waits until the next lookup is due' }
-    await condition(isStoppedAgain, ms, wait)
-  }
 }

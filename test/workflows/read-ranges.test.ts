@@ -5,7 +5,6 @@ import { readRanges } from '../../workflows/read-list.ts'
 const control: RunControl = {
   paused: false,
   stopping: false,
-  stops: 0,
   interrupt: () => undefined,
   mayContinue: () => Promise.resolve(),
   untilInterrupted: (work) => work(),

@@ -16,8 +16,6 @@ const stop = defineSignal('stop')
 export interface RunControl {
   readonly paused: boolean
   readonly stopping: boolean
-  /** The number of stop requests. */
-  readonly stops: number
   /** Resolves when the run may continue: not paused, or asked to stop. */
   mayContinue(): Promise<void>
   /** Runs `work` until it is done or a person pauses or stops the run, which cancels its activity. */
@@ -26,8 +24,11 @@ export interface RunControl {
   unlessStopped<T>(work: () => Promise<T>): Promise<T | undefined>
   /** Cancels the current `work` without a pause or stop, so that it starts again with changed settings. */
   interrupt(): void
-  /** The control of a part of the run: its `interrupt` leaves the rest of the run alone. */
-  forPart(): RunControl
+  /**
+   * The control of a part of the run: its `interrupt` leaves the rest of the run alone. Nothing pauses a part after a
+   * stop, and only a second stop ends it.
+   */
+  forPart(part?: { isAfterStop?: boolean }): RunControl
 }
 
 export interface ControlText {
@@ -56,30 +57,27 @@ export function controlRun(options: {
   const change = (to: { paused: boolean; stop?: true }) => {
     ;({ paused } = to)
     if (to.stop === true) stops += 1
-    if (paused || stops > 0) for (const part of parts) part.interrupt()
+    for (const part of parts) if (part.paused || part.stopping) part.interrupt()
     options.onChange(control)
   }
 
-  function createPart(): RunControl {
+  function createPart({ isAfterStop = false } = {}): RunControl {
     const interrupts = new Set<() => void>()
     const control: RunControl = {
       get paused() {
-        return paused
+        return paused && !isAfterStop
       },
       get stopping() {
-        return stops > 0
-      },
-      get stops() {
-        return stops
+        return stops > (isAfterStop ? 1 : 0)
       },
       interrupt() {
         for (const interrupt of interrupts) interrupt()
       },
       async mayContinue() {
-        await condition(() => !paused || stops > 0)
+        await condition(() => !control.paused || control.stopping)
       },
       async untilInterrupted(work) {
-        if (paused || stops > 0) return 'interrupted'
+        if (control.paused || control.stopping) return 'interrupted'
         let interrupted = false
         const scope = new CancellationScope()
         const interrupt = () => {
@@ -100,7 +98,7 @@ export function controlRun(options: {
       async unlessStopped(work) {
         for (;;) {
           await control.mayContinue()
-          if (stops > 0) return undefined
+          if (control.stopping) return undefined
           const done = await control.untilInterrupted(work)
           if (done !== 'interrupted') return done
         }

@@ -97,8 +97,10 @@ export interface WriteJob<
   /** Skips what breakers that have given up hold back, so that the canary continues without it. Default: the run ends. */
   skipGivenUp?(run: WriteRun<Plan, Progress>, given: { keys: readonly string[]; why: string }): Promise<void>
   onBound(run: WriteRun<Plan, Progress>, bound: 'maxChanges' | 'maxFailures'): Promise<RunEnd | 'continue'>
+  /** After a stop, sends nothing more, and looks up what was sent until every result is known or a second stop arrives. */
+  looksUpAfterStop?: true
   /** After sending: compares the result with the service. */
-  prove?(run: WriteRun<Plan, Progress>, end: RunEnd, state: SendState): Promise<RunEnd>
+  prove?(run: WriteRun<Plan, Progress>, end: RunEnd): Promise<RunEnd>
   /** The failure of a failed run, from the cause and the report. */
   failure(failed: { why: string; result: Result }): { type: string; message: string }
   /** The command that resolves parked rows. */

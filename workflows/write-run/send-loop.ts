@@ -13,7 +13,7 @@ import { toThroughput } from '../run/throughput.ts'
 import { type SendState, steps, type Working } from './job.ts'
 import type { OperatorState } from './operator-state.ts'
 import { texts } from './text.ts'
-import type { StagedChanges, WriteProgress } from './progress.ts'
+import type { StagedChanges } from './progress.ts'
 
 const firstSegmentSeconds = 15
 const longestSegmentSeconds = 600
@@ -65,6 +65,19 @@ export async function sendResolved(sending: Sending): Promise<RunEnd> {
   return { how: 'stopped', why }
 }
 
+const nothing: StagedChanges = { open: 0, sent: 0, canary: [], tables: [] }
+
+/** Sends nothing more, and looks up what was sent until every result is known or a second stop arrives. */
+export async function lookUpRemaining(
+  stopped: Omit<Sending, 'staged'> & { staged: StagedChanges | undefined },
+): Promise<void> {
+  const { progress, state, staged = nothing } = stopped
+  // Without a segment, only the ledger knows what the run had sent before a Reset.
+  if (!state.isCutOff && progress.counts?.unknown === 0) return
+  const sending = { ...stopped, staged, control: stopped.control.forPart({ isAfterStop: true }) }
+  await sendSegments(sending, { phase: 'looking up', only: () => ({ lookupsOnly: true }) })
+}
+
 /** Sends the canary and those that follow it, and asks for confirmation if the job requires it. */
 async function sendCanary(sending: Sending): Promise<RunEnd | undefined> {
   const { job, plan, staged, operator, state } = sending
@@ -90,7 +103,7 @@ function notApproved({ job, control }: Sending): RunEnd {
 }
 
 interface Part {
-  phase: 'canary' | 'sending'
+  phase: 'canary' | 'sending' | 'looking up'
   /** Called for each segment: people may resolve more rows. */
   only: () => Pick<SendInput, 'canary' | 'rows' | 'lookupsOnly'>
 }
@@ -105,16 +118,18 @@ async function sendSegments(
 ): Promise<SendStep | RunEnd> {
   const { job, plan, progress, show, control, operator, state } = sending
   const isCanary = phase === 'canary'
+  const isLookup = phase === 'looking up'
   for (;;) {
     await control.mayContinue()
     if (control.stopping) return { how: 'stopped', why: texts[job.name].stopped }
-    await continueWhereLong(sending)
+    // Another execution would not know of the stop.
+    if (!isLookup) await continueWhereLong(sending)
     progress.phase = phase
     delete progress.nextAt
     show()
     const begun = Date.now()
     const { resolved } = operator
-    const summary = isCanary ? 'canary' : `send, part ${state.segment}`
+    const summary = isCanary || isLookup ? phase : `send, part ${state.segment}`
     const { seconds, breakers, claims } = state
     const input = { seconds, breakers, claims, ...only() }
     const step = await control.untilInterrupted(async () => {
@@ -131,7 +146,7 @@ async function sendSegments(
     Object.assign(state, { breakers: step.breakers, claims: step.claims, segment: state.segment + 1 })
     if (!isCanary) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)
     showStep(sending, { step, ms: Date.now() - begun, isCanary })
-    await notifyOfBreakers(sending, step)
+    if (!isLookup) await notifyOfBreakers(sending, step)
     if (step.ended === 'finished') return step
     const end = await endAfter(sending, { step, isCanary })
     if (end === 'continue') continue
@@ -159,7 +174,8 @@ function showStep(sending: Sending, segment: { step: SendStep; ms: number; isCan
   const throughput = isCanary ? undefined : toThroughput({ done, left, ms, now: Date.now() })
   delete progress.throughput
   if (throughput !== undefined) progress.throughput = throughput
-  showNext(progress, step)
+  const untilNext = msUntilNext(step)
+  if (untilNext !== undefined) progress.nextAt = new Date(Date.now() + untilNext).toISOString()
   progress.counts = step.counts
   progress.openBreakers = step.openBreakers
   progress.parkedRows = step.parkedRows ?? []
@@ -216,13 +232,8 @@ async function endAfter(
 }
 
 /** At least a second, because each turn writes events. Undefined if nothing is due. */
-export const msUntilNext = (step: SendStep): number | undefined =>
+const msUntilNext = (step: SendStep): number | undefined =>
   step.nextAt === undefined ? undefined : Math.max(1_000, step.nextAt - step.endedAt)
-
-export function showNext(progress: WriteProgress, step: SendStep): void {
-  const ms = msUntilNext(step)
-  if (ms !== undefined) progress.nextAt = new Date(Date.now() + ms).toISOString()
-}
 
 async function waitUntilDue(
   sending: Sending,

@@ -22,7 +22,7 @@ import { type SendState, steps, type Working, type WriteJob, type WritePlan } fr
 import type { WriteResult } from './operator-state.ts'
 import { registerOperatorHandlers } from './operator.ts'
 import type { StagedChanges, WriteProgress } from './progress.ts'
-import { newSendState, sendRemaining, sendResolved, sendStaged } from './send-loop.ts'
+import { lookUpRemaining, newSendState, sendRemaining, sendResolved, sendStaged } from './send-loop.ts'
 import { texts } from './text.ts'
 import { toLiveView } from './view.ts'
 
@@ -145,7 +145,8 @@ async function endOf(
   }
   try {
     const ended = await end()
-    return (await job.prove?.(run, ended, state)) ?? ended
+    if (ended.how === 'stopped' && job.looksUpAfterStop) await lookUpRemaining({ ...run, staged, state })
+    return (await job.prove?.(run, ended)) ?? ended
   } catch (error) {
     return await fail(run, { how: 'failed', error })
   }
