@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type ExportReport, isPublished } from '../../core/exports/report.ts'
+import { type ExportDocument, isPublished } from '../../core/exports/report.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import { createSandbox, type Sandbox } from '../../sandbox/sandbox.ts'
@@ -14,8 +14,8 @@ import { addExamples } from '../commands/options.ts'
 import { openLocalSession } from '../session/local-session.ts'
 import { inSession, type Session } from '../session/session.ts'
 import { followExport, followImport, followRecovery } from '../runs/follow.ts'
-import { type ImportOrder, startImport, uploadImport } from '../runs/import.ts'
-import { exportRequest, recoveryRequest, type RunRequest, startRun, stopOnInterrupt } from '../runs/jobs.ts'
+import { startImport, uploadImport } from '../runs/import.ts'
+import { exportRequest, recoveryRequest, startRun, stopOnInterrupt } from '../runs/jobs.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
 import type { RecoveryInput } from '../../core/recoveries/input.ts'
@@ -41,7 +41,11 @@ interface DemoContext {
   settings: Settings
   /** Keeps the result of the part for the result of this command. */
   terminal: Terminal
+  isInterrupted: () => boolean
 }
+
+/** In order; each returns whether it ended as it should. */
+const parts = { export: runDemoExport, import: runDemoImport, recovery: runDemoRecovery }
 
 async function runDemo(terminal: Terminal): Promise<void> {
   const counts = { customers, subscriptions: 2_000, plans: 60, retentions: 1_000 }
@@ -52,50 +56,32 @@ async function runDemo(terminal: Terminal): Promise<void> {
   const settings = demoSettings(sandbox.url)
   await using closing = new AsyncDisposableStack()
   closing.defer(() => sandbox.close())
-  const writing = new Set<string>()
-  const mayWrite = (run: string) => writing.has(run)
-  const session = await openLocalSession({ settings, terminal, mayWrite })
+  // The folder is new, so every run in it is of this demo.
+  const session = await openLocalSession({ settings, terminal, mayWrite: () => true })
   await inSession(session, async () => {
     terminal.identity(settings.billing)
-
-    const documents: Record<string, unknown> = {}
-    const contextOf = (part: string): DemoContext => {
-      const result: Terminal['result'] = ({ document }) => void (documents[part] = document)
-      return { sandbox, session, settings, terminal: { ...terminal, result } }
-    }
-    let page: string | undefined
     // Ctrl-C stops the run of a part; those that follow do not begin.
-    let isInterrupted = false
-    const parts: (() => Promise<boolean>)[] = [
-      async () => {
-        const report = await runDemoExport({ ...contextOf('export'), isInterrupted: () => isInterrupted })
-        page = report?.page
-        return report?.verdict === 'proven'
-      },
-      async () => {
-        const demo = await prepareDemoImport(settings)
-        writing.add(demo.uploaded.run)
-        return await runDemoImport({ ...contextOf('import'), demo })
-      },
-      async () => {
-        const request = recoveryRequest({ settings, input: demoRecovery })
-        writing.add(request.workflowId)
-        return await runDemoRecovery({ ...contextOf('recovery'), request })
-      },
-    ]
-    using _interrupt = onInterrupt({ first: () => void (isInterrupted = true), second: () => undefined })
+    let interrupted = false
+    using _interrupt = onInterrupt({ first: () => void (interrupted = true), second: () => undefined })
+    const documents: Record<string, unknown> = {}
     const succeeded: boolean[] = []
-    for (const part of parts) if (!isInterrupted) succeeded.push(await part())
+    for (const [name, run] of Object.entries(parts)) {
+      if (interrupted) break
+      const result: Terminal['result'] = ({ document }) => void (documents[name] = document)
+      const context = { sandbox, session, settings, isInterrupted: () => interrupted }
+      succeeded.push(await run({ ...context, terminal: { ...terminal, result } }))
+    }
 
-    const isKept = terminal.isInteractive && !isInterrupted
+    const { report: page } = (documents['export'] ?? {}) as Partial<ExportDocument>
+    const isKept = terminal.isInteractive && !interrupted
     const links = [
-      ...(page === undefined ? [] : [`The page of the export: ${page}`]),
+      ...(page ? [`The page of the export: ${page}`] : []),
       ...(isKept ? [`Each run, step by step, until Ctrl-C: ${session.uiUrl}`] : []),
       `With your own service: ${connector`init`}`,
     ]
     terminal.result({ document: documents, text: `\n${links.join('\n')}` })
     // Rejected rows and subscriptions that fall back are part of the demo, so they are not a failure.
-    process.exitCode = isInterrupted || !succeeded.every(Boolean) ? exitCodes.unproven : exitCodes.proven
+    process.exitCode = interrupted || !succeeded.every(Boolean) ? exitCodes.unproven : exitCodes.proven
     if (isKept) await untilInterrupted()
   })
 }
@@ -123,44 +109,32 @@ function demoSettings(baseUrl: string): Settings {
   })
 }
 
-/** Exports all four lists, beside a plain loop over the pages of one; undefined if it was interrupted before. */
-async function runDemoExport({
-  sandbox,
-  session,
-  settings,
-  terminal,
-  isInterrupted,
-}: DemoContext & { isInterrupted: () => boolean }): Promise<ExportReport | undefined> {
+/** Exports all four lists, beside a plain loop over the pages of one. True if all of them are proven. */
+async function runDemoExport(context: DemoContext): Promise<boolean> {
+  const { sandbox, terminal } = context
   terminal.note(`\n1. An export of all lists, beside a plain loop over the pages of the customers:`)
   const before = new Set(customerIds(sandbox))
   const read = await readPlainly(sandbox.url)
-  if (isInterrupted()) return undefined
+  if (context.isInterrupted()) return false
   const lostByLoop = countLost({ sandbox, before, read })
   const beforeExport = new Set(customerIds(sandbox))
-  const { handle } = await startRun({
-    settings,
-    session,
-    request: exportRequest({ settings, input: {} }),
-  })
-  const stopNote = 'nothing more is read or published'
-  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
-  const report = await followExport({ session, handle, terminal, settings })
+  const { handle } = await startRun({ ...context, request: exportRequest({ ...context, input: {} }) })
+  using _interrupt = stopOnInterrupt({ ...context, handle, stopNote: 'nothing more is read or published' })
+  const report = await followExport({ ...context, handle })
+  const isProven = report.verdict === 'proven'
   const published = report.exports.filter(isPublished)
   const rows = published.map(({ resource, verdict, records }) => [resource, verdict, records])
   // Ctrl-C may have stopped it before anything was published.
-  if (rows.length === 0) {
-    terminal.note(report.summary)
-    return report
-  }
-  terminal.note(formatTable({ head: ['list', 'verdict', 'records'], rows }))
+  const table = () => formatTable({ head: ['list', 'verdict', 'records'], rows })
+  terminal.note(rows.length === 0 ? report.summary : table())
   const where = published.find(({ resource }) => resource === 'customers')?.where
-  if (where === undefined) return report
+  if (where === undefined) return isProven
   const csv = await readFile(join(where, 'customers.csv'), 'utf8')
   const exported = parse<{ id: string }>(csv, { columns: true }).map(({ id }) => id)
   const lost = countLost({ sandbox, before: beforeExport, read: new Set(exported) })
   terminal.note(`The plain loop has lost ${lostByLoop} customers without noticing, the export ${lost}.`)
   terminal.note(await judge(published.map(({ where }) => where)))
-  return report
+  return isProven
 }
 
 /** In the package, this program is in `dist`, and the checker is where it is here. */
@@ -218,44 +192,28 @@ async function untilInterrupted(): Promise<void> {
 const validRows = 24
 const post = 'POST /retentions/'
 
-/** An import that is ready to send: its file is in the data folder, and its run has a name. */
-type DemoImport = Awaited<ReturnType<typeof prepareDemoImport>>
-
-/** Prepares a realistic file: valid rows, a date that does not exist, and a duplicate row. */
-async function prepareDemoImport(settings: Settings) {
+/**
+ * Imports a realistic file (valid rows, a date that does not exist, and a duplicate row) while a response and a request
+ * are lost. True if the run is proven and the sandbox agrees.
+ */
+async function runDemoImport(context: DemoContext): Promise<boolean> {
+  const { sandbox, settings, terminal } = context
   const file = join(settings.dataDir, 'retentions.csv')
   await writeFile(file, retentionsCsv)
-  const order: ImportOrder = {
-    file,
-    reading: [],
-    mapping: {},
-    input: { kind: 'retentions', onInvalid: 'skip' },
-    yes: true,
-    local: true,
-    detach: false,
-  }
-  return { order, uploaded: await uploadImport({ settings, order }) }
-}
-
-/** Imports the file while a response and a request are lost. True if the run is proven and the sandbox agrees. */
-async function runDemoImport({
-  demo: { order, uploaded },
-  sandbox,
-  session,
-  settings,
-  terminal,
-}: DemoContext & { demo: DemoImport }): Promise<boolean> {
+  const input = { kind: 'retentions', onInvalid: 'skip' } as const
+  const order = { file, reading: [], mapping: {}, input, yes: true, local: true, detach: false }
+  const uploaded = await uploadImport({ settings, order })
   // Other clients keep creating retentions, but none deletes ours.
   sandbox.control.setDrift({ drift: { retentions: { perSecond: { inserts: 10, updates: 10 } } } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: post, requests: [8] } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'none', on: post, requests: [12] } })
-  const { handle } = await startImport({ settings, terminal, order, session, uploaded })
+  const { handle } = await startImport({ ...context, order, uploaded })
   const stopNote = 'everything that was sent is on record'
-  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
+  using _interrupt = stopOnInterrupt({ ...context, handle, stopNote })
   terminal.note(
     `\n2. An import of ${validRows + 3} rows, three invalid. Two connections break, one after the service has the row:`,
   )
-  const { verdict, summary } = await followImport({ session, handle, terminal, settings })
+  const { verdict, summary } = await followImport({ ...context, handle })
   const times = timesOf(sandbox)
   const once = times.filter((count) => count === 1).length
   terminal.note(summary)
@@ -305,24 +263,19 @@ const demoRecovery: RecoveryInput = {
 }
 
 /** Breaks subscriptions as a gateway failure would, and recovers them. True if the service agrees with the report. */
-async function runDemoRecovery({
-  request,
-  sandbox,
-  session,
-  settings,
-  terminal,
-}: DemoContext & { request: RunRequest }): Promise<boolean> {
+async function runDemoRecovery(context: DemoContext): Promise<boolean> {
+  const { sandbox, terminal } = context
   const ids = breakGateway(sandbox)
   const hopeless = ids.slice(0, stuck)
   sandbox.control.addFault({ fault: { kind: 'fallBack', on: resume, ids: hopeless } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: resume, requests: [9] } })
-  const { handle } = await startRun({ settings, session, request })
-  const stopNote = 'nothing more is resumed'
-  using _interrupt = stopOnInterrupt({ session, handle, terminal, stopNote })
+  const request = recoveryRequest({ ...context, input: demoRecovery })
+  const { handle } = await startRun({ ...context, request })
+  using _interrupt = stopOnInterrupt({ ...context, handle, stopNote: 'nothing more is resumed' })
   terminal.note(
     `\n3. A recovery: after an outage, ${broken} subscriptions need attention; ${stuck} cards are still declined:`,
   )
-  const { outcomes, counts, summary } = await followRecovery({ session, handle, terminal, settings })
+  const { outcomes, counts, summary } = await followRecovery({ ...context, handle })
   terminal.note(summary)
   const active = ids.filter((id) => statusOf(sandbox, id) === 'active').length
   terminal.note(
