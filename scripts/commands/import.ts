@@ -46,11 +46,10 @@ export function configureImport(command: Command, terminal: Terminal): void {
     if (file === '') throw new UsageError('Name the file to import, or add --template.')
     const server = toServer(options)
     const settings = processSettings()
-    const { yes = false } = options
-    const order = { ...(await toOrder({ kind, file, options })), yes, ...server }
+    const order = await toOrder({ kind, file, options })
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
     const { runImport } = await import('../runs/import.ts')
-    await runImport({ settings, terminal, order })
+    await runImport({ settings, terminal, ...order, ...server })
   })
   addExamples(command, 'run', {
     'import retentions --template --locale es-CL > rows.csv': 'start a file to fill in',
@@ -84,8 +83,8 @@ async function toOrder({
   kind: ImportInput['kind']
   file: string
   options: Options
-}): Promise<Omit<ImportOrder, 'yes' | keyof ServerOptions>> {
-  const { map = [], set = [] } = options
+}): Promise<ImportOrder> {
+  const { map = [], set = [], yes = false } = options
   const { mapping: typed, ...input } = inputOf(importInput, options)
   const mapping = typed && callersPath(typed)
   const base = mapping === undefined ? {} : await readMapping(mapping).catch(unread)
@@ -103,6 +102,7 @@ async function toOrder({
     ],
     mapping: toMapping({ ...input, base, map, set, lookup }),
     input: { ...withoutReading(input), kind },
+    yes,
   }
 }
 

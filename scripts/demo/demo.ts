@@ -201,13 +201,13 @@ async function runDemoImport(context: DemoContext): Promise<boolean> {
   const file = join(settings.dataDir, 'retentions.csv')
   await writeFile(file, retentionsCsv)
   const input = { kind: 'retentions', onInvalid: 'skip' } as const
-  const order = { file, reading: [], mapping: {}, input, yes: true, local: true, detach: false }
-  const uploaded = await uploadImport({ settings, order })
+  const order = { ...context, file, reading: [], mapping: {}, input, yes: true, detach: false }
+  const uploaded = await uploadImport(order)
   // Other clients keep creating retentions, but none deletes ours.
   sandbox.control.setDrift({ drift: { retentions: { perSecond: { inserts: 10, updates: 10 } } } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'done', on: post, requests: [8] } })
   sandbox.control.addFault({ fault: { kind: 'reset', effect: 'none', on: post, requests: [12] } })
-  const { handle } = await startImport({ ...context, order, uploaded })
+  const { handle } = await startImport({ ...order, uploaded })
   const stopNote = 'everything that was sent is on record'
   using _interrupt = stopOnInterrupt({ ...context, handle, stopNote })
   terminal.note(

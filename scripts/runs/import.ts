@@ -5,7 +5,7 @@ import { fileOf, type ImportNotes, type Origin } from '../../core/imports/run-fi
 import { replaceFile } from '../../core/storage/durable.ts'
 import type { Session } from '../session/session.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { runToEnd, startRun, type StartedRun } from './jobs.ts'
+import { type Call, runToEnd, startRun, type StartedRun } from './jobs.ts'
 import { reportImport } from './report.ts'
 import { importFolder, notesOf, sharedFolder } from './run-files.ts'
 import { awaitAnyEnd, isResolving } from './find-run.ts'
@@ -25,57 +25,46 @@ import { sheetsNotRead } from '../../core/imports/view.ts'
 import { toPrintableLine } from '../../core/runs/view/format.ts'
 import { columnNames, toReceiptTables } from '../../core/imports/totals.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
-import type { Terminal } from '../terminal/terminal.ts'
 
-interface Importing {
-  settings: Settings
-  terminal: Terminal
-  order: ImportOrder
+/** An import as the command line requests it, parsed and checked. */
+export interface ImportOrder extends Origin {
+  mapping: Mapping
+  /** What the workflow's input has besides its files. */
+  input: Omit<ImportInput, 'file' | 'mapping' | 'identity'>
+  yes: boolean
 }
+
+type Importing = Call & ImportOrder
 
 /** Imports a file, or resumes the unfinished import of the same one, and follows it to its end. */
 export async function runImport(importing: Importing): Promise<void> {
-  const { settings, terminal, order } = importing
-  const { local, detach } = order
+  const { settings, terminal, file, reading } = importing
   const uploaded = await uploadImport(importing)
+  const { run } = uploaded
   await using _ = uploaded.prepared
   await previewImport({ ...importing, uploaded })
   if (uploaded.before === 'finished') {
-    const { run } = uploaded
     terminal.note(`The run ${run} of this file has ended, so nothing was sent now. This is its report:`)
-    return void (await reportImport({ run, terminal, settings, local }))
+    return void (await reportImport({ ...importing, run }))
   }
   await runToEnd({
-    settings,
-    terminal,
-    local,
-    detach,
-    request: { workflow: 'importFile', workflowId: uploaded.run },
+    ...importing,
+    request: { workflow: 'importFile', workflowId: run },
     async start(session) {
-      await noteOrigin({ settings, order, run: uploaded.run })
+      // The person's own file, for the next steps of the run's report.
+      const folder = importFolder({ dataDir: settings.dataDir, run })
+      await mkdir(folder, { recursive: true })
+      await replaceFile(join(folder, runFiles.origin), JSON.stringify({ file, reading } satisfies Origin))
       return await startImport({ ...importing, session, uploaded })
     },
     stopNote: 'everything that was sent is on record; run the same command again to resume',
   })
 }
 
-/** Notes the person's own file for the next steps of the run's report. */
-async function noteOrigin(of: Pick<Importing, 'settings' | 'order'> & { run: string }): Promise<void> {
-  const { settings, order, run } = of
-  const { file, reading } = order
-  const folder = importFolder({ dataDir: settings.dataDir, run })
-  await mkdir(folder, { recursive: true })
-  await replaceFile(join(folder, runFiles.origin), JSON.stringify({ file, reading } satisfies Origin))
-}
-
-export async function startImport({
-  settings,
-  terminal,
-  order,
-  session,
-  uploaded,
-}: Importing & { session: Session; uploaded: UploadedImport }): Promise<StartedRun> {
-  const { input, yes, detach } = order
+export async function startImport(
+  of: Omit<Importing, 'local'> & { session: Session; uploaded: UploadedImport },
+): Promise<StartedRun> {
+  const { settings, terminal, input, yes, detach, session, uploaded } = of
   const isThere = terminal.isInteractive && !detach
   const isLive = session.identity.mode === 'live'
   const stored = await storeUpload(uploaded, settings)
@@ -96,16 +85,6 @@ export async function startImport({
   }
 }
 
-/** An import as the command line requests it, parsed and checked. */
-export interface ImportOrder extends Origin {
-  mapping: Mapping
-  /** What the workflow's input has besides its files. */
-  input: Omit<ImportInput, 'file' | 'mapping' | 'identity'>
-  yes: boolean
-  local: boolean
-  detach: boolean
-}
-
 /** An import whose files were copied, which are not stored before it starts. */
 interface UploadedImport {
   /** The name and state of the run that the request belongs to. */
@@ -118,13 +97,11 @@ interface UploadedImport {
  * Copies the requested files into the data folder and finds their run: the same rows read in the same way always
  * have the same run, so the same command resumes it.
  */
-export async function uploadImport(call: {
-  settings: Settings
-  order: ImportOrder
-}): Promise<UploadedImport> {
-  const { settings, order } = call
+export async function uploadImport(
+  order: Pick<Importing, 'settings' | 'file' | 'mapping' | 'input'>,
+): Promise<UploadedImport> {
+  const { settings, file, mapping, input } = order
   const { dataDir, billing } = settings
-  const { file, mapping, input } = order
   const files = { file, mapping, kind: input.kind, columns: input.columns }
   const prepared = await prepareInput({ dataDir, files }).catch((error: unknown) => {
     throw toRefusal(error)
@@ -132,7 +109,7 @@ export async function uploadImport(call: {
   const mode = billing.testMode ? 'test' : 'live'
   const { workspace } = billing
   const fingerprint = fingerprintOf({ ...input, workspace, mode, hash: prepared.hash })
-  return { ...(await findRun({ settings, order, fingerprint, mode })), prepared }
+  return { ...(await findRun({ ...order, fingerprint, mode })), prepared }
 }
 
 /** Stores the input where workers find it, also those on other machines. */
@@ -157,22 +134,19 @@ function toRefusal(error: unknown): unknown {
   return error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
 }
 
-async function findRun(options: {
-  settings: Settings
-  order: ImportOrder
-  fingerprint: string
-  mode: 'live' | 'test'
-}): Promise<Pick<UploadedImport, 'run' | 'before'>> {
-  const { settings, order, fingerprint, mode } = options
-  const name = [order.input.kind, ...(mode === 'test' ? ['test'] : []), toWord(order.file)].join('-')
-  if (order.input.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
+async function findRun(
+  options: Pick<Importing, 'settings' | 'file' | 'input'> & { fingerprint: string; mode: 'live' | 'test' },
+): Promise<Pick<UploadedImport, 'run' | 'before'>> {
+  const { settings, file, input, fingerprint, mode } = options
+  const name = [input.kind, ...(mode === 'test' ? ['test'] : []), toWord(file)].join('-')
+  if (input.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
   for (let use = 1; ; use += 1) {
     const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
     const { plan, ended } = await notesOf<ImportNotes>(settings, run)
     if (plan === undefined) return { run, before: 'nothing' }
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
     // The remaining rows become a run of their own.
-    if (order.input.done !== 'skip') return { run, before: 'finished' }
+    if (input.done !== 'skip') return { run, before: 'finished' }
   }
 }
 
@@ -195,18 +169,11 @@ const mostShown = 20
  *
  * @throws if the file cannot be sent
  */
-async function previewImport({
-  settings: { dataDir },
-  order: { input },
-  uploaded,
-  terminal,
-}: {
-  settings: Settings
-  order: ImportOrder
-  uploaded: UploadedImport
-  terminal: Terminal
-}): Promise<FileCheck> {
-  const file = await fileOf({ plan: { ...input, ...uploaded.prepared }, dataDir })
+async function previewImport(
+  of: Pick<Importing, 'settings' | 'terminal' | 'input'> & { uploaded: UploadedImport },
+): Promise<FileCheck> {
+  const { settings, terminal, input, uploaded } = of
+  const file = await fileOf({ plan: { ...input, ...uploaded.prepared }, dataDir: settings.dataDir })
   // First, because what is wrong with this sheet may be that the data is in another one.
   for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
   const { expectRows, expectTotals, onInvalid } = input

@@ -28,7 +28,7 @@ export interface RunRequest {
 }
 
 /** The context of a command that starts a run. */
-interface Call {
+export interface Call {
   settings: Settings
   terminal: Terminal
   local: boolean

@@ -10,11 +10,7 @@ const imported = async (settings: Settings, { dryRun = false } = {}) => {
   const file = join(settings.dataDir, 'rows.csv')
   await writeFile(file, 'name,price,quantity\nOne,1.00,1\n')
   const input = { kind: 'addons', ...(dryRun && { dryRun }) } as const
-  const server = { yes: true, local: false, detach: false }
-  const uploaded = await uploadImport({
-    settings,
-    order: { file, reading: [], mapping: {}, input, ...server },
-  })
+  const uploaded = await uploadImport({ settings, file, mapping: {}, input })
   await uploaded.prepared[Symbol.asyncDispose]()
   return uploaded.run
 }

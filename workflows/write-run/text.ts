@@ -1,24 +1,9 @@
-import type { JobName } from '../../core/runs/run-notes.ts'
 import { sentence, strong } from '../../core/runs/view/view.ts'
-import type { ControlText } from '../run/control.ts'
-import type { OperatorText } from './operator-state.ts'
 import type { ImportProgress, RecoveryProgress } from './progress.ts'
 import type { ViewText } from './view.ts'
 
-/** The texts that differ between the jobs. */
-export interface JobText {
-  control: ControlText
-  operator: OperatorText
-  /** The summaries of the first steps. */
-  opening: string
-  staging: string
-  /** The message of the failure of a run that was stopped while it opened. */
-  stoppedWhileOpening: string
-  stopped: string
-  notApproved: string
-}
-
-export const texts: Readonly<Record<JobName, JobText>> = {
+/** The texts that differ between the jobs; `opening` and `staging` are the summaries of the first steps. */
+export const texts = {
   import: {
     control: { between: 'two changes', kept: 'the ledger has everything that was sent' },
     operator: {

@@ -225,8 +225,8 @@ const order = (
     yes = false,
     detach = false,
     ...input
-  }: Partial<ImportOrder['input'] & Pick<ImportOrder, 'yes' | 'detach'>> = {},
-): ImportOrder => ({
+  }: Partial<ImportOrder['input'] & { yes: boolean; detach: boolean }> = {},
+): ImportOrder & { local: boolean; detach: boolean } => ({
   file,
   reading: [],
   mapping: {},
@@ -236,10 +236,10 @@ const order = (
   detach,
 })
 
-async function importAt(world: World, person: ReturnType<typeof personWho>, what: ImportOrder) {
+async function importAt(world: World, person: ReturnType<typeof personWho>, what: ReturnType<typeof order>) {
   const settings = settingsOf(world)
   onTestFinished(() => void (process.exitCode = 0))
-  await runImport({ settings, terminal: person.terminal, order: what })
+  await runImport({ settings, terminal: person.terminal, ...what })
   return process.exitCode
 }
 
