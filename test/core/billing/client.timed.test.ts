@@ -112,7 +112,8 @@ describe('the operations', () => {
   })
 })
 
-describe('reads', () => {
+// What waits for seconds waits at once: each test has a service of its own.
+describe.concurrent('reads', () => {
   it.each([
     ['429', json(429, { detail: 'slow down' })],
     ['500', json(500, {})],
@@ -182,7 +183,7 @@ describe('reads', () => {
   })
 })
 
-describe('writes', () => {
+describe.concurrent('writes', () => {
   const nameOf = {
     400: 'Refused',
     401: 'Unauthorized',
@@ -457,7 +458,7 @@ describe('the bounds', () => {
     expect(service.seen).toHaveLength(1)
   })
 
-  it('a body that trickles is given up at the deadline of the whole request', async () => {
+  it.concurrent('a body that trickles is given up at the deadline of the whole request', async () => {
     await using service = await startTinyService((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       const trickle = setInterval(() => response.write(' '), 20)
@@ -485,7 +486,7 @@ describe('the bounds', () => {
     expect(service.connections.size).toBe(3)
   })
 
-  it.each([
+  it.concurrent.each([
     ['in seconds', () => '1'],
     ['as a date on the service’s own clock', () => new Date(Date.UTC(2020, 0, 1, 0, 0, 1)).toUTCString()],
   ])('Retry-After %s pauses everything, writes too', async (_name, retryAfter) => {

@@ -128,30 +128,6 @@ test('a clock that was set back hides nobody who is alive', () => {
   })
 })
 
-test('a worker that is alone sends within a second, and at the whole rate', async () => {
-  const { open } = createRates()
-  const left: number[] = []
-  const from = performance.now()
-  const stop = keepSending(open('a', { requestsPerSecond: 50 }), left)
-  await vi.waitFor(() => expect(left.length).toBeGreaterThan(40), { timeout: 5_000 })
-  stop.abort()
-  expect(left[0]! - from).toBeLessThan(1_000)
-  expect(mostInASecond(left)).toBeLessThanOrEqual(51)
-})
-
-test('workers that join share the rate: at most r + 1 requests leave in any second, and each gets its part', async () => {
-  const { open } = createRates()
-  const left: Record<string, number[]> = { a: [], b: [], c: [] }
-  const stops = [keepSending(open('a', { requestsPerSecond: 20 }), left['a']!)]
-  await vi.waitFor(() => expect(left['a']!.length).toBeGreaterThan(5), { timeout: 5_000 })
-  for (const name of ['b', 'c']) stops.push(keepSending(open(name, { requestsPerSecond: 20 }), left[name]!))
-  await vi.waitFor(() => expect(Math.min(left['b']!.length, left['c']!.length)).toBeGreaterThan(10), {
-    timeout: 12_000,
-  })
-  for (const stop of stops) stop.abort()
-  expect(mostInASecond(Object.values(left).flat())).toBeLessThanOrEqual(21)
-}, 20_000)
-
 test.each([
   ['was frozen', performance],
   ['was suspended with its machine', Date],
@@ -167,7 +143,32 @@ test.each([
   expect(await leaving).toBe('left')
 })
 
-test('requests that were admitted together leave no faster than the share allows in a second', async () => {
+// At once: they wait for seconds, and share nothing.
+test.concurrent('a worker that is alone sends within a second, and at the whole rate', async () => {
+  const { open } = createRates()
+  const left: number[] = []
+  const from = performance.now()
+  const stop = keepSending(open('a', { requestsPerSecond: 50 }), left)
+  await vi.waitFor(() => expect(left.length).toBeGreaterThan(40), { timeout: 5_000 })
+  stop.abort()
+  expect(left[0]! - from).toBeLessThan(1_000)
+  expect(mostInASecond(left)).toBeLessThanOrEqual(51)
+})
+
+test.concurrent('workers that join share the rate: at most r + 1 requests leave in any second, and each gets its part', async () => {
+  const { open } = createRates()
+  const left: Record<string, number[]> = { a: [], b: [], c: [] }
+  const stops = [keepSending(open('a', { requestsPerSecond: 20 }), left['a']!)]
+  await vi.waitFor(() => expect(left['a']!.length).toBeGreaterThan(5), { timeout: 5_000 })
+  for (const name of ['b', 'c']) stops.push(keepSending(open(name, { requestsPerSecond: 20 }), left[name]!))
+  await vi.waitFor(() => expect(Math.min(left['b']!.length, left['c']!.length)).toBeGreaterThan(10), {
+    timeout: 12_000,
+  })
+  for (const stop of stops) stop.abort()
+  expect(mostInASecond(Object.values(left).flat())).toBeLessThanOrEqual(21)
+}, 20_000)
+
+test.concurrent('requests that were admitted together leave no faster than the share allows in a second', async () => {
   const { open } = createRates()
   const limiter = open('a', { requestsPerSecond: 5 })
   const admitted = []
@@ -182,7 +183,7 @@ test('requests that were admitted together leave no faster than the share allows
   expect(mostInASecond(left)).toBe(5)
 })
 
-test('a pause that one worker was asked for holds back all workers, and requests admitted before it', async () => {
+test.concurrent('a pause that one worker was asked for holds back all workers, and requests admitted before it', async () => {
   const { open } = createRates()
   const [one, other] = [open('a'), open('b')]
   const first = await one.admit(read)
@@ -198,7 +199,7 @@ test('a pause that one worker was asked for holds back all workers, and requests
   expect(performance.now() - from).toBeGreaterThan(200)
 })
 
-test('a worker has its part of the requests in flight, and at least one', async () => {
+test.concurrent('a worker has its part of the requests in flight, and at least one', async () => {
   const { open, rows } = createRates()
   const others = ['b', 'c', 'd'].map((worker) => [
     worker,
@@ -216,7 +217,7 @@ test('a worker has its part of the requests in flight, and at least one', async 
   await vi.waitFor(() => expect(admitted).toHaveLength(3))
 }, 10_000)
 
-test('a run has its own rate over all workers, shared only by those that work on it', async () => {
+test.concurrent('a run has its own rate over all workers, shared only by those that work on it', async () => {
   const { open } = createRates()
   const share = { requestsPerSecond: 4, run: 'r' }
   const [a, b] = [open('a'), open('b')]
@@ -230,7 +231,7 @@ test('a run has its own rate over all workers, shared only by those that work on
   expect((left.length - 1) / seconds).toBeGreaterThan(3)
 }, 10_000)
 
-test('no request is admitted while the store is away, and those that wait are admitted when it is back', async () => {
+test.concurrent('no request is admitted while the store is away, and those that wait are admitted when it is back', async () => {
   const { open, state } = createRates()
   state.error = new Error('away')
   const admitted = open('a').admit(read)
@@ -239,7 +240,7 @@ test('no request is admitted while the store is away, and those that wait are ad
   expect(await admitted).toHaveProperty('departure')
 })
 
-test('an error that is not an outage of the store fails the requests that wait, and the next one asks again', async () => {
+test.concurrent('an error that is not an outage of the store fails the requests that wait, and the next one asks again', async () => {
   const { open, state } = createRates()
   const limiter = open('a')
   state.error = new Error('permission denied for table rates')
@@ -248,7 +249,7 @@ test('an error that is not an outage of the store fails the requests that wait, 
   expect(await limiter.admit(read)).toHaveProperty('departure')
 })
 
-test('a claimed write that may not leave within two seconds of its claim is not sent', async () => {
+test.concurrent('a claimed write that may not leave within two seconds of its claim is not sent', async () => {
   const { storeOf, state } = createRates()
   await using service = await startTinyService(json(201, { id: '1' }))
   const billing = quickBilling({
