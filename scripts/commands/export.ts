@@ -25,6 +25,7 @@ import {
   callersPath,
   choice,
   inputOf,
+  loadJobs,
   processSettings,
   type ServerOptions,
   toServer,
@@ -51,8 +52,7 @@ export function configureExport(command: Command, terminal: Terminal): void {
     for (const name of input.resources ?? listNames)
       checkListFilters({ resource: listResources[name], filters: input.filters ?? {} })
     await checkReading({ ...input, resources: Object.values(listResources), settings, ...server })
-    // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runExport } = await import('../runs/jobs.ts')
+    const { runExport } = await loadJobs()
     await runExport({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {
@@ -71,8 +71,7 @@ export function configurePublish(command: Command, terminal: Terminal): void {
     const settings = processSettings()
     const run = await newestRun({ places: settings, run: name, terminal })
     const input = { ...inputOf(publishAgainInput, typed), run }
-    // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runPublish } = await import('../runs/jobs.ts')
+    const { runPublish } = await loadJobs()
     await runPublish({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {
@@ -139,8 +138,7 @@ export function configureFetch(command: Command, terminal: Terminal): void {
             ...(idColumn !== undefined && { idColumn }),
           }
     const input: FetchInput = { ...fields, documents, ...ids }
-    // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-    const { runFetch } = await import('../runs/jobs.ts')
+    const { runFetch } = await loadJobs()
     await runFetch({ settings, terminal, input, ...server })
   })
   addExamples(command, 'run', {

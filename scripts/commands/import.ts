@@ -42,11 +42,11 @@ export function configureImport(command: Command, terminal: Terminal): void {
     .option('--template', 'print the header of a CSV file and an example row, and nothing else')
     .option('--yes', 'do not ask on a terminal')
   addServerOptions(command).action(async (kind: ImportInput['kind'], file = '', options: Options) => {
-    if (options.template) return printTemplate({ kind, locale: options.locale, terminal })
+    if (options.template) return printTemplate(kind, options, terminal)
     if (file === '') throw new UsageError('Name the file to import, or add --template.')
     const server = toServer(options)
     const settings = processSettings()
-    const order = await toOrder({ kind, file, options })
+    const order = await toOrder({ kind, file }, options)
     // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
     const { runImport } = await import('../runs/import.ts')
     await runImport({ settings, terminal, ...order, ...server })
@@ -61,12 +61,7 @@ export function configureImport(command: Command, terminal: Terminal): void {
   })
 }
 
-function printTemplate(of: {
-  kind: ImportInput['kind']
-  locale: string | undefined
-  terminal: Terminal
-}): void {
-  const { kind, locale, terminal } = of
+function printTemplate(kind: ImportInput['kind'], { locale }: Options, terminal: Terminal): void {
   try {
     const text = template({ kind, ...(locale !== undefined && { locale }) })
     terminal.result({ document: { kind, template: text }, text: text.replace(/\r?\n$/, '') })
@@ -75,15 +70,9 @@ function printTemplate(of: {
   }
 }
 
-async function toOrder({
-  kind,
-  file,
-  options,
-}: {
-  kind: ImportInput['kind']
-  file: string
-  options: Options
-}): Promise<ImportOrder> {
+type Named = Pick<ImportInput, 'kind' | 'file'>
+
+async function toOrder({ kind, file }: Named, options: Options): Promise<ImportOrder> {
   const { map = [], set = [], yes = false } = options
   const { mapping: typed, ...input } = inputOf(importInput, options)
   const mapping = typed && callersPath(typed)

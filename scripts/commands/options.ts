@@ -204,6 +204,9 @@ export function toServer({ local = false, detach = false }: ServerOptions): Requ
   return { local, detach }
 }
 
+/** Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first. */
+export const loadJobs = () => import('../runs/jobs.ts')
+
 /** The options of a command that records a person's decision. */
 export interface DecisionOptions {
   why: string

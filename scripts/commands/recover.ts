@@ -7,6 +7,7 @@ import {
   addOtherFields,
   addServerOptions,
   inputOf,
+  loadJobs,
   processSettings,
   type ServerOptions,
   toServer,
@@ -22,8 +23,7 @@ export function configureRecover(command: Command, terminal: Terminal): void {
       const server = toServer(options)
       const settings = processSettings()
       const input = inputOf(recoveryInput, options)
-      // Loaded late: Temporal's client and worker take a second to load, and usage errors are reported first.
-      const { runRecovery } = await import('../runs/jobs.ts')
+      const { runRecovery } = await loadJobs()
       await runRecovery({ settings, terminal, input, yes, ...server })
     },
   )

@@ -66,18 +66,10 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-function toRun({
-  workflowId,
-  runId,
-  type,
-  status,
-  startTime,
-  closeTime,
-  typedSearchAttributes,
-}: WorkflowExecutionInfo) {
-  const found = new Map<string, unknown>(
-    typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]),
-  )
+function toRun(listed: WorkflowExecutionInfo) {
+  const { workflowId, runId, type, status, startTime, closeTime } = listed
+  const attributes = listed.typedSearchAttributes.getAll()
+  const found = new Map<string, unknown>(attributes.map(({ key, value }) => [key.name, value]))
   const verdict = found.get('Verdict')
   const schedule = found.get('TemporalScheduledById')
   return {

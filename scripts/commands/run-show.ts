@@ -5,14 +5,14 @@ import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { followRun } from '../runs/follow.ts'
+import { breakerLines } from '../runs/show-run.ts'
 import { onInterrupt, tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import { findRun, workflowIdOf } from '../runs/find-run.ts'
 import { heldUp, type HeldUp, heldUpByRun, toQuestion } from '../runs/held-up.ts'
 import { openClient } from '../session/session.ts'
 import { addExamples, processSettings } from './options.ts'
-import { describeBreaker } from '../../core/runs/view/trouble.ts'
 import { countLabels, places } from '../../core/runs/view/counts.ts'
-import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { formatTable } from '../../core/runs/view/format.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -83,16 +83,12 @@ function describeChanges(of: { progress: WriteProgress; run: string; isImport: b
     const count = counts?.[place] ?? 0
     return count === 0 ? [] : [[countLabels[place], count]]
   })
-  const failed = isImport ? 'rows failed' : 'resumes fell back'
+  const unit = isImport ? 'rows' : 'subscriptions'
   return {
-    lines: openBreakers.map(
-      (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
-    ),
+    lines: breakerLines(openBreakers, unit),
     // Before the first segment, what is staged says what the run would do.
     table:
-      rows.length > 0
-        ? formatTable({ head: ['outcome', isImport ? 'rows' : 'subscriptions'], rows })
-        : toTablesText(staged?.tables ?? []),
+      rows.length > 0 ? formatTable({ head: ['outcome', unit], rows }) : toTablesText(staged?.tables ?? []),
     question: waitingFor && toQuestion({ ...waitingFor, run }),
   }
 }

@@ -123,7 +123,7 @@ const askOfImport: Ask<ImportProgress> = async (progress, { terminal, settings }
   const { canary = [], sent: before = 0 } = staged ?? {}
   const sent = before + canary.length
   if (question === 'canary' && terminal.isInteractive && canary.length > 0)
-    terminal.note(await describeSent({ progress, settings }))
+    terminal.note(await describeSent(settings, progress.run))
   const left = counts?.staged ?? staged?.open ?? 0
   const sending =
     sent === 0
@@ -179,13 +179,7 @@ async function answer(
 const mostShown = 10
 
 /** Describes the rows sent so far, with the fields that the service changed or added. */
-async function describeSent({
-  progress: { run = '' },
-  settings,
-}: {
-  progress: ImportProgress
-  settings: Settings
-}): Promise<string> {
+async function describeSent(settings: Settings, run = ''): Promise<string> {
   const plan = await planOf(settings, run)
   if (plan?.job !== 'import') return 'Nothing was sent yet.'
   await using state = await openToRead(settings.state)

@@ -1,7 +1,7 @@
 import { connector } from '../../core/runs/view/shell.ts'
 import type { Client, WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describeBreaker } from '../../core/runs/view/trouble.ts'
+import { describeBreaker, type OpenBreaker } from '../../core/runs/view/trouble.ts'
 import { formatCountOf, formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
 import type { ReportCounts } from '../../core/runs/view/counts.ts'
@@ -143,7 +143,7 @@ interface ReadBeat {
 /** Observes a write run, with one bar for all changes, and its questions. */
 export function observeChanges<P extends WriteProgress>(options: {
   handle: Pick<WorkflowHandle, 'describe' | 'query'>
-  unit: 'rows' | 'subscriptions'
+  unit: ChangeUnit
   /** The name of the bar. */
   nameOf: (progress: P) => string
   onQuestion: (progress: P, signal: AbortSignal) => Promise<void>
@@ -157,22 +157,27 @@ export function observeChanges<P extends WriteProgress>(options: {
     const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
     if (progress === undefined) return { bars: [], description }
     const { waitingFor, openBreakers = [] } = progress
-    const failed = unit === 'rows' ? 'rows failed' : 'resumes fell back'
     return {
       bars:
         counts === undefined
           ? []
           : [{ name: nameOf(progress), unit, ...toState(counts, rate, waitsOf(progress, description)) }],
       description,
-      notes: openBreakers.map(
-        (open) => `The breaker is open: ${describeBreaker(open, failed, formatLocalTime)}.`,
-      ),
+      notes: breakerLines(openBreakers, unit),
       ...(waitingFor && {
         question: { until: waitingFor.until, ask: (signal) => onQuestion(progress, signal) },
       }),
     }
   }
 }
+
+export type ChangeUnit = 'rows' | 'subscriptions'
+
+export const breakerLines = (open: readonly OpenBreaker[], unit: ChangeUnit): string[] =>
+  open.map((one) => {
+    const failed = unit === 'rows' ? 'rows failed' : 'resumes fell back'
+    return `The breaker is open: ${describeBreaker(one, failed, formatLocalTime)}.`
+  })
 
 /** For the end of a bar: when the next lookup or attempt is due, and what holds up the run. */
 const waitsOf = ({ nextAt }: WriteProgress, description: WorkflowExecutionDescription): string[] => [

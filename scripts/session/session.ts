@@ -108,13 +108,8 @@ export async function identifyWorker(
 }
 
 /** @throws {RefusedError} the worker has another data folder */
-export async function refuseOtherFolder({
-  settings,
-  identity,
-}: {
-  settings: Settings
-  identity: Identity
-}): Promise<void> {
+export async function refuseOtherFolder(of: { settings: Settings; identity: Identity }): Promise<void> {
+  const { settings, identity } = of
   if ((await storeOf(settings)) === identity.store) return
   throw new RefusedError(`The worker uses another data folder than ${settings.dataDir}.`, {
     hint: 'Give both the same CONNECTOR_DATA_DIR: they exchange files there.',

@@ -81,17 +81,14 @@ function toAppeal(
 }
 
 /** A page of the query `report`. */
-export function toPage({
-  operator,
-  progress,
-  question,
-}: {
+export function toPage(of: {
   operator: OperatorState
   progress: WriteProgress
   question: ReportQuestion | undefined
 }) {
-  const { outcome, page = 1 } = question ?? {}
-  const { result } = operator
+  const { progress } = of
+  const { outcome, page = 1 } = of.question ?? {}
+  const { result } = of.operator
   if (outcome === undefined) return { run: progress.run, ...(result ?? { counts: progress.counts }) }
   const rows = result?.rows[outcome] ?? []
   const count = result?.counts[outcome] ?? progress.counts?.[outcome] ?? 0
