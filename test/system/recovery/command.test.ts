@@ -41,7 +41,7 @@ describe('connector recover', () => {
     })
     expect((await command('run', 'list')).stdout).toContain(report.run)
     expect((await command('run', 'show', report.run)).stdout).toMatch(
-      /completed, ended[^]*done +9[^]*9 of 9 recovered/,
+      /completed[^]*done +9[^]*9 of 9 recovered/,
     )
     const refused = await command('run', 'resolve', report.run, '--rows', '1', '--drop', '--why', 'x')
     expect(refused.code).toBe(2)
