@@ -23,8 +23,9 @@ const leastMs = 5_000
  * @throws {ReservedWorker} this worker must not send changes of the run; it may look them up
  */
 export async function sendSegment(
-  options: WriteDeps & {
-    context: StepContext
+  { deps, rates, attempts }: WriteDeps,
+  context: StepContext,
+  options: {
     plan: ChangeRun
     work: Omit<SendWork, 'limits'>
     input: SendInput & { limits: ChosenLimits }
@@ -34,7 +35,7 @@ export async function sendSegment(
     staged: number
   },
 ): Promise<SendStep> {
-  const { deps, rates, attempts, context, plan, work, input, lease, staged } = options
+  const { plan, work, input, lease, staged } = options
   const { requestsPerSecond } = input.limits
   const { ledger } = deps.state
   const { run, identity } = plan

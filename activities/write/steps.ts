@@ -63,7 +63,8 @@ export async function endSending({
 }
 
 /** The steps of a run that writes to the service: an import or a recovery. */
-export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
+export function createWriteSteps(write: WriteDeps) {
+  const { deps, rates, attempts } = write
   const depsOf = ({ notes, attempt }: StepContext): JobDeps => ({
     ...deps,
     ledger: deps.state.ledger,
@@ -135,17 +136,7 @@ export function createWriteSteps({ deps, rates, attempts }: WriteDeps) {
       if (staged === undefined && input.lookupsOnly !== true)
         throw new OldLedgerError({ lacks: 'what this run has staged' })
       const work = job.work(plan)
-      return await sendSegment({
-        deps,
-        rates,
-        attempts,
-        context,
-        plan,
-        work,
-        input,
-        lease,
-        staged: staged ?? 0,
-      })
+      return await sendSegment(write, context, { plan, work, input, lease, staged: staged ?? 0 })
     },
 
     /** Compares every change of a run with the service. */

@@ -45,7 +45,7 @@ async function sendAddons({
     await wait(preparationMs)
     return await ledger.known(of)
   }
-  return await sendSegment({
+  const write = {
     deps: {
       state: { ledger: { ...ledger, known } },
       shared: { isShared: false },
@@ -54,20 +54,23 @@ async function sendAddons({
     },
     rates: createRunRates(billing),
     attempts: createAttempts(),
-    context: {
-      owner: {},
-      attempt: 0,
-      beganAt: performance.now(),
-      signal: new AbortController().signal,
-      report: () => {},
-      watch: (watched: unknown) => watched,
-    },
+  }
+  const context = {
+    owner: {},
+    attempt: 0,
+    beganAt: performance.now(),
+    signal: new AbortController().signal,
+    report: () => {},
+    watch: (watched: unknown) => watched,
+  }
+  const options = {
     plan: { run, identity: { workspace, mode: 'live' } },
     work: { run, kind, settleMs: 20, attempts, canarySize: { size: 0 } },
     input: { seconds: 0.5, breakers: {}, claims: 0, limits: { concurrency: 4 }, ...input },
     lease: leaseOf(run),
     staged: 3,
-  } as unknown as Parameters<typeof sendSegment>[0])
+  }
+  return await sendSegment(...([write, context, options] as unknown as Parameters<typeof sendSegment>))
 }
 
 test('a segment sends also if its preparation took all of its time', async () => {
