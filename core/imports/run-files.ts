@@ -19,11 +19,8 @@ export interface StagedNote {
   /** How many changes are in the ledger, including those closed from the start. */
   staged: number
   invalid: number
-  /** Skipped because an earlier run did them, or because the service already has them. */
-  doneEarlier: number
   /** Done by an earlier run, which has them in doubt. */
   doubtfulEarlier: number
-  existed: number
   totals: ControlTotals
   /** The newest `created` in the list before the first send: the audit starts there. */
   newestBefore?: string

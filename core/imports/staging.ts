@@ -123,9 +123,7 @@ export async function stageRun(
 const noteOf = (check: FileCheck, matches?: Matches): StagedNote => ({
   staged: 0,
   invalid: check.invalid,
-  doneEarlier: matches?.doneEarlier ?? 0,
   doubtfulEarlier: matches?.doubtfulEarlier ?? 0,
-  existed: matches?.existing.length ?? 0,
   totals: check.totals,
   existingReasons: matches?.reasons ?? [],
 })
