@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { type ListName, listNames } from '../../core/billing/resources/lists.ts'
 import { type DestinationName, destinationNames } from '../../core/destinations/names.ts'
-import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { formatCountOf, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { openState, type StatePlace } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
@@ -33,6 +33,7 @@ import type { Ledger } from '../../core/state/ledger/ledger.ts'
 import { bindFiles } from '../../core/state/postgres/membership.ts'
 import { cached, type SharedFolder } from '../../core/storage/cached.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
+import { createFolderStore } from '../../core/storage/folder-store.ts'
 import { bindBucket } from '../../worker/files.ts'
 
 export function configureShow(command: Command, terminal: Terminal): void {
@@ -64,8 +65,11 @@ export function configureReset(command: Command, terminal: Terminal): void {
 /** Moves the state of the data folder to PostgreSQL. */
 export function configureMove(command: Command, terminal: Terminal): void {
   command.action(async () => {
-    const { folder, database } = processPlaces().state
-    if (database === undefined)
+    const places = processPlaces()
+    const { folder, database } = places.state
+    // The settings name no database without a bucket.
+    const files = sharedFiles(places)
+    if (database === undefined || files === undefined)
       throw new RefusedError('CONNECTOR_STATE_URL is not set: it names the database to move the state to.', {
         hint: 'Set it to postgres://user:password@host/database, here and for the worker.',
       })
@@ -74,10 +78,10 @@ export function configureMove(command: Command, terminal: Terminal): void {
       // Loaded late: only this command needs the driver of PostgreSQL.
       const { moveState } = await import('../../core/state/move-state.ts')
       const { to, changes } = await moveState({ folder, database })
-      const count = changes.toLocaleString('en-US')
+      const copied = await copyRuns({ place: places.state, files })
       terminal.result({
-        document: { to, changes },
-        text: `Moved the state to ${to}: ${count} changes. Start the workers with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL; state.db stays as it was and is no longer used.`,
+        document: { to, changes, files: copied },
+        text: `Moved the state to ${to}: ${formatCountOf(changes, 'changes')}, with ${formatCountOf(copied, 'files')} of earlier runs. Start the workers with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL; state.db stays as it was and is no longer used.`,
       })
     } finally {
       lock.release()
@@ -86,6 +90,30 @@ export function configureMove(command: Command, terminal: Terminal): void {
   addExamples(command, 'run', {
     'state move': 'with CONNECTOR_STATE_URL and CONNECTOR_FILES_URL set, no run open and no worker running',
   })
+}
+
+/**
+ * Copies what runs have left in the data folder to the bucket, unless it has that: a repair stages their rows again from
+ * there, and reports are written from it.
+ */
+async function copyRuns({ place, files }: { place: StatePlace; files: FileStore }): Promise<number> {
+  const state = await openState(place)
+  try {
+    await bindBucket(files, state)
+  } finally {
+    await state.close()
+  }
+  const own = createFolderStore(place.folder)
+  let copied = 0
+  for (const room of ['imports', 'recoveries', 'exports/reports']) {
+    const there = new Set((await files.list(room)).map(({ path }) => path))
+    for (const { path } of await own.list(room)) {
+      if (there.has(path)) continue
+      await files.put(path, own.locate(path))
+      copied += 1
+    }
+  }
+  return copied
 }
 
 export function configureRepair(command: Command, terminal: Terminal): void {

@@ -4,8 +4,15 @@ import { parse } from 'csv-parse/sync'
 import { expect, onTestFinished, test } from 'vitest'
 import { askPostgres } from '../../system/destinations/postgres-server.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
-import { connectTemporal, createWorld, startCommand, until, type World } from '../../system/export/world.ts'
-import { addonsCsv, once, posts, quick, startImport, timesOf } from '../../system/import/world.ts'
+import {
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startTestWorker,
+  until,
+  type World,
+} from '../../system/export/world.ts'
+import { addonsCsv, once, posts, putFile, quick, startImport, timesOf } from '../../system/import/world.ts'
 import { breakSome, idsOf, resumesDone, well } from '../../system/recovery/world.ts'
 import { startFaultProxy } from './fault-proxy.ts'
 import { createFleet } from './fleet-world.ts'
@@ -210,4 +217,31 @@ test('machines with nothing but the two addresses fetch the documents of a file,
   await expect(nowhere.result()).rejects.toMatchObject({
     cause: { message: expect.stringContaining('There is no file inbox/rows.csv') },
   })
+})
+
+test('a state that is moved takes along what a repair and the reports of its runs need', async () => {
+  const world = await createWorld({ counts })
+  const worker = await startTestWorker(world)
+  const sheet = await putFile(world, addonsCsv(3), 'addons.csv')
+  const call = async (env: Record<string, string>, ...words: string[]) => {
+    const { code, stdout, stderr } = await callCommand(world, [...words, '--json'], { env })
+    expect(code, stderr).toBe(0)
+    return JSON.parse(stdout) as Record<string, unknown>
+  }
+  const imported = await call({}, 'import', 'addons', join(world.dataDir, sheet))
+  const exported = await call({}, 'export', 'customers')
+  await worker.stop()
+  const moving = { ...(await newMachine(world)), CONNECTOR_DATA_DIR: world.dataDir }
+  const moved = await call(moving, 'state', 'move')
+  expect(moved).toMatchObject({ changes: 3, files: expect.any(Number) })
+  expect(await call(moving, 'state', 'move')).toEqual({ ...moved, files: 0 })
+
+  const elsewhere = await newMachine(world)
+  const { run, verdict, counts: outcome } = imported
+  expect(await call(elsewhere, 'run', 'report', String(run))).toMatchObject({ run, verdict, counts: outcome })
+  const { run: read, exports } = exported
+  expect(await call(elsewhere, 'run', 'report', String(read))).toMatchObject({ run: read, exports })
+  const schema = `connector_${world.workspace}`
+  await askPostgres(fleet.stateUrl, `delete from ${schema}.changes`)
+  expect(await call(elsewhere, 'state', 'repair')).toMatchObject({ runs: [{ run, restaged: 3 }] })
 })
