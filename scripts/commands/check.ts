@@ -29,11 +29,15 @@ export function configure(command: Command, terminal: Terminal): void {
     .option('--replay', 'check only that every open run can resume with this version')
     .option('--all', 'show every setting and where it comes from')
     .action(async ({ replay, all }: Options) => {
-      const findings = replay
-        ? await checkReplay({ settings: processSettings(), terminal })
+      const { findings, hint } = replay
+        ? { findings: await checkReplay({ settings: processSettings(), terminal }), hint: undefined }
         : await checkAll(terminal)
       const settings = !replay ? listSettings({ env: process.env, cwd: process.cwd() }) : []
-      const text = [toTable(findings), ...(all ? [toSettingsTable(settings)] : [])].join('\n\n')
+      const text = [
+        toTable(findings),
+        ...(hint === undefined ? [] : [hint]),
+        ...(all ? [toSettingsTable(settings)] : []),
+      ].join('\n\n')
       terminal.result({ document: { findings, settings }, text })
       const problems = findings.filter(({ status }) => status === 'wrong')
       if (problems.some(({ check }) => check === 'settings')) process.exitCode = exitCodes.refused
@@ -46,9 +50,15 @@ export function configure(command: Command, terminal: Terminal): void {
   })
 }
 
-async function checkAll(terminal: Terminal): Promise<Finding[]> {
+interface Found {
+  findings: Finding[]
+  /** What to do about all of them. */
+  hint?: string
+}
+
+async function checkAll(terminal: Terminal): Promise<Found> {
   const settings = readOrFind()
-  if (Array.isArray(settings)) return settings
+  if ('findings' in settings) return settings
   const { taskQueue, billing } = settings
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
   const service = checkService({ billing: createCommandService(settings), testMode: billing.testMode })
@@ -58,7 +68,7 @@ async function checkAll(terminal: Terminal): Promise<Finding[]> {
   })
   const state = checkDatabase(settings)
   const others = [checkFiles(settings), checkWarehouse(settings)]
-  return (await Promise.all([secrets, service, temporal, state, ...others])).flat()
+  return { findings: (await Promise.all([secrets, service, temporal, state, ...others])).flat() }
 }
 
 /** Nothing for a state in the data folder. Loaded late: only a state on PostgreSQL needs its driver. */
@@ -70,12 +80,12 @@ async function checkDatabase(settings: Settings): Promise<Finding[]> {
 }
 
 /** The settings or, if they are invalid, a finding per problem; nothing else can be checked then. */
-function readOrFind(): Settings | Finding[] {
+function readOrFind(): Settings | Found {
   try {
     return processSettings()
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    return error.problems.map((problem) => wrong('settings', problem))
+    return { findings: error.problems.map((problem) => wrong('settings', problem)), hint: error.hint }
   }
 }
 

@@ -7,6 +7,7 @@ import { type Manifest, readManifest } from '../../core/destinations/manifest.ts
 import { isFileDestination } from '../../core/destinations/names.ts'
 import { formatCount, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { isAddress } from '../../core/state/publications.ts'
+import { toFileName } from '../../core/storage/file-name.ts'
 import { isAmount } from '../../core/tables/decimal-sum.ts'
 import { askState, newestRun } from '../runs/run-files.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
@@ -15,7 +16,7 @@ import { addExamples, callersPath, choice, exportFolder, processPlaces } from '.
 
 interface Options {
   list?: string
-  out: string
+  out?: string
 }
 
 export function configure(command: Command, terminal: Terminal): void {
@@ -23,15 +24,19 @@ export function configure(command: Command, terminal: Terminal): void {
     .argument('<older>', 'folder of an export, or a run')
     .argument('<newer>', 'the same of a later one')
     .option('--list <name>', 'the list to compare, if the runs have several')
-    .option('--out <file>', 'where to write what changed; never over another file', 'changes.csv')
+    .option(
+      '--out <file>',
+      'where to write what changed; never over another file (default: named by the list and both runs)',
+    )
     .action(async (older: string, newer: string, options: Options) => {
-      const out = callersPath(options.out)
       const found = [await findExports(older, terminal), await findExports(newer, terminal)] as const
       const list = chooseList(found, options.list)
       const sides = await Promise.all(
         found.map((folders) => open(folders.get(list) ?? [...folders.values()][0]!)),
       )
       const [before, after] = sides as [Side, Side]
+      const name = toFileName(['changes', list, before.manifest.run, after.manifest.run].join('-'))
+      const out = callersPath(options.out ?? `${name}.csv`)
       const stopped = new AbortController()
       using _interrupt = onInterrupt({
         first: () => stopped.abort(new Error('Stopped; nothing was written.')),

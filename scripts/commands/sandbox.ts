@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { nearestName } from '../../core/tables/nearest-name.ts'
+import { describeOptions, findUnknown } from '../../sandbox/option-names.ts'
 import type { SandboxOptions } from '../../sandbox/options.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { UsageError } from '../terminal/failures.ts'
@@ -23,14 +25,12 @@ const sandboxInput = z.object({
 
 export function configure(command: Command, terminal: Terminal): void {
   addInputOptions(command, sandboxInput)
-    .option(
-      '--options <file>',
-      'JSON file with everything else: seed, counts, faults, drift, supported filters and orders',
-    )
+    .option('--options <file>', 'JSON file with everything else, as listed below')
     .action(async ({ options: file, ...typed }: { options?: string }) => {
       const fromFile = file === undefined ? {} : readOptions(callersPath(file))
       await serve({ options: { ...fromFile, ...typed }, terminal })
     })
+  command.addHelpText('after', () => `\n${describeOptions()}`)
   addExamples(command, 'inspect', {
     'sandbox --port 8080': 'prints the settings to connect to it',
     'sandbox --options sandbox.json': 'with a seed, counts and faults of your own',
@@ -38,11 +38,29 @@ export function configure(command: Command, terminal: Terminal): void {
 }
 
 function readOptions(file: string): SandboxOptions {
+  const options = readObject(file)
+  const [unknown] = findUnknown(options)
+  if (unknown === undefined) return options
+  const { path, name, known } = unknown
+  const nearest = nearestName(name, known)
+  const instead = nearest === undefined ? `the names are ${known.join(', ')}` : `did you mean ${nearest}?`
+  throw new UsageError(
+    `--options ${file} has ${path}${path.endsWith(name) ? '' : ` ${name}`}, which is no option; ${instead}`,
+  )
+}
+
+function readObject(file: string): SandboxOptions {
+  const failed = (why: string, cause?: unknown) =>
+    new UsageError(`--options ${file} cannot be read as JSON: ${why}.`, { cause })
+  let options: unknown
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as SandboxOptions
+    options = JSON.parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw new UsageError(`--options ${file} cannot be read as JSON: ${String(cause)}.`, { cause })
+    throw failed(String(cause), cause)
   }
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw failed('it is no object')
+  return options
 }
 
 async function serve({ options, terminal }: { options: SandboxOptions; terminal: Terminal }): Promise<void> {

@@ -16,6 +16,7 @@ import type { FileStore } from '../../core/storage/file-store.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import { parseBucketAddress } from '../../core/storage/bucket-store.ts'
 import { openBucket } from '../../worker/files.ts'
+import { formatCount, formatCountOf } from '../../core/runs/view/format.ts'
 import { warehouses } from '../../worker/destinations.ts'
 import { exitCodes, RefusedError, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -114,8 +115,8 @@ async function openWarehouse(name: WarehouseName, schema: string | undefined): P
 
 function toWords({ tables, where }: Comparison): string {
   const counts = tables.map(({ name, compared, newer }) => {
-    const others = newer === 0 ? '' : `, ${newer} by other runs`
-    return `${name} ${compared} ${compared === 1 ? 'row' : 'rows'} compared${others}`
+    const others = newer === 0 ? '' : `, ${formatCount(newer)} by other runs`
+    return `${name} ${formatCountOf(compared, 'rows')} compared${others}`
   })
   return `matches its manifest, and ${where} has the same rows (${counts.join('; ')})`
 }
@@ -131,7 +132,7 @@ function tell(options: {
   note?: string
 }): void {
   const { terminal, path, manifest, problems, document, where = 'matches its manifest', note = '' } = options
-  const whole = `${path} ${where}: ${manifest?.records} records of ${manifest?.resource}, ${manifest?.verdict}.${note}`
+  const whole = `${path} ${where}: ${formatCountOf(manifest?.records ?? 0, 'records')} of ${manifest?.resource}, ${manifest?.verdict}.${note}`
   terminal.result({
     document: { folder: path, verdict: manifest?.verdict, ...document, problems },
     text: problems.length === 0 ? whole : problems.join('\n'),

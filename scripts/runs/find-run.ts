@@ -52,14 +52,28 @@ async function isWorkflow(client: Client, workflowId: string): Promise<boolean> 
  */
 export async function findRun({ client, run }: { client: Client; run: string }) {
   const handle = client.workflow.getHandle(run)
-  const description = await handle.describe().catch((error: unknown) => {
-    throw error instanceof WorkflowNotFoundError
-      ? new RefusedError(`There is no run ${run}.`, { hint })
-      : error
+  const description = await handle.describe().catch(async (error: unknown) => {
+    throw error instanceof WorkflowNotFoundError ? await noRun({ client, run }) : error
   })
   const { type } = description
   if (isRunType(type)) return { kind: runTypes[type], handle, description }
   throw new RefusedError(`${run} is a ${type}, which has no progress to show.`, { hint })
+}
+
+/** The name may be that of a schedule, whose runs have names of their own. */
+async function noRun({ client, run }: { client: Client; run: string }): Promise<RefusedError> {
+  const { info } = await client.schedule
+    .getHandle(run)
+    .describe()
+    .catch(() => ({ info: undefined }))
+  if (info === undefined) return new RefusedError(`There is no run ${run}.`, { hint })
+  const last = info.recentActions.at(-1)?.action.workflow.workflowId
+  return new RefusedError(`${run} is a schedule, not a run.`, {
+    hint:
+      last === undefined
+        ? `It has had none yet: \`${connector`schedule list`}\` shows when the next one starts.`
+        : `Its last run is ${last}.`,
+  })
 }
 
 /** Marks a run that `resolve` has started: it sends only what is resolved. */

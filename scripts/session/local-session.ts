@@ -8,7 +8,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { findBinary } from '../dev-server/find-binary.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import { type DevServer, startDevServer, type StartDevServer } from '../dev-server/start-dev-server.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import type { Session, SessionOptions } from './session.ts'
 import { connect } from './temporal.ts'
 
@@ -38,7 +38,12 @@ export interface LocalSessionOptions extends SessionOptions {
 export async function openLocalSession(options: LocalSessionOptions): Promise<Session> {
   const { settings, terminal, needsService = true } = options
   await prepareDataFolder(settings.dataDir)
-  if (needsService) await createCommandService(settings).list({ ...firstLook, resource: listResources.plans })
+  if (needsService)
+    await tellIfSlow({
+      terminal,
+      line: `Waiting for the service at ${settings.billing.baseUrl} ...`,
+      work: createCommandService(settings).list({ ...firstLook, resource: listResources.plans }),
+    })
   await using opened = new AsyncDisposableStack()
   const onSpawned = () => void loadWorker().catch(() => undefined)
   const server = await startLocalServer({ settings, terminal, onSpawned })

@@ -7,6 +7,7 @@ import {
 import { upsertSearchAttributes, workflowInfo } from '@temporalio/workflow'
 import type { Unopened } from '../../core/notifications/opened.ts'
 import type { SearchAttributeName } from '../../core/runs/name.ts'
+import { scheduledBy } from './notify.ts'
 
 const verdictKey = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
 const needsPersonKey = defineSearchAttributeKey('NeedsPerson', SearchAttributeType.BOOL)
@@ -58,7 +59,11 @@ export function createSearchAttributes(): SearchAttributes {
       const cause = thrown instanceof ActivityFailure ? thrown.cause : undefined
       const details = cause instanceof ApplicationFailure ? cause.details : undefined
       attributes.allow({ ...(details?.[0] as Partial<Unopened> | undefined) })
-      attributes.set({ verdict: 'failed', needsPerson: true })
+      // A refusal did nothing, and who started the run sees it; nobody sees that of a scheduled run. The last run of an
+      // import stands for the rows of all.
+      const isRefusal = cause instanceof ApplicationFailure && cause.nonRetryable === true
+      const isSeen = scheduledBy() === undefined && workflowInfo().workflowType !== 'importFile'
+      attributes.set({ verdict: 'failed', needsPerson: !(isRefusal && isSeen) })
       throw thrown
     },
   }

@@ -52,7 +52,8 @@ export async function compareExports(
   const { older, newer, out, signal } = of
   const refused = refuseSides({ older: older.manifest, newer: newer.manifest })
   if (refused !== undefined) throw new NotComparableError(refused)
-  const isThere = () => new NotComparableError(`There is ${out} already: name another file with --out.`)
+  const isThere = () =>
+    new NotComparableError(`There is ${out} already: remove it, or name another file with --out.`)
   if (existsSync(out)) throw isThere()
   const beside = temporaryName(out)
   try {

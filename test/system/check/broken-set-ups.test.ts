@@ -70,6 +70,12 @@ test('check finds every wrong setting before it asks anybody, and ends with 2', 
   )
 })
 
+test('check names init where nothing is set yet', async () => {
+  const nothing = { BILLING_BASE_URL: '', BILLING_TOKEN: '', BILLING_WORKSPACE: '' }
+  const { stdout } = await callCommand(world, ['check'], { env: nothing })
+  expect(stdout).toMatch(/\n\nnpx connector init asks for the settings and writes \.env/)
+})
+
 test('check finds a file with a secret that other users of the machine can read', async () => {
   const token = join(world.dataDir, 'token')
   await writeFile(token, world.sandbox.token)

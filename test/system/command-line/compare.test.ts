@@ -35,8 +35,9 @@ test('compares two exports of a sandbox that changed in between, by their folder
   expect(records['new']! + records['gone']! + records['changed']!).toBeGreaterThan(0)
   expect(await readFile(out, 'utf8')).toMatch(/^_change,id,table,position,field,before,after\n/)
   expect(await callCommand(world, words)).toMatchObject({ code: 2, stderr: expect.stringContaining('--out') })
-  const second = join(world.dataDir, 'again.csv')
-  const byRun = await callCommand(world, ['compare', `${runs[0]}.1`, runs[1]!, '--out', second])
+  const INIT_CWD = world.dataDir
+  const byRun = await callCommand(world, ['compare', `${runs[0]}.1`, runs[1]!], { env: { INIT_CWD } })
   expect(byRun.stdout).toMatch(/^Changes of plans from /)
+  const second = join(world.dataDir, `changes-plans-${runs.join('-')}.csv`)
   expect(await readFile(second, 'utf8')).toBe(await readFile(out, 'utf8'))
 })

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { expect, it } from 'vitest'
+import { toSettings } from '../../../sandbox/options.ts'
+import { callCommand } from './call-command.ts'
 import { runProgram } from './run-program.ts'
 
 const start = (...words: string[]) =>
@@ -36,6 +38,32 @@ it('says where it is to a program, in one document', async () => {
     code: 0,
     told: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), token: expect.any(String) },
   })
+})
+
+it.each([
+  [{ conts: { plans: 7 } }, 'has conts, which is no option; did you mean counts?'],
+  [{ counts: { plan: 7 } }, 'has counts.plan, which is no option; did you mean plans?'],
+  [
+    { drift: { plans: { perRequest: { update: 2 } } } },
+    'has drift.plans.perRequest.update, which is no option; did',
+  ],
+  [{ faults: [{ kind: 'reste' }] }, 'has faults.0.kind reste, which is no option; did you mean reset?'],
+  [{ faults: [{ kind: 'reset', rat: 0.1 }] }, 'has faults.0.rat, which is no option; did you mean rate?'],
+  [{ faults: [{ kind: 'reset', ms: 1 }] }, 'has faults.0.ms, which is no option; the names are kind, on, '],
+  [[], 'it is no object'],
+])('refuses the options %j', async (options, says) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
+  const file = join(folder, 'options.json')
+  writeFileSync(file, JSON.stringify(options))
+  const { code, stderr } = await callCommand({ env: {} }, ['sandbox', '--options', file])
+  expect([code, stderr]).toEqual([2, expect.stringContaining(says)])
+  rmSync(folder, { recursive: true })
+})
+
+it('lists in its help every option that its file may have', async () => {
+  const { stdout } = await start('--help').ended
+  for (const name of Object.keys(toSettings({}))) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+  expect(stdout).toMatch(/^ {2}latency +ms, jitterMs, where$/m)
 })
 
 it('refuses options that it cannot read', async () => {

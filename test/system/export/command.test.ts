@@ -91,6 +91,13 @@ describe('an export with --local', () => {
     expect(await readdir(world.dataDir)).toEqual([])
   })
 
+  test('says what it waits for while the service does not answer', async () => {
+    world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 2_000 }] })
+    onTestFinished(() => world.sandbox.control.setFaults({ faults: [] }))
+    const { says } = await failureOf(['export', '--local'], { ...local, BILLING_TOKEN: 'wrong' })
+    expect(says).toMatch(`Waiting for the service at ${world.sandbox.url} ...`)
+  })
+
   test('says within seconds that nothing listens at the address, or something else does', async () => {
     const [port] = await freePorts(1)
     const nobody = { ...local, BILLING_BASE_URL: `http://127.0.0.1:${port}` }

@@ -163,6 +163,10 @@ describe('a warehouse has one form of its values', () => {
         /has plans with all values as they are, and this export has them without plans.name/,
       ),
     ])
+    const listed = await callCommand(world, ['run', 'list', '--json'])
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      runs: [{ verdict: 'failed', needsPerson: false }, { verdict: 'proven' }],
+    })
     const { run } = await export_(world, { exclude: ['plans.name'] })
     const published = await callCommand(world, ['run', 'publish', run, '--to', 'duckdb'])
     expect([published.code, published.stderr]).toEqual([1, expect.stringMatching(/without plans.name/)])

@@ -212,6 +212,11 @@ describe('a schedule', () => {
     expect(run, started.stdout).toMatch(new RegExp(`^${named('by-hand')}-\\d{4}-\\d\\d-\\d\\dT`))
     const client = await connectTemporal()
     await client.workflow.getHandle(run).result()
+    const watched = await callCommand(world, ['run', 'watch', named('by-hand')])
+    expect([watched.code, watched.stderr]).toEqual([
+      2,
+      `error: ${named('by-hand')} is a schedule, not a run. Its last run is ${run}.\n`,
+    ])
     const listed = await list()
     expect(listed.find(({ name }) => name === named('by-hand'))).toMatchObject({
       paused: true,
