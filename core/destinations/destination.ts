@@ -44,11 +44,11 @@ export interface Publication extends Pick<
   references?: readonly Reference[]
   /** The versions that made the export: `{ connector: '0.1.0' }`. */
   versions: Readonly<Record<string, string>>
-  /** The root of published exports; its folder `test` holds test data. Warehouses ignore it. */
+  /** The root of published exports; its folder `test` holds test data. */
   folder: string
   /**
    * Where files are published instead, below `exports`, with the same folders; `folder` then holds only what is
-   * being written. Warehouses ignore it.
+   * being written.
    */
   store?: FileStore
   /** The PostgreSQL schema. Default: `billing`, or `billing_test` for test data. */
@@ -74,7 +74,7 @@ export interface Published {
   manifest: Manifest
   /** Where the export is, for people: a folder, an address, a file or a schema. */
   location: string
-  /** The path or address of the manifest, if the destination keeps one. */
+  /** The path or address of the manifest; a warehouse has it in `_exports`. */
   manifestPath?: string
   /**
    * False if this run was already published here. Nothing was changed then, except for deletes that had been

@@ -224,8 +224,10 @@ export const manifestSchema = z.object({
   rejected: z.object({ rows: count, files: z.array(fileSchema) }),
   /** Only for documents by id: the ids that do not exist, the first of them by name. */
   missing: z.object({ rows: count, first: z.array(z.string()), files: z.array(fileSchema) }).exactOptional(),
-  /** Only for lists: how the read came to its verdict, for others to check. */
-  certificate: z.object({ rows: count, files: z.array(fileSchema) }).exactOptional(),
+  /** Only for lists: how the read came to its verdict, for others to check. That of a warehouse is in a `folder` of the exports. */
+  certificate: z
+    .object({ rows: count, files: z.array(fileSchema), folder: z.string().exactOptional() })
+    .exactOptional(),
   /** Set for a list whose records name those of other lists of the run. */
   references: z.array(referenceSchema).exactOptional(),
   tables: z.array(tableSchema),

@@ -1,5 +1,6 @@
 import { dirname, relative, sep } from 'node:path'
 import { isDocumentName } from '../billing/resources/lists.ts'
+import { isFileDestination } from '../destinations/names.ts'
 import { formatCount, formatCountOf } from '../runs/view/format.ts'
 import { connector, shell } from '../runs/view/shell.ts'
 import type { Fact, NextStep, Sheet as PageSheet, Table, View } from '../runs/view/view.ts'
@@ -214,13 +215,14 @@ function toFiles(of: Of): Table {
 /** How others check the exports, from their folders alone. */
 function toChecks(run: string, of: Of): NextStep[] {
   const files = of.filter(({ manifestPath }) => manifestPath !== undefined)
+  const hasRows = of.some(({ destination }) => isFileDestination(destination))
   const isCertified = of.some(({ mode }) => mode !== 'byId')
   const isPlain = ({ destination, dialect, mode, location }: Sheet) =>
     destination === 'csv' && dialect?.formulaGuard === false && mode !== 'byId' && !location.startsWith('s3:')
   const steps = [
     {
       text: `the files against the manifest${isCertified ? ', and the verdict against the certificate' : ''}`,
-      commands: files.map(({ location }) => connector`verify ${location}`),
+      commands: files.map(({ manifestPath = '' }) => connector`verify ${dirname(manifestPath)}`),
     },
     {
       text: 'the same in Python, with no code of the connector',
@@ -229,8 +231,8 @@ function toChecks(run: string, of: Of): NextStep[] {
         .map(({ location }) => shell`python3 scripts/check-certificate.py ${location}`),
     },
     {
-      text: `a warehouse keeps no files; to have them${isCertified ? ', with the certificate' : ''}`,
-      commands: files.length > 0 || of.length === 0 ? [] : [connector`run publish ${run} --to csv`],
+      text: 'a warehouse keeps no files of its rows; to have them',
+      commands: hasRows || of.length === 0 ? [] : [connector`run publish ${run} --to csv`],
     },
   ]
   const isProven = of.some(({ verdict, mode }) => verdict === 'proven' && mode !== 'byId')

@@ -6,6 +6,7 @@ import {
   readManifest,
   readStoredManifest,
 } from '../destinations/manifest.ts'
+import { isFileDestination } from '../destinations/names.ts'
 import { isAddress, type Publication } from '../state/publications.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { isSystemError } from '../storage/system-errors.ts'
@@ -72,10 +73,11 @@ const isWithin = (columns: readonly string[], allowed: readonly string[] | undef
   allowed === undefined || columns.every((column) => allowed.includes(column))
 
 async function isStillThere(
-  { manifest, run }: Pick<Publication, 'manifest' | 'run'>,
+  { manifest, run, destination }: Pick<Publication, 'manifest' | 'run' | 'destination'>,
   files: FileStore | undefined,
 ): Promise<boolean> {
-  if (manifest === undefined) return true
+  // A warehouse has its own manifest.
+  if (manifest === undefined || !isFileDestination(destination)) return true
   const found = await manifestAt(manifest, files)
   return found?.verdict === 'proven' && found.run === run
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { ReadFacts } from '../destinations/manifest.ts'
 import type { Destination, Publication, Published } from '../destinations/destination.ts'
+import { keepCertificate } from '../destinations/warehouse/certificate.ts'
 import { isFileDestination, type DestinationName } from '../destinations/names.ts'
 import type { IdOutcome } from '../reading/read-by-id.ts'
 import { InvalidInput } from '../runs/errors.ts'
@@ -56,7 +57,7 @@ export async function publishRead(
   if (to === undefined) throw new InvalidInput(`This worker has no destination ${destination}.`)
   const folder = partsFolder({ dataDir, run: plan.run, resource })
   const checkpoint = await loadCheckpoint({ shared, folder, name: options.checkpoint })
-  const store = isFileDestination(destination) ? storeOf(deps, plan) : undefined
+  const store = storeOf(deps, plan)
   const layout = await knownReadPlan({ shared, folder })
   await fetchParts({ shared, parts: checkpoint.parts, signal })
   const read = toPublication({ deps, plan, resource, checkpoint, layout })
@@ -65,14 +66,19 @@ export async function publishRead(
   const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
   const series = await seriesOf({ deps, plan, resource, destination })
   const place = placeOf(plan, destination)
-  const done = await to.publish({
+  const publication = {
     ...read,
     facts,
     forExcel: series.forExcel,
     ...(references.length > 0 && { references }),
     ...(store !== undefined && { store }),
     signal,
-  })
+  }
+  const done = await to.publish(publication)
+  const manifestPath = isFileDestination(destination)
+    ? done.manifestPath
+    : await keepCertificate(publication, done.manifest)
+  if (manifestPath !== undefined) done.manifestPath = manifestPath
   const row = await toRow({ deps, plan, resource, series, place }, done, layout.hashedWith)
   await deps.state.publications.add(row)
   return { row, sheet: await toSheet(done, store) }

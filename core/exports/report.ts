@@ -29,7 +29,7 @@ export interface PublishedExport extends Pick<
   heldBack: number
   /** A folder, an address, a file or a schema, for display. */
   where: string
-  /** Path of the manifest; null where the destination keeps none (a warehouse). */
+  /** Path of the manifest; of a warehouse that beside its certificate, null for documents. */
   manifest: string | null
   /** Set for a fetch: the ids that do not exist, with the first few listed. */
   missing?: { count: number; first: string[] }

@@ -22,7 +22,7 @@ interface SheetFile {
 export type Sheet = Omit<Manifest, 'tables'> &
   Pick<Published, 'location' | 'manifestPath'> & {
     tables: { name: string; rows: number }[]
-    /** Empty for a warehouse. */
+    /** Of a warehouse, the certificate and the manifest beside it. */
     files: SheetFile[]
   }
 

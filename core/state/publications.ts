@@ -36,7 +36,7 @@ export interface Publication {
   /** The fields that the schema lacks, and those of the schema that no record had; absent if there were no records. */
   unknownFields?: readonly string[]
   absentFields?: readonly string[]
-  /** Path or address of the manifest; absent where the destination keeps none (a warehouse). */
+  /** Path or address of the manifest; absent for documents in a warehouse. */
   manifest?: string
 }
 

@@ -183,14 +183,11 @@ export function sheetFor(item: PublishedExport, more: Partial<Sheet> = {}): Shee
     notes: [],
     versions: { connector: '0.1.0' },
     tables,
-    files:
-      destination === 'csv'
-        ? [
-            file('manifest.json'),
-            ...tables.map(({ name, rows }) => file(`${name}.csv`, rows)),
-            file('certificate.jsonl', Math.ceil(records / 99) + 2),
-          ]
-        : [],
+    files: [
+      file('manifest.json'),
+      ...(destination === 'csv' ? tables.map(({ name, rows }) => file(`${name}.csv`, rows)) : []),
+      file('certificate.jsonl', Math.ceil(records / 99) + 2),
+    ],
     ...more,
   }
 }
@@ -224,7 +221,9 @@ export const toCsv = (
     ...changes,
   })
 
-const inWarehouse = { manifest: null }
+const inWarehouse = {
+  manifest: `${folder}/exports/duckdb/customers/2026-11-21T02-00-03Z-export-all-1f0c2b7a90/manifest.json`,
+}
 /** A page of each kind of export. */
 export const exportPages: Readonly<Record<string, View>> = {
   export: exportPage('proven', [

@@ -49,10 +49,11 @@ async function stageCsv(publication: Publication, folder: string): Promise<Stage
     const parts = publication.parts.filter((part) => part.table === table.name)
     const file = await stageParts(folder, {
       path: `${table.name}.csv`,
-      parts,
+      rows: rowsOf(parts),
       header: toHeader(dialect, table.columns),
-      signal,
-      ...(forExcel && { excel: table }),
+      chunks: forExcel
+        ? toExcel(table, readParts(parts, { signal }))
+        : readParts(parts, { signal, reusesBuffer: true }),
     })
     tables.push(toPublishedTable(publication, table, { rows: file.rows, files: [file] }))
   }
@@ -65,55 +66,48 @@ export async function stageNotes(
   folder: string,
 ): Promise<Pick<Manifest, 'rejected' | 'missing' | 'certificate'>> {
   const { rejected = [], missing, certificate, signal } = publication
-  const stageNote = async (path: string, header: string, parts: readonly PartFile[]) => ({
-    rows: rowsOf(parts),
-    files: rowsOf(parts) === 0 ? [] : [await stageParts(folder, { path, parts, header, signal })],
-  })
+  const stageNote = async (path: string, header: string, parts: readonly PartFile[]) => {
+    const [rows, chunks] = [rowsOf(parts), readParts(parts, { signal, reusesBuffer: true })]
+    return { rows, files: rows === 0 ? [] : [await stageParts(folder, { path, rows, header, chunks })] }
+  }
   const notes = { rejected: await stageNote('rejected.jsonl', '', rejected) }
   if (certificate !== undefined) {
-    const [header, footer] = toCertificateEnds(publication)
-    const file = await stageParts(folder, {
-      path: 'certificate.jsonl',
-      parts: certificate,
-      header,
-      footer,
-      signal,
-    })
     // With its first and its last line.
-    return { ...notes, certificate: { rows: file.rows + 2, files: [{ ...file, rows: file.rows + 2 }] } }
+    const rows = rowsOf(certificate) + 2
+    const chunks = certificateOf(publication)
+    const file = await stageParts(folder, { path: certificateName, rows, header: '', chunks })
+    return { ...notes, certificate: { rows, files: [file] } }
   }
   if (missing === undefined) return notes
   const ids = await stageNote('missing.csv', 'id\n', missing.parts)
   return { ...notes, missing: { ...ids, first: [...missing.first] } }
 }
 
-/** The first line of a certificate says what was read, the last one what is claimed. */
-function toCertificateEnds(of: Publication): [string, string] {
-  const { resource, workspace, testMode, mode, filters, facts } = of
-  const { ordering, changedSince = null, verdict, reasons, completeThrough, records, windows } = facts
+export const certificateName = 'certificate.jsonl'
+
+/** The bytes of a certificate. Its first line says what was read, the last one what is claimed. */
+export async function* certificateOf(of: Publication): AsyncGenerator<Buffer> {
+  const { resource, workspace, testMode, mode, filters, facts, certificate = [], signal } = of
+  const { ordering, changedSince = null, verdict, reasons, records, windows } = facts
+  const completeThrough = verdict === 'proven' ? facts.completeThrough : null
   const head = { certificate: 1, resource, workspace, testMode, mode, filters, key: ordering, changedSince }
   const end = { end: verdict, reasons, completeThrough, records, windows }
-  return [`${JSON.stringify(head)}\n`, `${JSON.stringify(end)}\n`]
+  yield Buffer.from(`${JSON.stringify(head)}\n`)
+  yield* readParts(certificate, { signal })
+  yield Buffer.from(`${JSON.stringify(end)}\n`)
 }
 
-/** Writes a header and the bytes of parts into a new file and fsyncs it, computing its checksum on the way. */
+/** Writes a header and chunks into a new file and fsyncs it, computing its checksum on the way. */
 async function stageParts(
   folder: string,
   file: {
     path: string
-    parts: readonly PartFile[]
+    rows: number
     header: string
-    footer?: string
-    signal: AbortSignal | undefined
-    /** The table to rewrite for Excel. */
-    excel?: Table
+    chunks: AsyncIterable<Buffer>
   },
 ): Promise<PublishedFile> {
-  const { path, parts, header, footer, signal, excel: table } = file
-  const chunks =
-    table === undefined
-      ? readParts(parts, { signal, reusesBuffer: true })
-      : toExcel(table, readParts(parts, { signal }))
+  const { path, rows, header, chunks } = file
   const hash = createHash('sha256')
   await using written = await open(join(folder, path), 'wx')
   let bytes = 0
@@ -126,9 +120,8 @@ async function stageParts(
   }
   if (header !== '') await append(Buffer.from(header))
   for await (const chunk of chunks) await append(chunk)
-  if (footer !== undefined) await append(Buffer.from(footer))
   await written.sync()
-  return { path, rows: rowsOf(parts), bytes, sha256: hash.digest('hex') }
+  return { path, rows, bytes, sha256: hash.digest('hex') }
 }
 
 /**

@@ -5,6 +5,7 @@ import { isSameRead, type Manifest } from '../manifest.ts'
 import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts.ts'
 import { checkOrder, checkOwner, checkPrivacy } from './admission.ts'
+import { describeCertificate } from './certificate.ts'
 import {
   type Before,
   changedWarnings,
@@ -103,7 +104,8 @@ async function merge(
   // Somebody who changed a table may have marked a record or its child rows, or removed one of both.
   if (hasKept(published) || lackingOf(before).length > 0) await alignChildren(db, publication)
   const rejected = await keepRejected(db, publication)
-  const { missing, certificate } = publication
+  const { missing } = publication
+  const facts = factsThere(publication, staged.facts, before)
   const warnings = [
     ...staged.warnings,
     ...changedWarnings(publication, published, before),
@@ -112,12 +114,11 @@ async function merge(
   const manifest = toManifest({
     publication,
     destination: db.name,
-    facts: factsThere(publication, staged.facts, before),
+    facts,
     arrived: {
       tables: published,
       rejected: { rows: rejected, files: [] },
-      // The lines are in the data folder with the parts; publishing the run again to csv writes their file.
-      ...(certificate && { certificate: { rows: rowsOf(certificate) + 2, files: [] } }),
+      ...(await describeCertificate(db, { ...publication, facts })),
       changes,
       ...(missing && { missing: { rows: rowsOf(missing.parts), first: [...missing.first], files: [] } }),
       ...(judged.deletes && { deletes: judged.deletes }),

@@ -60,9 +60,9 @@ const call = (...words: string[]) => callCommand(world, words, { env })
 const read = async <T>(path: string) => JSON.parse((await store.read(path))!.text) as T
 
 test('an export is published to the bucket, with its pointers and its report, and verify finds it whole', async () => {
-  const report = await run({ resources: ['customers', 'subscriptions'], to: ['csv', 'parquet'] })
+  const report = await run({ resources: ['customers', 'subscriptions'], to: ['csv', 'parquet', 'duckdb'] })
   expect(report).toMatchObject({ verdict: 'proven', files: url })
-  const [csv, parquet] = publishedOf(report, 'subscriptions')
+  const [csv, parquet, duckdb] = publishedOf(report, 'subscriptions')
   expect(csv).toMatchObject({
     where: expect.stringMatching(`^${url}/exports/subscriptions/[-\\dTZ]+-${report.run}$`),
     verdict: 'proven',
@@ -77,6 +77,7 @@ test('an export is published to the bucket, with its pointers and its report, an
     `${url}/exports/subscriptions/latest.json`,
     `${url}/exports/parquet/customers/latest`,
     parquet!.manifest!,
+    duckdb!.manifest!,
   ]) {
     const verified = await call('verify', where)
     expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining('proven') })
@@ -93,7 +94,7 @@ test('an export is published to the bucket, with its pointers and its report, an
   })
   const page = await text((await store.open(`exports/reports/${report.run}.html`))!)
   const links = [...page.matchAll(/href="([^"]+manifest\.json)"/g)].map(([, link]) => link!)
-  expect(links).toHaveLength(4)
+  expect(links).toHaveLength(6)
   for (const link of links)
     expect(await read(join('exports/reports', link))).toMatchObject({ run: report.run, verdict: 'proven' })
   // The data folder has the log and the report, and no exported row.

@@ -1,10 +1,13 @@
 import { Big } from 'big.js'
-import { readFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { verifyWarehouse } from '../../../core/destinations/files/verify.ts'
 import { readManifest } from '../../../core/destinations/manifest.ts'
+import { keepCertificate } from '../../../core/destinations/warehouse/certificate.ts'
 import { writePart } from '../exports/write-part.ts'
 import type { SeenRow } from './contract.ts'
 import type { Workplace } from './publication.ts'
@@ -92,6 +95,38 @@ export function describeWarehouse(
         expect(before).toEqual(expect.any(Number))
         expect(await harness.destination.coveredThrough?.(publication, publication)).toBe(before)
         expect(await harness.destination.publish(publication)).toMatchObject({ fresh: false })
+      })
+
+      test('names the place and the checksum of the certificate, which claims what is true of the warehouse', async () => {
+        const { folder } = await toPublication('x', [])
+        const text = '{"page":1}\n'
+        await mkdir(folder, { recursive: true })
+        const path = join(folder, 'certificate.part')
+        const certificate = [await writePart({ table: 'certificate', path, text, rows: 1 })]
+        const publication = await toPublication('changes', [{ id: 'a' }], {
+          mode: 'incremental',
+          facts: readOn(2, { changedSince: day(1) }),
+          certificate,
+        })
+        await harness.destination.publish(publication)
+        // As an attempt that died right after its commit is repeated.
+        const { manifest } = await harness.destination.publish(publication)
+        const place = (await keepCertificate(publication, manifest))!
+        const written = await readFile(join(dirname(place), 'certificate.jsonl'), 'utf8')
+        expect(written.split('\n')).toEqual([
+          expect.stringMatching(/^\{"certificate":1,.*"mode":"incremental"/),
+          '{"page":1}',
+          expect.stringMatching(/^\{"end":"unproven","reasons":\[".+"\],"completeThrough":null,/),
+          '',
+        ])
+        const rows = await ask(`select cast(manifest as text) as manifest from ${harness.schema}._exports`)
+        expect(JSON.parse(await readFile(place, 'utf8'))).toEqual(JSON.parse(String(rows[0]!['manifest'])))
+        const sha256 = createHash('sha256').update(written).digest('hex')
+        expect(manifest.certificate).toEqual({
+          rows: 3,
+          files: [{ path: 'certificate.jsonl', rows: 3, bytes: written.length, sha256 }],
+          folder: relative(folder, dirname(place)),
+        })
       })
 
       const dropTables = async () => {

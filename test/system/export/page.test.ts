@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import type { Manifest } from '../../../core/destinations/manifest.ts'
+import { filesOf, type Manifest } from '../../../core/destinations/manifest.ts'
 import { isPublished } from '../../../core/exports/report.ts'
 import { connectTemporal, createWorld, historyOf, startRun, startTestWorker } from './world.ts'
 
@@ -56,9 +56,10 @@ test('the page of an export has the sums, counts and checksums of the manifests,
   const sheets = page.split('<article>').slice(1)
   expect(sheets).toHaveLength(resources.length)
   for (const [at, resource] of resources.entries()) {
-    const toCsv = report.exports.filter(isPublished).find((one) => one.resource === resource && one.manifest)!
-    const text = await readFile(toCsv.manifest!, 'utf8')
-    const manifest = JSON.parse(text) as Manifest
+    const published = report.exports.filter(isPublished).filter((one) => one.resource === resource)
+    expect(published.map(({ destination }) => destination)).toEqual(input.to)
+    const texts = await Promise.all(published.map((one) => readFile(one.manifest!, 'utf8')))
+    const manifest = JSON.parse(texts[0]!) as Manifest
     const [facts, totals, files] = sheets[at]!.replace(/<section class="bars">[^]*?<\/section>/, '')
       .split('<section>')
       .map(rowsOf) as [string[], string[], string[]]
@@ -76,12 +77,14 @@ test('the page of an export has the sums, counts and checksums of the manifests,
         Object.entries(manifest.totals.created!.months!).map(([month, records]) => [month, count(records)]),
       ),
     )
-    expect(files.slice(1)).toEqual([
-      `manifest.json||${createHash('sha256').update(text).digest('hex')}`,
-      ...[...manifest.tables, manifest.rejected, manifest.certificate!].flatMap((of) =>
-        of.files.map(({ path, rows, sha256 }) => `${path}|${count(rows)}|${sha256}`),
-      ),
-    ])
+    expect(files.slice(1)).toEqual(
+      texts.flatMap((text, index) => [
+        `${input.to[index]}|manifest.json||${createHash('sha256').update(text).digest('hex')}`,
+        ...filesOf(JSON.parse(text) as Manifest).map(
+          ({ path, rows, sha256 }) => `${input.to[index]}|${path}|${count(rows)}|${sha256}`,
+        ),
+      ]),
+    )
   }
   expect(page).toMatch(/customers\.aggregations_sales<[^]*?<span>1<[^]*?customers.aggregations_sales_current/)
   // Temporal carries none of it.
@@ -101,6 +104,6 @@ test('the page of an export has the sums, counts and checksums of the manifests,
       .slice(1)
       .map((sheet) => rowsOf(sheet.split('<section>')[1]!)),
   ).toEqual(sheets.map((sheet) => rowsOf(sheet.split('<section>')[1]!)))
-  // A warehouse has the same sums, and no files.
+  // A warehouse has the same sums, and no files of its rows.
   expect(there).toContain(`run publish ${report.run} --to csv`)
 })

@@ -1,0 +1,64 @@
+import { createWriteStream } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, posix } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { removeTemporaries, temporaryName } from '../../storage/durable.ts'
+import { createFolderStore } from '../../storage/folder-store.ts'
+import { refuseLinkOut } from '../../storage/inside.ts'
+import { isSystemError } from '../../storage/system-errors.ts'
+import type { Publication } from '../destination.ts'
+import { UnwritableError } from '../errors.ts'
+import { certificateName, certificateOf } from '../files/csv.ts'
+import { exportPath } from '../files/publish.ts'
+import { manifestName, type Manifest } from '../manifest.ts'
+import { rowsOf, sumBytes } from '../parts.ts'
+import type { Database } from './tables.ts'
+
+// The certificate of an export in a warehouse is a file, like any other: `_exports` has its place and its checksum.
+
+/** What `_exports` says of the certificate; the file comes after the commit. */
+export async function describeCertificate(
+  { name }: Pick<Database, 'name'>,
+  publication: Publication,
+): Promise<Pick<Manifest, 'certificate'>> {
+  const { certificate, schema = '' } = publication
+  if (certificate === undefined) return {}
+  const rows = rowsOf(certificate) + 2
+  const file = { path: certificateName, rows, ...(await sumBytes(certificateOf(publication))) }
+  const folder = exportPath(publication, posix.join(name, schema))
+  return { certificate: { rows, files: [file], folder } }
+}
+
+/**
+ * Writes the certificate of an export, and beside it the manifest that `_exports` has, whose place it returns. Also if the run
+ * was published before: that attempt may have died right after its commit.
+ */
+export async function keepCertificate(
+  publication: Publication,
+  manifest: Manifest,
+): Promise<string | undefined> {
+  const { folder: root, store = createFolderStore(root), signal } = publication
+  const { folder } = manifest.certificate ?? {}
+  if (folder === undefined) return undefined
+  const local = join(root, folder)
+  const path = publication.store === undefined ? folder : posix.join('exports', folder)
+  const staged = temporaryName(local)
+  try {
+    await refuseLinkOut({ root, path: local })
+    await mkdir(dirname(local), { recursive: true })
+    await removeTemporaries(local)
+    await mkdir(staged)
+    await pipeline(
+      certificateOf({ ...publication, facts: manifest }),
+      createWriteStream(join(staged, certificateName)),
+    )
+    await writeFile(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
+    for (const name of [certificateName, manifestName])
+      await store.put(`${path}/${name}`, join(staged, name), { signal })
+    return store.locate(`${path}/${manifestName}`)
+  } catch (error) {
+    throw isSystemError(error) ? new UnwritableError({ where: local, cause: error }) : error
+  } finally {
+    await rm(staged, { recursive: true, force: true })
+  }
+}
