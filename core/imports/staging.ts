@@ -15,6 +15,7 @@ import {
   writeCheckpoint,
 } from '../changes/staged-changes.ts'
 import type { RunNotes } from '../runs/run-notes.ts'
+import { formatCountOf } from '../runs/view/format.ts'
 import { takeLease } from '../runs/lease.ts'
 import type { LeaseOwner } from '../state/leases.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
@@ -291,10 +292,9 @@ async function takeOverRows(
 export function refuseInvalid(check: FileCheck, onInvalid: 'stop' | 'skip'): void {
   const [first] = check.problems
   if (first === undefined || (!check.stopped && onInvalid === 'skip')) return
-  const many = check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
   const outward = `${toOutwardSentence(first)}. The values are in check.json in the run's folder.`
   throw new InvalidFile(
-    say`${check.file} has ${many}, so nothing was sent: ${quote(toSentence(first), outward)}`,
+    say`${check.file} has ${formatCountOf(check.problemCount, 'problems')}, so nothing was sent: ${quote(toSentence(first), outward)}`,
   )
 }
 

@@ -3,7 +3,7 @@ import type { Body } from '../billing/client.ts'
 import { toDecimal } from '../billing/lossless-json.ts'
 import { textOf } from '../changes/compare-fields.ts'
 import { addDecimals } from '../tables/decimal-sum.ts'
-import { formatAmount, formatCount } from '../runs/view/format.ts'
+import { formatAmount, formatCountOf } from '../runs/view/format.ts'
 import type { Fact, Table } from '../runs/view/view.ts'
 
 /**
@@ -112,7 +112,7 @@ export function addListValue(to: ListValues, reason: string, value: ListValue): 
 /** @param recovered absent before anything is resumed */
 export function toValueTables(toResume: ListValues, recovered?: ListValues): Table[] {
   const { byReason, haveMore, notValued } = toResume
-  const of = haveMore === 1 ? '1 subscription' : `${formatCount(haveMore)} subscriptions`
+  const of = formatCountOf(haveMore, 'subscriptions')
   const more = haveMore === 0 ? '' : `; tiers, coupons and addons of ${of} are not computed`
   const columns = recovered === undefined ? ['to resume'] : ['to resume', 'recovered']
   const values = recovered === undefined ? [toResume] : [toResume, recovered]

@@ -178,13 +178,8 @@ export function toPreview(rows: readonly Selected[], now: number): Preview {
  */
 function dayOfWorkspace(rows: readonly Selected[], now: number): string {
   const [latest] = rows
-    .map(
-      ({
-        body: {
-          snapshot: { since },
-        },
-      }) => ({ since, at: toInstant(since) ?? Number.NEGATIVE_INFINITY }),
-    )
+    .map(({ body }) => body.snapshot.since)
+    .map((since) => ({ since, at: toInstant(since) ?? -Infinity }))
     .toSorted((a, b) => b.at - a.at)
   const [, zone, sign, hours, minutes] = /(Z|([+-])(\d\d):(\d\d))$/.exec(latest?.since ?? '') ?? []
   const east = (sign === '-' ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000

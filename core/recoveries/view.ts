@@ -1,7 +1,7 @@
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
 import { inputCommand } from '../runs/inputs.ts'
 import { countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
-import { formatCount, type Tone } from '../runs/view/format.ts'
+import { formatCount, formatCountOf, type Tone } from '../runs/view/format.ts'
 import {
   type Count,
   type NextStep,
@@ -71,7 +71,7 @@ export function toRecoveryView(report: FullReport): View {
     title: 'Recovery of subscriptions',
     unit: 'subscriptions',
     headline: isDry
-      ? `${formatCount(toResume)} ${toResume === 1 ? 'subscription' : 'subscriptions'} would be resumed`
+      ? `${formatCountOf(toResume, 'subscriptions')} would be resumed`
       : `${formatCount(counts.done)} of ${formatCount(sumOf(counts) - reported)} subscriptions recovered`,
     meanings: {
       dryRun: 'The list was read. Nothing was resumed, and nothing is proven.',

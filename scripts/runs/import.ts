@@ -22,7 +22,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { checkFile, type FileCheck } from '../../core/imports/check.ts'
 import { toSentence } from '../../core/imports/problems.ts'
 import { sheetsNotRead } from '../../core/imports/view.ts'
-import { toPrintableLine } from '../../core/runs/view/format.ts'
+import { formatCountOf, toPrintableLine } from '../../core/runs/view/format.ts'
 import { columnNames, toReceiptTables } from '../../core/imports/totals.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 
@@ -183,8 +183,7 @@ async function previewImport(
   for (const line of describe(check)) terminal.note(line)
   const { problems } = check
   if (check.problemCount > 0 && (check.stopped || onInvalid !== 'skip')) {
-    const many =
-      check.problemCount === 1 ? '1 problem' : `${check.problemCount.toLocaleString('en')} problems`
+    const many = formatCountOf(check.problemCount, 'problems')
     throw new RefusedError(`${check.file} has ${many}, so nothing was sent.`, {
       hint: check.stopped
         ? 'Fix the file, or set how it is read.'
@@ -200,7 +199,7 @@ async function previewImport(
 }
 
 function describeGaps({ empty, nulls }: { empty: number; nulls: number }): string {
-  const cells = empty === 0 ? [] : [`${empty.toLocaleString('en')} empty ${empty === 1 ? 'cell' : 'cells'}`]
+  const cells = empty === 0 ? [] : [formatCountOf(empty, 'empty cells')]
   return [...cells, ...(nulls === 0 ? [] : [`${nulls.toLocaleString('en')} with \\N (null)`])].join(', ')
 }
 
