@@ -51,20 +51,22 @@ export function describeWarehouse(
         ).toEqual([{ text: '2020-10-15T13:26:15.356289-03:00', instant: 'yes' }])
       })
 
-      test.each([
-        ['2026-03-25T23:59:59.9999999-03:00', '2026-03-26 02:59:59.999999+00'],
-        ['1960-12-31T23:59:59.999999999Z', '1960-12-31 23:59:59.999999+00'],
-        ['9999-12-31T23:59:59.999999999Z', '9999-12-31 23:59:59.999999+00'],
-      ])('cuts the finer digits of %s instead of rounding them into the next day', async (text, instant) => {
+      test('cuts the finer digits of a time instead of rounding them into the next day', async () => {
+        const times = [
+          ['2026-03-25T23:59:59.9999999-03:00', '2026-03-26 02:59:59.999999+00'],
+          ['1960-12-31T23:59:59.999999999Z', '1960-12-31 23:59:59.999999+00'],
+          ['9999-12-31T23:59:59.999999999Z', '9999-12-31 23:59:59.999999+00'],
+        ] as const
         for (const run of [1, 2]) {
-          const publication = await toPublication(`${run}`, [{ id: 'a', created: text }], {
-            facts: readOn(run),
-          })
-          await harness.destination.publish(publication)
+          const list = times.map(([text], at) => ({ id: `${at}`, created: text }))
+          await publish(`${run}`, list, { facts: readOn(run) })
+          const isThere = times.map(
+            ([, instant], at) => `id = '${at}' and created = timestamptz '${instant}'`,
+          )
           expect(
-            await ask(`select created_as_sent as text, case when created = timestamptz '${instant}' then 'yes' end as is
-              from ${harness.schema}.customers`),
-          ).toEqual([{ text, is: 'yes' }])
+            await ask(`select created_as_sent as text, case when ${isThere.join(' or ')} then 'yes' end as is
+              from ${harness.schema}.customers order by id`),
+          ).toEqual(times.map(([text]) => ({ text, is: 'yes' })))
         }
       })
 
@@ -220,8 +222,10 @@ export function describeWarehouse(
         'refuses a read that is older than the newest one of the resource there, with one sentence (%s)',
         async (_title, more) => {
           const first = await toPublication('first', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
-          await harness.destination.publish(first)
-          await publish('third', [{ id: 'a' }, { id: 'c' }], { facts: readOn(3) })
+          await once('a first and a third read', async () => {
+            await harness.destination.publish(first)
+            await publish('third', [{ id: 'a' }, { id: 'c' }], { facts: readOn(3) })
+          })
           const before = await customers()
           await expect(publish('second', [{ id: 'b' }], { facts: readOn(2), ...more })).rejects.toMatchObject(
             {

@@ -115,10 +115,12 @@ function createModel(seed: number) {
   }
 }
 
-test.each([1, 2])(
-  'DuckDB and PostgreSQL hold what a model of random exports says (seed %i)',
+const seed = 1
+
+test(
+  `DuckDB and PostgreSQL hold what a model of random exports says (seed ${seed})`,
   { timeout: 120_000 },
-  async (seed) => {
+  async () => {
     const place = await createWorkplace()
     const url = await postgres.createDatabase()
     const file = join(place.folder, 'warehouse.duckdb')

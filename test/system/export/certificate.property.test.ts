@@ -134,7 +134,7 @@ test('an export is accepted whose list was empty now and then while it was read'
   const judge = await createJudge()
   const random = createRandom(seed)
   const [all, proven] = [rows(3), { empty: 0, other: 0 }]
-  for (let read = 1; read <= 400; read++) {
+  for (let read = 1; read <= 100; read++) {
     let served = Date.parse('2026-11-21T12:00:00Z')
     const taken = await readThrough(
       {
@@ -149,7 +149,7 @@ test('an export is accepted whose list was empty now and then while it was read'
     proven[taken.certificate.includes('"records":0') ? 'empty' : 'other']++
     await judge.add(toCertified(taken))
   }
-  expect(proven.empty).toBeGreaterThan(100)
+  expect(proven.empty).toBeGreaterThan(25)
   await judge.finish()
 })
 
