@@ -14,11 +14,10 @@ import { posix } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { isDeepStrictEqual } from 'node:util'
 import { toInstant } from '../billing/instants.ts'
-import { clocksDifferMs } from '../billing/reply.ts'
 import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { isFileDestination } from '../destinations/names.ts'
-import { type CertificateLine, sumOf, type Taken, type WindowLine } from '../reading/certificate.ts'
+import type { CertificateLine } from '../reading/certificate.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import {
   currencyColumn,
@@ -28,30 +27,11 @@ import {
   type Totals,
   TotalsCounter,
 } from '../tables/totals.ts'
-
-/** A record as its row has it; `at` is undefined if the table does not show its time, and NaN if the row has none. */
-interface Row {
-  id: string
-  /** With the positions of its rows in the tables below, as `Taken.keys` has them. */
-  keys: string
-  at: number | undefined
-}
+import { createChain, DoesNotHold, instantOf, need, type Row } from './certificate-chain.ts'
 
 /** What the first line of a certificate has, and the last one. */
 const ofHead = ['certificate', 'resource', 'workspace', 'testMode', 'mode', 'filters', 'key', 'changedSince']
 const ofEnd = ['end', 'reasons', 'completeThrough', 'records', 'windows']
-
-class DoesNotHold extends Error {}
-
-function need(holds: boolean, otherwise: string): asserts holds {
-  if (!holds) throw new DoesNotHold(otherwise)
-}
-
-function instantOf(time: string | null, absent?: number): number {
-  const instant = time === null ? absent : toInstant(time)
-  need(instant !== undefined, `${time} is not a time`)
-  return instant
-}
 
 /**
  * Checks the totals and the certificate of an export against the rows of its CSV, whose files are as the manifest says; of
@@ -275,147 +255,4 @@ function follow(
   need(state.due.length === 0, 'a status was not read')
   const through = instantOf(completeThrough)
   need(through <= state.through, 'it is complete through a later time than the responses show')
-}
-
-/** Follows the lines; after each, the state is what is known. */
-function createChain(rows: readonly Row[] | undefined) {
-  /** Their time is excluded or hashed: nothing tells which of them a sweep showed. */
-  const isUndated = rows?.some(({ at }) => at === undefined) ?? true
-  const state = {
-    /** Rows that were taken, those before the present range, and windows that were joined. */
-    place: 0,
-    before: 0,
-    windows: 0,
-    /** Complete through this time, as the responses until now show. */
-    through: Infinity,
-    /** The lower bound of all ranges until now, and of the present one. */
-    down: Infinity,
-    lower: -Infinity,
-    frontier: Infinity,
-    closed: true,
-    /** The chain of the range has come to its end; the top of the list was empty; both of its ends were. */
-    ended: true,
-    isTopEmpty: false,
-    isEmpty: false,
-    /** A record was met that is not in the table, or elsewhere in it. */
-    left: false,
-    began: undefined as number | undefined,
-    lag: 0,
-    statuses: [] as readonly string[],
-    looks: 0,
-    /** The statuses that have yet to be read, because the list hides records. */
-    due: [] as readonly string[],
-  }
-
-  function take(line: Taken, { low, high }: { low: number; high: number }): number[] {
-    const taken = rows?.slice(state.place, state.place + line.taken)
-    state.place += line.taken
-    state.left ||= line.left !== undefined
-    if (taken === undefined) return []
-    const isSame = taken.length === line.taken && sumOf(taken.map(({ keys }) => keys)) === line.keys
-    need(isSame, 'the tables have other rows')
-    const times = taken.flatMap(({ at }) => at ?? [])
-    need(
-      times.every((at, index) => at <= (times[index - 1] ?? Infinity)),
-      'the records are not in the order of time',
-    )
-    const isInside = times.every((at) => low <= at && at <= high && at > state.lower)
-    need(isInside, 'a record lies outside of its window')
-    return times
-  }
-
-  function addWindow(line: WindowLine): void {
-    const { page, size, records = size, descending = false } = line
-    const [isTop, isBottom] = [page === 1 && descending, page === 1 && !descending]
-    // A list whose ends were both empty may have been read on: the last that its range shows counts.
-    need(!state.ended || state.isEmpty, 'a window after the end of its range')
-    need(
-      records === size || (records < size && line.last === true),
-      'a page that another follows is not full',
-    )
-    const isCounted = records === size || (line.count ?? 0) <= (page - 1) * size + records
-    need(isCounted, 'the last page holds fewer records than the service counted')
-    if (line.date !== undefined && state.began !== undefined) {
-      const date = instantOf(line.date)
-      need(date >= state.began - clocksDifferMs * 1000, 'the response is older than the read')
-      state.through = Math.min(state.through, date - state.lag)
-    }
-    if (records === 0) {
-      need(line.taken === 0, 'records of an empty page')
-      state.ended = state.isEmpty = isBottom && state.isTopEmpty
-      state.isTopEmpty = isTop
-      return
-    }
-    state.isTopEmpty = state.isEmpty = false
-    state.windows++
-    need(line.taken + (line.left ?? 0) <= records, 'it took more records than the response held')
-    const { frontier, closed, lower } = state
-    const [newest, oldest] = [instantOf(line.newest), instantOf(line.oldest)]
-    const isLinked = isTop || newest > frontier || (closed && newest === frontier)
-    need(isLinked, 'the window does not reach above the frontier: records may be missing there')
-    need(isBottom || oldest < frontier, 'the window does not reach below the frontier')
-    const times = take(line, { low: oldest, high: Math.min(newest, frontier) })
-    if (lower < oldest && oldest < frontier) {
-      const isTaken = line.taken > 0 && (times.length === 0 || times.at(-1) === oldest)
-      need(line.left !== undefined || isTaken, 'its oldest record was not taken')
-      Object.assign(state, { frontier: oldest, closed: false })
-    }
-    state.ended = isBottom || oldest <= lower
-  }
-
-  function add(line: CertificateLine): void {
-    if ('broken' in line) throw new DoesNotHold(`the chain broke: ${line.broken}`)
-    need(!('left' in line) || (line.left ?? 0) > 0, 'it left fewer records than one')
-    if ('page' in line) return addWindow(line)
-    if ('looked' in line) {
-      need(
-        state.ended && line.looked.join() === state.statuses.join(),
-        'other statuses were sampled before the read',
-      )
-      state.looks++
-      state.due = line.hidden ? state.statuses : []
-    } else if ('range' in line) {
-      const [upper, lower] = [instantOf(line.range.upTo, Infinity), instantOf(line.range.downTo, -Infinity)]
-      need(state.ended, 'the range before has not ended')
-      if (line.status === undefined) {
-        need(upper === state.down, 'the range does not begin where the one before it ends')
-        Object.assign(state, { down: lower, statuses: line.statuses ?? [] })
-      } else {
-        need(line.status === state.due[0] && upper - lower === Infinity, 'another status is due')
-        state.due = state.due.slice(1)
-      }
-      state.lag = line.lag * 1000
-      need(state.lag >= 0, 'a record cannot become visible before its time')
-      const began = instantOf(line.date)
-      // Dates of the service are compared with its own clock only.
-      state.began = line.local === true ? undefined : began
-      state.through = Math.min(state.through, began - state.lag)
-      Object.assign(state, { before: state.place, lower, frontier: upper, closed: upper === Infinity })
-      Object.assign(state, { ended: false, isTopEmpty: false, isEmpty: false, left: false })
-    } else if ('tied' in line) {
-      const isOfFrontier = instantOf(line.tied) === state.frontier && (!state.ended || state.isEmpty)
-      need(isOfFrontier, "a sweep of another time than the frontier's")
-      state.ended = state.isTopEmpty = state.isEmpty = false
-      take(line, { low: state.frontier, high: state.frontier })
-    } else {
-      const { swept, places, shown, gone } = line
-      need(instantOf(swept) === state.frontier, "a sweep of another time than the frontier's")
-      need(
-        places.length === 3 && new Set(places).size === 1,
-        'the number of places changed between the sweeps',
-      )
-      need(shown[0] === shown[1], 'the two sweeps showed different records')
-      // One that was left has no row here.
-      if (rows !== undefined && !isUndated && !state.left) {
-        let first = state.place
-        while (first > state.before && rows[first - 1]?.at === state.frontier) first--
-        const ids = new Set(rows.slice(first, state.place).map(({ id }) => id)).difference(new Set(gone))
-        need(sumOf([...ids].toSorted()) === shown[0], 'the table has other records than the sweeps showed')
-        need(ids.size === places[0], 'the sweeps did not show a record for each place')
-      }
-      state.closed = true
-    }
-  }
-
-  return { state, add }
 }
