@@ -23,7 +23,6 @@ import { changesThrough, placeOf, seriesOf } from './watermark.ts'
 interface PublishDeps {
   dataDir: string
   shared: SharedFolder
-  hashKey: string
   state: Pick<State, 'publications' | 'notes'>
   destinations: ReadonlyMap<string, Destination>
   files?: FileStore | undefined
@@ -64,7 +63,7 @@ export async function publishRead(
   const facts = await withChangedFields(deps, plan.exclude, read)
   const notes = createRunNotes(deps.state)
   const references = await notedReferences(notes, { run: plan.run, resources: [resource] })
-  const series = await seriesOf({ deps, plan, resource, destination })
+  const series = await seriesOf({ deps, plan, resource, destination }, layout.hashedWith)
   const place = placeOf(plan, destination)
   const publication = {
     ...read,
@@ -79,7 +78,7 @@ export async function publishRead(
     ? done.manifestPath
     : await keepCertificate(publication, done.manifest)
   if (manifestPath !== undefined) done.manifestPath = manifestPath
-  const row = await toRow({ deps, plan, resource, series, place }, done, layout.hashedWith)
+  const row = await toRow({ deps, plan, resource, series, place }, done)
   await deps.state.publications.add(row)
   return { row, sheet: await toSheet(done, store) }
 }
@@ -88,14 +87,11 @@ export async function publishRead(
 async function toRow(
   of: Read & { deps: PublishDeps; series: Series; place: string | undefined },
   { manifest, manifestPath }: Published,
-  // Kept parts may be published by a worker with another key.
-  hashedWith = '',
 ): Promise<PublicationRow> {
   const { plan, resource, series, place } = of
   const { mode, capped, verdict, completeThrough, absentFields, unknownFields } = manifest
   return {
     ...series,
-    hashedWith,
     ...(place !== undefined && { place }),
     run: plan.run,
     mode,
@@ -103,7 +99,7 @@ async function toRow(
     verdict,
     startedAt: begunAtOf(plan),
     completeThrough,
-    changesThrough: await changesThrough({ ...of, manifest, hashedWith }),
+    changesThrough: await changesThrough({ ...of, manifest }),
     // A read of the whole list has seen what was changed before it.
     seenClaims: plan.seenClaims?.[resource] ?? 0,
     ...(manifest.records > 0 && { absentFields, unknownFields: Object.keys(unknownFields) }),

@@ -17,7 +17,6 @@ const usualLookbackSeconds = 300
 
 interface Deps {
   state: Pick<State, 'publications'>
-  hashKey: string
   destinations: ReadonlyMap<string, Destination>
 }
 
@@ -40,8 +39,13 @@ export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, des
 /**
  * The exports that a new one continues. Each folder, schema, database and base URL has its own, and so do the Excel
  * format and each set of filters, excluded columns and hashes.
+ *
+ * @param hashedWith fingerprint of the key that the read hashes with: a worker with another may publish kept parts
  */
-export async function seriesOf({ deps, plan, resource, destination }: Target): Promise<Series> {
+export async function seriesOf(
+  { deps, plan, resource, destination }: Target,
+  hashedWith: string | undefined,
+): Promise<Series> {
   const { identity, filters, exclude, hash, out, files, forExcel } = plan
   return {
     workspace: identity.workspace,
@@ -53,7 +57,7 @@ export async function seriesOf({ deps, plan, resource, destination }: Target): P
     filters,
     excluded: exclude,
     hashed: hash,
-    hashedWith: markOf(plan, deps.hashKey) ?? '',
+    hashedWith: hashedWith ?? '',
     // The Excel format applies to files only; warehouses in the same run get the usual values.
     forExcel: forExcel && destination === 'csv',
   }
@@ -65,9 +69,10 @@ export async function seriesOf({ deps, plan, resource, destination }: Target): P
  * stored watermark is used: what is published to a warehouse that lacks the earlier changes is not proven there.
  */
 async function continueFrom(
-  place: Target & WithLedger & { resource: ListName },
+  place: Target & WithLedger & { deps: { hashKey: string }; resource: ListName },
 ): Promise<{ at: number } | { why: string | undefined }> {
-  const mark = await place.deps.state.publications.watermark(await seriesOf(place))
+  const hashedWith = markOf(place.plan, place.deps.hashKey)
+  const mark = await place.deps.state.publications.watermark(await seriesOf(place, hashedWith))
   if (mark === undefined) return { why: undefined }
   const { resource, destination } = place
   const covered = await coverageOf(place).catch((error: unknown) =>
@@ -119,7 +124,7 @@ async function coverageOf({ deps, plan, resource, destination }: Target): Promis
  * changed what no incremental read sees, or if nothing shows that the list honors `ordering=updated`.
  */
 export async function toSince(options: {
-  deps: Deps & WithLedger['deps'] & { billing: Billing }
+  deps: Deps & WithLedger['deps'] & { hashKey: string; billing: Billing }
   plan: ExportPlan
   /** The lists that the run reads. */
   lists: readonly ListName[]
@@ -145,23 +150,20 @@ export async function toSince(options: {
 }
 
 /**
- * How far a publication brings the changes in its destination: the next incremental read starts there. Null unless it is proven
- * there, every change before an incremental read was published there (kept parts may be published late), and its values are
- * hashed with this worker's key (the watermark is the key's, too). A warehouse that loses its rows is noticed by those who go by
- * the watermark.
+ * How far a publication brings the changes in its destination: the next incremental read of its series starts there. Null unless
+ * it is proven there, and every change before an incremental read was published there (kept parts may be published late). A
+ * warehouse that loses its rows is noticed by those who go by the watermark.
  */
 export async function changesThrough(options: {
   deps: Pick<Deps, 'state'>
   plan: Pick<ExportPlan, 'since'>
   resource: ResourceName
   manifest: Pick<Manifest, 'mode' | 'verdict' | 'clock' | 'completeThrough' | 'newestUpdated' | 'hiddenFound'>
-  /** Fingerprint of the key that the published values are hashed with; undefined if none are. */
-  hashedWith: string | undefined
   series: Series
 }): Promise<number | null> {
-  const { deps, plan, resource, manifest, hashedWith = '', series } = options
+  const { deps, plan, resource, manifest, series } = options
   const { mode, verdict, clock, hiddenFound } = manifest
-  if (hashedWith !== series.hashedWith || mode === 'byId') return null
+  if (mode === 'byId') return null
   // `updated` is on the service's clock; this machine's clock may be ahead of it by any amount.
   if (verdict !== 'proven' || clock !== 'service') return null
   // A record that changes to a status hidden from the list would never appear in the order of `updated`.

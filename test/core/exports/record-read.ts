@@ -2,18 +2,17 @@ import { changesThrough, seriesOf } from '../../../core/exports/watermark.ts'
 import type { Publication } from '../../../core/state/publications.ts'
 
 type Read = Omit<Parameters<typeof changesThrough>[0], 'series' | 'deps' | 'plan'> &
-  Parameters<typeof seriesOf>[0]
+  Parameters<typeof seriesOf>[0] & { hashedWith: string | undefined }
 
 let runs = 0
 
 /** Records a read as published, as a run of its own that was started after those before. */
 export async function recordRead(of: Read): Promise<Publication> {
-  const { deps, plan, resource, manifest, hashedWith = '' } = of
-  const series = await seriesOf(of)
+  const { deps, plan, resource, manifest } = of
+  const series = await seriesOf(of, of.hashedWith)
   runs += 1
   const publication: Publication = {
     ...series,
-    hashedWith,
     run: `run-${runs}`,
     mode: plan.since[resource] === undefined ? 'full' : 'incremental',
     capped: false,
