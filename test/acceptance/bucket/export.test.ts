@@ -1,5 +1,5 @@
-import { readFile, readdir, rm, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { readFile, readdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { ExportInput } from '../../../core/exports/input.ts'
@@ -11,9 +11,8 @@ import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { FileStore } from '../../../core/storage/file-store.ts'
 import { readPlaces } from '../../../worker/settings/settings.ts'
 import type { RunningWorker } from '../../../worker/start-worker.ts'
-import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
-import { hasPython, judgeByPython } from '../../system/export/python-checker.ts'
+import { hasPython, judgeStoredByPython } from '../../system/export/python-checker.ts'
 import {
   connectTemporal,
   openTestWorker,
@@ -83,11 +82,10 @@ test('an export is published to the bucket, with its pointers and its report, an
     expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining('proven') })
   }
   // What lies there can be copied and checked by anybody.
-  const copy = await temporaryFolder()
-  for (const { path } of await store.list(store.pathOf(csv!.where)!))
-    await writeFile(join(copy, basename(path)), (await store.open(path))!)
   if (hasPython)
-    expect(await judgeByPython(copy)).toMatch(/^ACCEPT 250 records of subscriptions, complete through /)
+    expect(await judgeStoredByPython(store, csv!.where)).toMatch(
+      /^ACCEPT 250 records of subscriptions, complete through /,
+    )
   expect(await read(`exports/reports/${report.run}.json`)).toMatchObject({
     verdict: 'proven',
     run: report.run,

@@ -1,6 +1,8 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { isPublished } from '../../../core/exports/report.ts'
+import { hasPython, judgeStoredByPython } from '../../system/export/python-checker.ts'
 import { asked, connectTemporal, createWorld, startRun, until } from '../../system/export/world.ts'
 import { createFleet } from './fleet-world.ts'
 
@@ -32,9 +34,14 @@ test.each([
     expect(await store.list('exports')).toEqual([])
     control.setFaults({ faults: [] })
     const before = asked(world)
-    expect((await run.result()).verdict).toBe('proven')
+    const report = await run.result()
+    expect(report.verdict).toBe('proven')
     expect(asked(world) - before, 'requests after the loss').toBeLessThan(count / 100)
-    await expectEachOnce(world, await run.result(), 'customers', count)
+    await expectEachOnce(world, report, 'customers', count)
+    if (hasPython)
+      expect(await judgeStoredByPython(store, report.exports.filter(isPublished)[0]!.where)).toMatch(
+        /^ACCEPT 6000 /,
+      )
     const left = await readdir(join(second.folder, 'exports'), { recursive: true })
     expect(left.filter((name) => name.endsWith('.csv'))).toEqual([])
   },

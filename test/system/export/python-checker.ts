@@ -1,5 +1,9 @@
 import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
+import type { FileStore } from '../../../core/storage/file-store.ts'
+import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 
 const run = promisify(execFile)
 
@@ -13,7 +17,15 @@ if (!hasPython) console.log('Without python3, nothing tests what scripts/check-c
 export const judgeByPython = async (...folders: string[]): Promise<string> =>
   (await checkByPython(folders)).stdout.trim()
 
-/** The same, and its exit code; the shell runs something before. */
+/** What it says of an export in a store, copied out of it. */
+export async function judgeStoredByPython(store: FileStore, where: string): Promise<string> {
+  const copy = await temporaryFolder()
+  for (const { path } of await store.list(store.pathOf(where)!))
+    await writeFile(join(copy, basename(path)), (await store.open(path))!)
+  return judgeByPython(copy)
+}
+
+/** What it says of one export or several, and its exit code; the shell runs something before. */
 export async function checkByPython(
   folders: string[],
   before = '',
