@@ -22,8 +22,6 @@ export interface SnapshotNote extends Omit<CandidateRead, 'candidates'> {
   /** The number of staged rows, whether resumed or only reported. */
   staged: number
   preview: Preview
-  /** The number of rows that recoveries that died had left unreconciled, reconciled before this one began. */
-  settledBefore: number
 }
 
 /** What is known of a recovery besides its rows. */

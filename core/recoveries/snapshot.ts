@@ -56,7 +56,7 @@ export async function takeSnapshot(work: Work): Promise<SnapshotNote> {
   const before = await notes.read<RecoveryNotes>(run)
   if (before.snapshot !== undefined) return before.snapshot
   if (before.decided !== undefined) return await stage(work, before.decided)
-  const settledBefore = dryRun ? 0 : await reconcileOrphans(work)
+  if (!dryRun) await reconcileOrphans(work)
   const { candidates, ...outcome } = await readCandidates({
     run,
     notes,
@@ -76,7 +76,6 @@ export async function takeSnapshot(work: Work): Promise<SnapshotNote> {
     candidates: candidates.length,
     ...kept,
     preview: toPreview(rows, Date.now()),
-    settledBefore,
   }
   await notes.write(run, { decided })
   return await stage(work, decided)
@@ -147,20 +146,17 @@ const leaveToNextRecovery: OnKeyHeld = async (held) =>
 /**
  * Reconciles recoveries that were terminated or whose server was lost: looks up the resumes whose result is
  * unknown, and releases the subscriptions not yet resumed. Only one recovery is active at a time, so no other run
- * owns anything unfinished. Returns the number of subscriptions looked up.
+ * owns anything unfinished.
  */
-async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<number> {
+async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<void> {
   const { ledger, concurrency, attempt } = deps
   const { workspace, mode } = plan.identity
   const lease = { name: leaseOf(plan), owner: plan.execution, attempt }
-  let lookedUp = 0
   const unfinished = await ledger.unfinishedRuns({ workspace, mode, kind: resumeSubscription.name })
   // After a lost lease, the list may include an active recovery.
   await deps.holdLease()
   for (const run of unfinished) {
     if (run === plan.run) continue
-    for (const { state, number } of await ledger.counts({ run }))
-      if (state === 'sending' || state === 'unknown') lookedUp += number
     await runSegment({
       ledger,
       run,
@@ -180,5 +176,4 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
     signal.throwIfAborted()
     await closeRemaining({ ledger, run, why: 'the run ended without a report' })
   }
-  return lookedUp
 }
