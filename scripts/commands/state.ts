@@ -34,6 +34,7 @@ import { bindFiles } from '../../core/state/postgres/membership.ts'
 import { cached, type SharedFolder } from '../../core/storage/cached.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
+import { findOwner } from '../../core/storage/prove-store.ts'
 import { bindBucket } from '../../worker/files.ts'
 
 export function configureShow(command: Command, terminal: Terminal): void {
@@ -233,6 +234,7 @@ export async function repairState(options: {
 }): Promise<Repaired[]> {
   const { place, files, bindsFiles = false } = options
   const { folder: dataDir } = place
+  if (files !== undefined) await adoptFiles({ place, files })
   const state = await openState({ ...place, isRepair: true })
   try {
     if (bindsFiles && state.shared !== undefined && files !== undefined)
@@ -245,6 +247,21 @@ export async function repairState(options: {
     const repaired = await repairLedger({ ledger, mark, folders: [...runs.values()] })
     const reopened = await reopen({ ledger, notes, shared, dataDir, runs: runs.keys() })
     return repaired.map((one) => ({ ...one, ...reopened.get(one.run) }))
+  } finally {
+    await state.close()
+  }
+}
+
+/**
+ * Gives a new state in the place of a lost one, which no worker has used, the id of that: the bucket and the open runs know
+ * it by it.
+ */
+async function adoptFiles({ place, files }: { place: StatePlace; files: FileStore }): Promise<void> {
+  const owner = await findOwner(files)
+  const state = await openState({ ...place, isRepair: true })
+  try {
+    if (owner !== undefined && owner.place === state.shared?.place)
+      await state.shared.db.updateTable('store').set({ id: owner.state }).where('files', 'is', null).execute()
   } finally {
     await state.close()
   }

@@ -241,7 +241,15 @@ test('a state that is moved takes along what a repair and the reports of its run
   expect(await call(elsewhere, 'run', 'report', String(run))).toMatchObject({ run, verdict, counts: outcome })
   const { run: read, exports } = exported
   expect(await call(elsewhere, 'run', 'report', String(read))).toMatchObject({ run: read, exports })
-  const schema = `connector_${world.workspace}`
-  await askPostgres(fleet.stateUrl, `delete from ${schema}.changes`)
+
+  // PostgreSQL is lost as a whole. The bucket admits no state with another id.
+  await startMember(world).then((member) => member.lose())
+  const schema = `"connector_${world.workspace}"`
+  const readId = () => askPostgres(fleet.stateUrl, `select id from ${schema}.store`)
+  const id = await readId()
+  await askPostgres(fleet.stateUrl, `drop schema ${schema} cascade`)
   expect(await call(elsewhere, 'state', 'repair')).toMatchObject({ runs: [{ run, restaged: 3 }] })
+  expect(await readId()).toEqual(id)
+  await startMember(world)
+  expect(posts(world)).toBe(3)
 })
