@@ -1,106 +1,134 @@
+import { z } from 'zod'
 import { Chance } from './data/random.ts'
+
+/** An object that refuses other names, and says which ones it has. */
+export const strictObject = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `there is no ${issue.keys.join(', ')}; the names are ${Object.keys(shape).join(', ')}`
+        : undefined,
+  })
+
+/** @throws {RangeError} a name that there is not, or another kind of value: nothing that is mistyped is ignored */
+export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const { path, message } = parsed.error.issues[0]!
+  const where = path.length === 0 ? '' : `${path.join('.')}: `
+  throw new RangeError(where + message, { cause: parsed.error })
+}
 
 /**
  * When a fault applies; default: to every request. Requests are counted from 1 among those selected by the
  * fault's `on`, `ids` and `body`, from the moment the fault is set.
  */
-export interface FaultWhen {
+const when = {
   /** Operations such as `GET /customers/` or `POST /subscriptions/{id}/resume/`. */
-  on?: string | readonly string[]
+  on: z.union([z.string(), z.array(z.string()).readonly()]).exactOptional(),
   /** Only requests whose path contains one of these ids. */
-  ids?: readonly string[]
+  ids: z.array(z.string()).readonly().exactOptional(),
   /** Only requests whose body has these values in these fields. */
-  body?: Readonly<Record<string, unknown>>
+  body: z.record(z.string(), z.unknown()).readonly().exactOptional(),
   /** The share of requests, drawn with the seed. */
-  rate?: number
+  rate: z.number().exactOptional(),
   /** Exactly these requests. */
-  requests?: readonly number[]
+  requests: z.array(z.number()).readonly().exactOptional(),
   /** From this request on. */
-  from?: number
+  from: z.number().exactOptional(),
   /** Up to and including this request. */
-  to?: number
+  to: z.number().exactOptional(),
   /** Only for this long after the fault was set. */
-  forSeconds?: number
+  forSeconds: z.number().exactOptional(),
 }
+export const whenFields = Object.keys(when)
+
+const fault = <Kind extends string, Shape extends z.ZodRawShape>(kind: Kind, shape: Shape) =>
+  strictObject({ kind: z.literal(kind), ...when, ...shape })
 
 /** Whether the write is done although the response does not say so. */
-interface Effect {
-  effect?: 'none' | 'done'
-}
+const effect = z.enum(['none', 'done']).exactOptional()
+const number = z.number()
+const text = z.string()
 
 /** The kinds of faults. All are plain JSON, so that another process can set them. */
-export type FaultKind =
+const faults = [
   /**
    * Waits before the effect (default) or between effect and response; the effect happens even if the client
    * has disconnected.
    */
-  | { kind: 'latency'; ms: number; jitterMs?: number; where?: 'before' | 'after' }
+  fault('latency', {
+    ms: number,
+    jitterMs: number.exactOptional(),
+    where: z.enum(['before', 'after']).exactOptional(),
+  }),
   /** 429 from a token bucket, initially full; `burst` is its size (default: the tokens of one second). */
-  | { kind: 'throttle'; perSecond: number; burst?: number; retryAfter?: 'seconds' | 'date' | 'none' }
+  fault('throttle', {
+    perSecond: number,
+    burst: number.exactOptional(),
+    retryAfter: z.enum(['seconds', 'date', 'none']).exactOptional(),
+  }),
   /** 500 as Django returns it, or another status; `html` for a gateway's page. */
-  | ({ kind: 'error'; status?: number; html?: boolean } & Effect)
+  fault('error', { status: number.exactOptional(), html: z.boolean().exactOptional(), effect }),
   /** The connection is reset. */
-  | ({ kind: 'reset' } & Effect)
+  fault('reset', { effect }),
   /** The response is lost, and the effect happens this much later. */
-  | { kind: 'lateEffect'; seconds: number; reply?: 'reset' | 'error' }
+  fault('lateEffect', { seconds: number, reply: z.enum(['reset', 'error']).exactOptional() }),
   /**
    * Only the first part of the body arrives (default half): cut off, or, as `whole`, with a matching length.
    */
-  | { kind: 'cutBody'; keep?: number; framing?: 'broken' | 'whole' }
+  fault('cutBody', { keep: number.exactOptional(), framing: z.enum(['broken', 'whole']).exactOptional() }),
   /** In this many records of a page (default 1) the field has this value. */
-  | { kind: 'wrongType'; field: string; value: unknown; records?: number }
-  | { kind: 'ignoreOrdering' }
+  fault('wrongType', { field: text, value: z.unknown(), records: number.exactOptional() }),
+  fault('ignoreOrdering', {}),
   /** All filters, or the named ones, are silently ignored. */
-  | { kind: 'ignoreFilters'; filters?: readonly string[] }
+  fault('ignoreFilters', { filters: z.array(text).readonly().exactOptional() }),
   /** The rows of the previous page are served again. */
-  | { kind: 'repeatPage' }
+  fault('repeatPage', {}),
   /** Drops this many records after the page was cut. */
-  | { kind: 'shortWindow'; drop: number }
+  fault('shortWindow', { drop: number }),
   /** Records with these statuses are shown only if filtered by that status. */
-  | { kind: 'hide'; statuses: readonly string[] }
+  fault('hide', { statuses: z.array(text).readonly() }),
   /** The tokens expire with this request; `next` is valid from then on. */
-  | { kind: 'expireToken'; next?: string }
+  fault('expireToken', { next: text.exactOptional() }),
   /** At most `cap` records per page; with `fixed`, always that many, whatever is requested. */
-  | { kind: 'pageSize'; cap: number; fixed?: boolean }
+  fault('pageSize', { cap: number, fixed: z.boolean().exactOptional() }),
   /** A gateway without a backend. */
-  | { kind: 'notFound'; html?: boolean }
+  fault('notFound', { html: z.boolean().exactOptional() }),
   /** A resume ends in `needs_attention` again, for the same or another reason, immediately or later. */
-  | { kind: 'fallBack'; reason?: string; afterSeconds?: number }
+  fault('fallBack', { reason: text.exactOptional(), afterSeconds: number.exactOptional() }),
   /** The request is rejected with this response. */
-  | { kind: 'refuse'; answer: unknown; status?: number }
+  fault('refuse', { answer: z.unknown(), status: number.exactOptional() }),
   /**
    * Another client creates a retention with the body's supplier, document and number, or with other fields.
    */
-  | { kind: 'otherClient'; fields?: Readonly<Record<string, unknown>>; when?: 'before' | 'after' }
+  fault('otherClient', {
+    fields: z.record(text, z.unknown()).readonly().exactOptional(),
+    when: z.enum(['before', 'after']).exactOptional(),
+  }),
   /** The service stores values other than those sent. */
-  | { kind: 'storeOtherwise'; fields: Readonly<Record<string, unknown>> }
+  fault('storeOtherwise', { fields: z.record(text, z.unknown()).readonly() }),
+] as const
 
-export type Fault = FaultWhen & FaultKind
+export const faultSchema = z.discriminatedUnion('kind', faults, {
+  error: () => `the kinds are ${faultFields.map(([kind]) => kind).join(', ')}`,
+})
 
-export type FaultOf<K extends FaultKind['kind']> = Extract<FaultKind, { kind: K }>
+/** Each kind with its own fields. */
+export const faultFields = faults.map(({ shape }) => {
+  const { kind, ...own } = shape
+  return [
+    kind.value,
+    Object.keys(own)
+      .filter((field) => !Object.hasOwn(when, field))
+      .join(', '),
+  ] as const
+})
 
-/** All kinds, to detect a mistyped one. */
-const faultKinds: readonly FaultKind['kind'][] = [
-  'latency',
-  'throttle',
-  'error',
-  'reset',
-  'lateEffect',
-  'cutBody',
-  'wrongType',
-  'ignoreOrdering',
-  'ignoreFilters',
-  'repeatPage',
-  'shortWindow',
-  'hide',
-  'expireToken',
-  'pageSize',
-  'notFound',
-  'fallBack',
-  'refuse',
-  'otherClient',
-  'storeOtherwise',
-]
+export type Fault = z.output<typeof faultSchema>
+type Kind = Fault['kind']
+
+export type FaultOf<K extends Kind> = Extract<Fault, { kind: K }>
 
 /** The facts about a request that decide which faults apply. */
 export interface FaultSubject {
@@ -114,15 +142,14 @@ export interface FaultSubject {
 export interface Struck {
   kinds: string[]
   /** The first fault of this kind. */
-  find<K extends FaultKind['kind']>(kind: K): FaultOf<K> | undefined
-  all<K extends FaultKind['kind']>(kind: K): FaultOf<K>[]
+  find<K extends Kind>(kind: K): FaultOf<K> | undefined
+  all<K extends Kind>(kind: K): FaultOf<K>[]
 }
 
 const toStruck = (faults: readonly Fault[]): Struck => ({
   kinds: faults.map(({ kind }) => kind),
-  find: <K extends FaultKind['kind']>(kind: K) => faults.find((fault) => fault.kind === kind) as FaultOf<K>,
-  all: <K extends FaultKind['kind']>(kind: K) =>
-    faults.filter((fault) => fault.kind === kind) as FaultOf<K>[],
+  find: <K extends Kind>(kind: K) => faults.find((fault) => fault.kind === kind) as FaultOf<K>,
+  all: <K extends Kind>(kind: K) => faults.filter((fault) => fault.kind === kind) as FaultOf<K>[],
 })
 
 /** Decides which faults apply to a request; each fault has its own counter and random draws. */
@@ -132,8 +159,7 @@ export function createFaultPlan({ seed, nowMs }: { seed: number; nowMs: () => nu
 
   function add(fault: Fault): void {
     // An unknown fault would never apply, and its test would prove nothing.
-    if (!faultKinds.includes(fault.kind))
-      throw new RangeError(`no such fault: ${fault.kind}; there are ${faultKinds.join(', ')}`)
+    parse(faultSchema, fault)
     armed.push({ fault, seen: 0, setAt: nowMs(), chance: new Chance(seed, 5_000_000_029 + count++) })
   }
 

@@ -1,4 +1,5 @@
-import type { Fault } from './faults.ts'
+import { z } from 'zod'
+import { faultFields, faultSchema, parse, strictObject, whenFields } from './faults.ts'
 
 export type Mode = 'live' | 'test'
 
@@ -26,121 +27,122 @@ export const listNames = [
 ] as const satisfies readonly ResourceName[]
 export type ListName = (typeof listNames)[number]
 
-/** Records with the same `created`. */
-export interface Ties {
-  /** The share of records with the `created` of the previous record. */
-  share?: number
-  /** Groups of exactly these sizes, spread evenly over the list. */
-  groups?: readonly number[]
-}
-
-/** The features of a list. */
-export interface ListManners {
-  /** The supported values of `ordering`; any other is silently ignored. */
-  orderings: readonly string[]
-  /** The order if the request has none, or an ignored one. */
-  defaultOrdering: string
-}
-
-/** Plain JSON. */
-export interface SandboxOptions {
-  /** Default 0: any free port. */
-  port?: number
-  /** Default 127.0.0.1. Use another address only in a private network: there is no authentication. */
-  host?: string
-  /** Determines data, drift and faults. */
-  seed?: number
-  /** The initial number of records, each for live and test mode. */
-  counts?: Partial<Record<ResourceName, number>>
-  testCounts?: Partial<Record<ResourceName, number>>
-  ties?: Partial<Record<ListName, Ties>>
-  /** The share of subscriptions in `needs_attention` (default 0.1). */
-  needsAttention?: number
-  token?: string
-  workspace?: string
-  /** Decimals as JSON numbers (default), or as strings, which is Django's own default. */
-  decimals?: 'numbers' | 'strings'
-  /** Whether records with equal sort keys change places between requests (default), as in a database. */
-  tieOrder?: 'shuffled' | 'stable'
-  lists?: Partial<Record<ListName, Partial<ListManners>>>
-  /** False: test-mode requests act on live data. */
-  honoursTestMode?: boolean
-  /**
-   * Writes all JSON before serving, so that the first read is as fast as the second (12 microseconds per
-   * record).
-   */
-  warm?: boolean
-  /** How far the service's clock is ahead of this machine's. */
-  clockSkewSeconds?: number
-  /** False: responses have no Date header. */
-  dateHeader?: boolean
-  faults?: readonly Fault[]
-  drift?: Drift
-  /** The requests that the audit keeps (default: all); it always keeps effects. */
-  audit?: 'all' | 'writes' | 'none'
-}
-
-export type Settings = Required<
-  Omit<SandboxOptions, 'faults' | 'drift' | 'lists' | 'counts' | 'testCounts'>
-> & {
-  counts: Record<Mode, Record<ResourceName, number>>
-  lists: Record<ListName, ListManners>
-}
-
-const manners: ListManners = {
-  orderings: ['created', '-created', 'updated', '-updated', 'id', '-id'],
-  defaultOrdering: '-created',
-}
-
-export function toSettings(options: SandboxOptions): Settings {
-  const { counts, testCounts: inTest, lists, faults: _faults, drift: _drift, ...given } = options
-  return {
-    port: 0,
-    host: '127.0.0.1',
-    seed: 1,
-    ties: {},
-    needsAttention: 0.1,
-    token: 'sandbox-token',
-    workspace: 'acc_sandbox',
-    decimals: 'numbers',
-    tieOrder: 'shuffled',
-    honoursTestMode: true,
-    warm: false,
-    clockSkewSeconds: 0,
-    dateHeader: true,
-    audit: 'all',
-    ...given,
-    counts: {
-      live: forEach(resourceNames, (name) => counts?.[name] ?? usualCounts[name].live),
-      test: forEach(resourceNames, (name) => inTest?.[name] ?? usualCounts[name].test),
-    },
-    lists: forEach(listNames, (name) => ({ ...manners, ...lists?.[name] })),
-  }
-}
-
 const forEach = <Name extends string, T>(names: readonly Name[], valueOf: (name: Name) => T) =>
   Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<Name, T>
 
-/** How many records to change. */
-export interface DriftAmounts {
-  deletes?: number
-  inserts?: number
-  updates?: number
-  /**
-   * Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late.
-   */
-  lateCommits?: number
-  /** Deleted records that reappear at their old position. */
-  restores?: number
-}
+/** Options of each list, by its name. */
+const byList = <Schema extends z.ZodType>(schema: Schema) => strictObject(forEach(listNames, () => schema))
 
-export interface ListDrift {
-  perSecond?: DriftAmounts
-  /** After each request to this list; independent of the clock. */
-  perRequest?: DriftAmounts
-  /** The maximum age of a late commit's `created` (default 30). */
-  lateBySeconds?: number
-}
+/** Records with the same `created`. */
+const ties = strictObject({
+  /** The share of records with the `created` of the previous record. */
+  share: z.number().exactOptional(),
+  /** Groups of exactly these sizes, spread evenly over the list. */
+  groups: z.array(z.number()).readonly().exactOptional(),
+})
+export type Ties = z.output<typeof ties>
+
+/** The features of a list. */
+const manners = strictObject({
+  /** The supported values of `ordering`; any other is silently ignored. */
+  orderings: z
+    .array(z.string())
+    .readonly()
+    .default(['created', '-created', 'updated', '-updated', 'id', '-id']),
+  /** The order if the request has none, or an ignored one. */
+  defaultOrdering: z.string().default('-created'),
+})
+export type ListManners = z.output<typeof manners>
+
+/** How many records to change. */
+const driftAmounts = strictObject({
+  deletes: z.number().exactOptional(),
+  inserts: z.number().exactOptional(),
+  updates: z.number().exactOptional(),
+  /** Records that appear now with a `created` up to `lateBySeconds` ago: a transaction that committed late. */
+  lateCommits: z.number().exactOptional(),
+  /** Deleted records that reappear at their old position. */
+  restores: z.number().exactOptional(),
+})
+export type DriftAmounts = z.output<typeof driftAmounts>
 
 /** Lists that change while they are read; live mode only. */
-export type Drift = Partial<Record<ListName, ListDrift>>
+const drift = byList(
+  strictObject({
+    perSecond: driftAmounts.exactOptional(),
+    /** After each request to this list; independent of the clock. */
+    perRequest: driftAmounts.exactOptional(),
+    /** The maximum age of a late commit's `created` (default 30). */
+    lateBySeconds: z.number().exactOptional(),
+  }).exactOptional(),
+)
+export type Drift = z.output<typeof drift>
+
+const countsIn = (mode: Mode) =>
+  strictObject(forEach(resourceNames, (name) => z.int().min(0).default(usualCounts[name][mode])))
+
+const optionsSchema = strictObject({
+  port: z.int().default(0).meta({ help: 'as --port' }),
+  host: z.string().default('127.0.0.1').meta({ help: 'as --host' }),
+  seed: z.int().default(1).meta({ help: 'determines data, drift and faults' }),
+  counts: countsIn('live')
+    .prefault({})
+    .meta({ help: `records at the start, of ${resourceNames.join(', ')}` }),
+  testCounts: countsIn('test').prefault({}).meta({ help: 'the same in test mode' }),
+  ties: byList(ties.exactOptional())
+    .default({})
+    .meta({ help: 'records of a list with one `created`: share, groups' }),
+  needsAttention: z.number().default(0.1).meta({ help: 'share of subscriptions in needs_attention' }),
+  token: z.string().default('sandbox-token').meta({ help: 'the token that it accepts' }),
+  workspace: z.string().default('acc_sandbox').meta({ help: 'the workspace that it accepts' }),
+  decimals: z
+    .enum(['numbers', 'strings'])
+    .default('numbers')
+    .meta({ help: '"numbers" in JSON, or "strings", which is Django\'s own default' }),
+  tieOrder: z
+    .enum(['shuffled', 'stable'])
+    .default('shuffled')
+    .meta({ help: 'records with equal sort keys: "shuffled" as in a database, or "stable"' }),
+  lists: byList(manners.prefault({}))
+    .prefault({})
+    .meta({ help: 'what a list honours: orderings, defaultOrdering' }),
+  honoursTestMode: z.boolean().default(true).meta({ help: 'false: requests of test mode act on live data' }),
+  // Writes all JSON before serving: 12 microseconds a record.
+  warm: z.boolean().default(false).meta({ help: 'true: the first read is as fast as the second' }),
+  clockSkewSeconds: z.number().default(0).meta({ help: 'how far its clock is ahead' }),
+  dateHeader: z.boolean().default(true).meta({ help: 'false: replies have no Date' }),
+  faults: z
+    .array(faultSchema)
+    .readonly()
+    .default([])
+    .meta({ help: 'a list, as in [{"kind": "error", "rate": 0.01}]' }),
+  drift: drift.default({}).meta({ help: 'changes of a list: perSecond, perRequest, lateBySeconds' }),
+  audit: z
+    .enum(['all', 'writes', 'none'])
+    .default('all')
+    .meta({ help: 'the requests that it keeps: "all", "writes" or "none"; it keeps every effect' }),
+})
+
+/** Plain JSON. */
+export type SandboxOptions = z.input<typeof optionsSchema>
+export type Settings = z.output<typeof optionsSchema>
+
+/** @throws {RangeError} as `parse` */
+export const toSettings = (options: SandboxOptions): Settings => parse(optionsSchema, options)
+
+/** The options of a file, for the command's help. */
+export function describeOptions(): string {
+  const line = ([name, about]: readonly [string, string]) => `  ${name.padEnd(17)}${about}`.trimEnd()
+  const options = Object.entries(optionsSchema.shape).map(
+    ([name, schema]) => [name, String(schema.meta()?.['help'])] as const,
+  )
+  const amounts = Object.keys(driftAmounts.shape).join(', ')
+  return [
+    'The file of --options:',
+    ...options.map(line),
+    `  (ties, lists, drift: each for ${listNames.join(', ')}; perSecond and perRequest: ${amounts})`,
+    '',
+    `Its faults, each with any of ${whenFields.join(', ')}:`,
+    ...faultFields.map(line),
+  ].join('\n')
+}

@@ -55,9 +55,9 @@ export function createService(options: SandboxOptions) {
     test: createWorld({ settings, mode: 'test', now, audit }),
   }
   const faults = createFaultPlan({ seed, nowMs })
-  faults.replace(options.faults ?? [])
+  faults.replace(settings.faults)
   const drifter = createDrifter({ worlds, now, seed })
-  drifter.set(options.drift ?? {})
+  drifter.set(settings.drift)
   if (settings.warm)
     for (const { ordered, json } of Object.values(worlds.live)) for (const record of ordered()) json(record)
   return {
@@ -87,9 +87,10 @@ function writer(decimals: Settings['decimals']): (value: unknown) => string {
 function generatorsOf(settings: Settings, mode: Mode): Record<ResourceName, RecordGenerator> {
   const testMode = mode === 'test'
   const { needsAttention } = settings
+  const neighbours = testMode ? settings.testCounts : settings.counts
   return {
     customers: customerGenerator(testMode),
-    subscriptions: subscriptionGenerator({ testMode, neighbours: settings.counts[mode], needsAttention }),
+    subscriptions: subscriptionGenerator({ testMode, neighbours, needsAttention }),
     plans: planGenerator,
     retentions: retentionGenerator(testMode),
     products: bareGenerator('prod'),
@@ -110,7 +111,7 @@ function createWorld(options: { settings: Settings; mode: Mode; now: () => numbe
     // Group sizes are chosen for the live lists; those in test mode are small.
     const tied: Partial<Record<ResourceName, Ties>> = mode === 'live' ? settings.ties : {}
     const records = createHistory({
-      count: settings.counts[mode][name],
+      count: (mode === 'live' ? settings.counts : settings.testCounts)[name],
       seed,
       ties: tied[name] ?? {},
       generator,

@@ -1,9 +1,7 @@
 import type { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { nearestName } from '../../core/tables/nearest-name.ts'
-import { describeOptions, findUnknown } from '../../sandbox/option-names.ts'
-import type { SandboxOptions } from '../../sandbox/options.ts'
+import { describeOptions, type SandboxOptions, toSettings } from '../../sandbox/options.ts'
 import { createSandbox } from '../../sandbox/sandbox.ts'
 import { UsageError } from '../terminal/failures.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
@@ -38,29 +36,18 @@ export function configure(command: Command, terminal: Terminal): void {
 }
 
 function readOptions(file: string): SandboxOptions {
-  const options = readObject(file)
-  const [unknown] = findUnknown(options)
-  if (unknown === undefined) return options
-  const { path, name, known } = unknown
-  const nearest = nearestName(name, known)
-  const instead = nearest === undefined ? `the names are ${known.join(', ')}` : `did you mean ${nearest}?`
-  throw new UsageError(
-    `--options ${file} has ${path}${path.endsWith(name) ? '' : ` ${name}`}, which is no option; ${instead}`,
-  )
-}
-
-function readObject(file: string): SandboxOptions {
-  const failed = (why: string, cause?: unknown) =>
-    new UsageError(`--options ${file} cannot be read as JSON: ${why}.`, { cause })
   let options: unknown
   try {
     options = JSON.parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw failed(String(cause), cause)
+    throw new UsageError(`--options ${file} cannot be read as JSON: ${String(cause)}.`, { cause })
   }
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw failed('it is no object')
-  return options
+  try {
+    toSettings(options as SandboxOptions)
+  } catch (cause) {
+    throw new UsageError(`--options ${file}: ${(cause as Error).message}.`, { cause })
+  }
+  return options as SandboxOptions
 }
 
 async function serve({ options, terminal }: { options: SandboxOptions; terminal: Terminal }): Promise<void> {

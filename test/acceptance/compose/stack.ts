@@ -65,7 +65,8 @@ export async function openStack(options: {
   await put('secrets/state-url', `postgres://connector:${password}@state-db/connector\n`)
   const key = `aws_access_key_id = connector\naws_secret_access_key = ${randomBytes(24).toString('hex')}\n`
   await put('secrets/aws-credentials', `[default]\n${key}`)
-  const service = { token: 'demo-token', workspace: 'acc_demo', ...options.sandbox }
+  const { token = 'demo-token', workspace = 'acc_demo', ...others } = options.sandbox ?? {}
+  const service = { token, workspace, ...others }
   await writeFile(join(folder, 'docs/deployment/demo/sandbox.json'), JSON.stringify(service))
 
   const names = ['CONSOLE_PORT', 'TEMPORAL_PORT', 'PROMETHEUS_PORT', 'GRAFANA_PORT', 'SANDBOX_PORT']

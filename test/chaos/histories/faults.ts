@@ -1,4 +1,4 @@
-import type { Fault, FaultKind } from '../../../sandbox/faults.ts'
+import type { Fault } from '../../../sandbox/faults.ts'
 import type { Random } from '../random.ts'
 
 /** Half of what a run waits before it looks: a lost request has taken its effect by then, if it ever does. */
@@ -18,7 +18,7 @@ export const writes = [
 ]
 
 /** What service, network and gateway do to a write. */
-const onWrites: Readonly<Record<string, FaultKind>> = {
+const onWrites: Readonly<Record<string, Fault>> = {
   'lost reply': { kind: 'reset', effect: 'done' },
   'lost request': { kind: 'reset', effect: 'none' },
   'late effect': { kind: 'lateEffect', seconds: lateSeconds },
@@ -41,17 +41,17 @@ const losses = ['lost reply', 'lost request', 'late effect', 'reply cut short'] 
 /** One loss of a third of the writes. */
 export function chooseLoss(random: Random): { name: string; fault: Fault } {
   const name = random.pick(losses)
-  const kind = onWrites[name] as FaultKind
+  const kind = onWrites[name] as Fault
   return { name, fault: { ...kind, on: writes, rate: 0.3 } }
 }
 
-const onReads: Readonly<Record<string, FaultKind>> = {
+const onReads: Readonly<Record<string, Fault>> = {
   'read lost': { kind: 'reset' },
   'read failed': { kind: 'error', status: 503, html: true },
   'page cut short': { kind: 'cutBody' },
 }
 
-const onLists: Readonly<Record<string, FaultKind>> = {
+const onLists: Readonly<Record<string, Fault>> = {
   ...onReads,
   'gateway page 200': { kind: 'notFound', html: true },
   'page of before': { kind: 'repeatPage' },

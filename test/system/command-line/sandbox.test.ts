@@ -41,16 +41,13 @@ it('says where it is to a program, in one document', async () => {
 })
 
 it.each([
-  [{ conts: { plans: 7 } }, 'has conts, which is no option; did you mean counts?'],
-  [{ counts: { plan: 7 } }, 'has counts.plan, which is no option; did you mean plans?'],
-  [
-    { drift: { plans: { perRequest: { update: 2 } } } },
-    'has drift.plans.perRequest.update, which is no option; did',
-  ],
-  [{ faults: [{ kind: 'reste' }] }, 'has faults.0.kind reste, which is no option; did you mean reset?'],
-  [{ faults: [{ kind: 'reset', rat: 0.1 }] }, 'has faults.0.rat, which is no option; did you mean rate?'],
-  [{ faults: [{ kind: 'reset', ms: 1 }] }, 'has faults.0.ms, which is no option; the names are kind, on, '],
-  [[], 'it is no object'],
+  [{ conts: { plans: 7 } }, ': there is no conts; the names are port, host, seed, counts, '],
+  [{ counts: { plan: 7 } }, ': counts: there is no plan; the names are customers, '],
+  [{ counts: { plans: 'many' } }, ': counts.plans: '],
+  [{ drift: { plans: { perRequest: { update: 2 } } } }, ': drift.plans.perRequest: there is no update; '],
+  [{ faults: [{ kind: 'reste' }] }, ': faults.0.kind: the kinds are latency, '],
+  [{ faults: [{ kind: 'reset', ms: 1 }] }, ': faults.0: there is no ms; the names are kind, on, '],
+  [[], ': Invalid input: expected object, received array.'],
 ])('refuses the options %j', async (options, says) => {
   const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
   const file = join(folder, 'options.json')
