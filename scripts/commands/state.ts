@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { type ListName, listNames } from '../../core/billing/resources/lists.ts'
 import { type DestinationName, destinationNames } from '../../core/destinations/names.ts'
-import { formatCountOf, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
+import { formatCount, formatCountOf, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { acquireLock } from '../../core/state/data-folder-lock.ts'
 import { openState, type StatePlace } from '../../core/state/open.ts'
 import type { Publication } from '../../core/state/publications.ts'
@@ -209,7 +209,7 @@ async function repair({ filesLost, terminal }: { filesLost: boolean; terminal: T
   try {
     const runs = await repairState({ place: places.state, files: sharedFiles(places), bindsFiles: filesLost })
     const lines = runs.flatMap(({ run, restaged, unknown, resume }) => [
-      `${run}: ${restaged} rows staged again, ${unknown} unknown`,
+      `${run}: ${formatCountOf(restaged, 'rows')} staged again as unknown, ${formatCount(unknown)} more unknown`,
       ...(resume === undefined ? [] : [`Next: start the worker, then: ${resume}`]),
     ])
     terminal.result({

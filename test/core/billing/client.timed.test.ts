@@ -546,14 +546,14 @@ describe('the bounds', () => {
   it('a share slows its own client and no other', async () => {
     await using service = await startTinyService(page())
     const billing = quickBilling({ baseUrl: service.baseUrl })
-    const share = billing.limited({ requestsPerSecond: 10 })
+    const share = billing.limited({ requestsPerSecond: 4 })
     const timed = async (client: Billing) => {
       const started = performance.now()
       for (let index = 0; index < 4; index++) await client.list({ resource: plans, page: 1, pageSize: 1 })
       return performance.now() - started
     }
     const [slow, free] = await Promise.all([timed(share), timed(billing)])
-    expect(slow).toBeGreaterThan(280)
+    expect(slow).toBeGreaterThan(730)
     // Compared with each other: a busy machine slows both.
     expect(free).toBeLessThan(slow)
   })

@@ -31,7 +31,8 @@ describe('an export whose disk takes no more', () => {
       expect(failed.stderr).toMatch(
         /error: [^\n]*the file would be larger than is allowed \(EFBIG\)[^\n]*\n$/,
       )
-      expect(failed.ms).toBeLessThan(20_000)
+      // Tried again, it would go on for half an hour.
+      expect(failed.ms).toBeLessThan(60_000)
       // On a busy machine the read closes several smaller files, and only the published one is too large.
       const left = await readdir(join(world.dataDir, 'exports'), { recursive: true })
       expect(
@@ -65,7 +66,7 @@ describe('an export whose disk takes no more', () => {
         code: 1,
         stderr: expect.stringMatching(/error: [^\n]*the disk is full[^\n]*\n$/),
       })
-      expect(full.ms).toBeLessThan(20_000)
+      expect(full.ms).toBeLessThan(60_000)
       expect(JSON.parse(full.stdout)).toMatchObject({
         error: { message: expect.stringContaining('Fix this and run it again') },
       })
