@@ -253,7 +253,11 @@ describe('real dates beside texts', () => {
 
   test('are right where realDates says so, and a locale settles no doubt', async () => {
     const cells = [iso('2026-03-04'), real('2026-05-06'), '25/03/2026']
-    expect(await dates(cells, { locale: 'es-CL' })).toEqual(doubt)
+    const refusal = await dates(cells, { locale: 'es-CL' })
+    expect(refusal).toEqual(doubt)
+    expect(refusal).toContain(
+      'row 4 has the text 25/03/2026, but all 2 real dates could have day and month swapped',
+    )
     expect(await dates(cells, { realDates: true })).toEqual(['2026-03-04', '2026-05-06', '2026-03-25'])
   })
 
