@@ -19,7 +19,6 @@ import {
   startSandbox,
 } from './engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
-import { senderOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-retention']
 const post = 'POST /retentions/'
@@ -167,19 +166,6 @@ test.each(Object.entries(cases))(
     expect(second.before ?? '').not.toContain(`"${second.answerId}"`)
   },
 )
-
-test('one that was never made is proven absent by two looks and a control, and sent once more', async () => {
-  const sandbox = await startSandbox({
-    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [2] }],
-  })
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 }, settleMs: 60 })
-  await engine.stage(retentionRows(3))
-  await engine.send()
-  expect(await engine.lookOnce()).toMatchObject({ ended: 'waiting', counts: { done: 2, unknown: 1 } })
-  expect(await engine.finish()).toBe('finished')
-  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
-  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
-})
 
 test.each([
   ['whose reply was lost', { kind: 'reset', effect: 'none' }, 3],
@@ -352,19 +338,6 @@ test('a row without an answer after three sends needs a person', async () => {
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'sentTooOften', sends: 3 })
 })
 
-test('a row that an ended process was sending is unknown to the next attempt, and looked up', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox })
-  await engine.stage(retentionRows(3))
-  const second = await engine.ledger.row({ run: engine.run, row: 2 })
-  const sender = await senderOf(engine.ledger, engine.run)
-  await engine.ledger.claim({ sender, id: second?.id ?? 0, sends: second?.sends ?? 0, at: Date.now() })
-  await engine.finish()
-  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'created', sends: 2 })
-  expect(sandbox.control.requests().filter(({ method }) => method === 'GET').length).toBeGreaterThanOrEqual(3)
-  expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
-})
-
 test('a lookup that fails leaves its rows unknown', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'done', on: post, requests: [1] }],
@@ -404,16 +377,6 @@ async function startRecovery(options: Parameters<typeof startSandbox>[0], most =
   const settle = () => engine.settle({ attempts: { ...attempts, most } })
   return { sandbox, engine, broken, settle }
 }
-
-test('a resume is done when a look after it sees the subscription active, and only then', async () => {
-  const { engine } = await startRecovery({})
-  expect(await engine.send()).toMatchObject({ unknown: 3, done: 0 })
-  expect((await engine.rows()).map(({ state, outcome }) => `${state} ${outcome}`)).toEqual(
-    Array.from({ length: 3 }, () => 'unknown resumed'),
-  )
-  await engine.finish()
-  expect((await engine.rows()).map(({ outcome }) => outcome)).toEqual(['recovered', 'recovered', 'recovered'])
-})
 
 test('one that is active already is not resumed', async () => {
   const { sandbox, engine, broken } = await startRecovery({})
@@ -464,14 +427,6 @@ test('one without a reply and without an effect uses up its attempt and is never
   expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 1 })
   expect(first?.error).toContain('nothing has changed')
   expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
-})
-
-test('one without a reply that had its effect is recovered', async () => {
-  const { engine } = await startRecovery({
-    faults: [{ kind: 'reset', effect: 'done', on: post2, requests: [1] }],
-  })
-  await engine.finish()
-  expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
 })
 
 test('a subscription that falls back in a canary has failed it, and is resumed again within its attempts', async () => {

@@ -173,13 +173,6 @@ test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
 })
 
-test('a gateway that answers every request with its own page opens the breaker, and rejects no row', async () => {
-  const sandbox = await startSandbox({ faults: [{ kind: 'notFound', html: true, on: post }] })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(15))
-  expect(await engine.send()).toMatchObject({ ended: 'breaker', failed: 0, unknown: 10 })
-})
-
 test('a change that was never sent stays staged, and sending continues by itself after a 429', async () => {
   const sandbox = await startSandbox({
     faults: [{ kind: 'throttle', perSecond: 10, burst: 2, retryAfter: 'none' }],
@@ -441,31 +434,4 @@ test('bounds end the run: most changes, most failures', async () => {
   await failing.stage(refusedFrom(3, retentionRows(20)))
   expect(await failing.send()).toMatchObject({ ended: 'maxFailures', failed: 3 })
   expect(await failing.send()).toMatchObject({ ended: 'maxFailures', begun: 0 })
-})
-
-test('only the canary goes where only the canary is asked for', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox })
-  await engine.stage(retentionRows(10))
-  expect(await engine.send({ rows: [2, 7] })).toMatchObject({ ended: 'finished', done: 2 })
-  expect((await engine.rows()).filter(({ state }) => state === 'done').map(({ row }) => row)).toEqual([2, 7])
-})
-
-test('a breaker opens on the share of failures and ends the sending', async () => {
-  const sandbox = await startSandbox()
-  const limits = { maxFailureShare: 0.5, concurrency: 1 }
-  const engine = await startEngine({ kind: retentions, sandbox, limits })
-  await engine.stage(refusedFrom(4, retentionRows(100)))
-  const result = await engine.send()
-  // 3 done and 7 refused are ten outcomes, and 0.7 is more than the half.
-  expect(result).toMatchObject({ ended: 'breaker', done: 3, failed: 7 })
-  expect(result.nextAt).toBeGreaterThan(Date.now() + 55_000)
-  expect(await engine.send()).toMatchObject({ ended: 'breaker', begun: 0 })
-})
-
-test('ten server errors in a row open it too', async () => {
-  const sandbox = await startSandbox({ faults: [{ kind: 'error', status: 500, on: post }] })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(100))
-  expect(await engine.send()).toMatchObject({ ended: 'breaker', unknown: 10, begun: 10 })
 })

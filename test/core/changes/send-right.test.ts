@@ -35,17 +35,6 @@ test('an attempt that was superseded between two rounds does not take the right 
   expect(await engine.send({ sender: second })).toMatchObject({ ended: 'finished', done: 2 })
 })
 
-test('an attempt that takes the right once more finds the rows that it left behind', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
-  const { ledger, run } = engine
-  await engine.stage(addonRows(1))
-  const take = () => takeRight({ ledger, run, lease: leaseOf(run) })
-  const [row] = await engine.rows()
-  await ledger.claim({ sender: await take(), id: row?.id ?? 0, sends: 0, at: 1 })
-  await take()
-  expect(await engine.rows()).toMatchObject([{ state: 'unknown', outcome: 'interrupted' }])
-})
-
 test('rows that another machine may still send are looked up two seconds later', async () => {
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, run } = engine
@@ -84,17 +73,6 @@ test('an attempt that slept until its run had reported and released its lease se
   await expect(take(1)).rejects.toBeInstanceOf(SupersededError)
   // The same run, reset or started again, may.
   expect(await engine.send({ sender: await take(3) })).toMatchObject({ ended: 'finished', done: 2 })
-})
-
-test('an attempt that slept before it took the right does not take it from a later one', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
-  const { ledger, run } = engine
-  await engine.stage(addonRows(2))
-  const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
-  const sender = await take(2)
-  await engine.send({ sender, rows: [1] })
-  await expect(take(1)).rejects.toBeInstanceOf(SupersededError)
-  expect(await engine.send({ sender })).toMatchObject({ ended: 'finished', done: 1 })
 })
 
 test('a run sends nothing under a lease that another run holds, and ends its own sending without it', async () => {

@@ -1,10 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Trigger, transition, recordAnswer, transitions } from '../../../core/changes/transitions.ts'
 import { outcomes } from '../../../core/changes/outcomes.ts'
-import { resolveChange } from '../../../core/changes/resolve.ts'
 import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/schema.ts'
-import { clientOf, startSandbox } from './engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 import { senderOf } from '../state/sender-of.ts'
 
@@ -133,24 +131,4 @@ test('a change that was sent is sent again only after its sender says that nothi
 
 test('every outcome has words for people', () => {
   for (const words of Object.values(outcomes)) expect(words.length).toBeGreaterThan(10)
-})
-
-test('a decision that is said again in the same words changes nothing, and another one is refused', async () => {
-  const { ledger, first, now } = await stageOne()
-  await ledger.move({ id: first.id, from: ['sending'], patch: { state: 'parked', outcome: 'lostReply' } })
-  const billing = clientOf(await startSandbox())
-  const drop = {
-    ledger,
-    billing,
-    run: 'r',
-    row: 1,
-    decision: { drop: true },
-    by: 'Ana',
-    why: 'looked',
-  } as const
-  await resolveChange(drop)
-  await resolveChange(drop)
-  expect(await now()).toMatchObject({ state: 'dropped', resolvedBy: 'Ana' })
-  await expect(resolveChange({ ...drop, decision: { exists: 'x' } })).rejects.toThrow('row 1')
-  await expect(resolveChange({ ...drop, by: 'Eva' })).rejects.toThrow('row 1')
 })

@@ -83,16 +83,18 @@ const verdictOf = (address: string, workflowId: string) =>
   })
 
 describe('the dev server', () => {
-  it('takes runs with our search attributes as soon as it is ready, and keeps them in the data folder', async () => {
-    const first = await start()
+  it('takes runs with our search attributes as soon as it is ready, and keeps them in the data folder whatever its name, and nothing outside', async () => {
+    const named = join(dataDir, `Cliente #1 ?x=%41 "ñ's" \\ [*]`)
+    const first = await start({ dataDir: named })
     await startRun(first.address, 'export-1')
-    expect(findServer(dataDir)).toMatchObject({ pid: first.pid, address: first.address })
+    expect(findServer(named)).toMatchObject({ pid: first.pid, address: first.address })
     await first.stop()
     expect(identify(first.pid)).toBeUndefined()
-    expect(findServer(dataDir)).toBeUndefined()
+    expect(findServer(named)).toBeUndefined()
 
-    const second = await start()
+    const second = await start({ dataDir: named })
     expect(await verdictOf(second.address, 'export-1')).toBe('proven')
+    expect(readdirSync(dataDir)).toEqual([basename(named)])
     await second.stop()
     await second.stop()
   })
@@ -112,17 +114,6 @@ describe('the dev server', () => {
       await server.stop()
     },
   )
-
-  it('keeps runs in the data folder whatever its name, and nothing outside', async () => {
-    const named = join(dataDir, `Cliente #1 ?x=%41 "ñ's" \\ [*]`)
-    const first = await start({ dataDir: named })
-    await startRun(first.address, 'export-1')
-    await first.stop()
-    const again = await start({ dataDir: named })
-    expect(await verdictOf(again.address, 'export-1')).toBe('proven')
-    expect(readdirSync(dataDir)).toEqual([basename(named)])
-    await again.stop()
-  })
 
   it('serves the UI at its address', async () => {
     const server = await start({ ui: true })

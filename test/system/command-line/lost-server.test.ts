@@ -41,26 +41,19 @@ describe('a command with --local', () => {
     },
   )
 
-  test('leaves no Temporal server behind when it is killed itself', { tags: ['long'] }, async () => {
-    const world = await createWorld({ counts, faults: [...slowPlans] })
-    const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
-    await until(() => asked(world) > 5)
-    const server = await serverOf(world)
-    command.child.kill('SIGKILL')
-    await until(() => !isAlive(server))
-  })
-
   test(
-    'has a Temporal server that the Ctrl-C of its terminal does not reach',
+    'has a Temporal server that the Ctrl-C of its terminal does not reach, and leaves none behind when it is killed',
     { tags: ['long'] },
     async () => {
       const world = await createWorld({ counts, faults: [...slowPlans] })
       const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
-      const { pid } = await serverOf(world)
-      const groupOf = (process: number) =>
-        readFileSync(`/proc/${process}/stat`, 'utf8').split(') ')[1]?.split(' ')[2]
-      expect(groupOf(pid)).toBe(String(pid))
+      await until(() => asked(world) > 5)
+      const server = await serverOf(world)
+      const [, fields] = readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')
+      const [_state, _parent, group] = fields!.split(' ')
+      expect(group).toBe(String(server.pid))
       command.child.kill('SIGKILL')
+      await until(() => !isAlive(server))
     },
   )
 
