@@ -53,7 +53,12 @@ export async function lookBack(
   const parse = <T>(column: string, missing: T) => JSON.parse(row?.[column] ?? JSON.stringify(missing)) as T
   const held = parse<Held['held']>('held', {})
   const names = row === undefined ? published : Object.keys(held)
-  const holds = await countRows(db, tables, names)
+  const isInstant = (table: string, name: '_read_at' | '_deleted_at') =>
+    tables.get(table)?.get(name) === db.typeOf({ name, kind: 'timestamp' })
+  const holds = await countRows(
+    db,
+    names.filter((table) => isInstant(table, '_read_at') && isInstant(table, '_deleted_at')),
+  )
   const changed = names.filter((name) => held[name] === undefined || held[name] !== holds[name])
   return {
     held,
@@ -72,21 +77,17 @@ export async function coverageOf(
   return coveredThrough(before, { filters })
 }
 
-/** What tables hold, as a text each; without those that lack the columns that this counts. */
-async function countRows(db: Database, tables: Tables, names: readonly string[]): Promise<Held['held']> {
-  const isInstant = (table: string, name: '_read_at' | '_deleted_at') =>
-    tables.get(table)?.get(name) === db.typeOf({ name, kind: 'timestamp' })
+/** What tables hold, as a text each. */
+async function countRows(db: Database, names: readonly string[]): Promise<Held['held']> {
   const sumOf = (name: string) =>
     `coalesce(sum((date_part('epoch', ${name}) * 1000000)::bigint) filter (where isfinite(${name})), 0)`
-  const counts = names
-    .filter((table) => isInstant(table, '_read_at') && isInstant(table, '_deleted_at'))
-    .map(
-      (table) => `select ${literal(table)} as name, concat_ws(' ', count(*) - count(_deleted_at),
-        count(_deleted_at), ${sumOf('_read_at')}, ${sumOf('_deleted_at')}) as held from ${db.nameOf(table)}`,
-    )
+  const counts = names.map(
+    (table) => `select ${literal(table)} as name, concat_ws(' ', count(*) - count(_deleted_at),
+      count(_deleted_at), ${sumOf('_read_at')}, ${sumOf('_deleted_at')}) as held from ${db.nameOf(table)}`,
+  )
   const rows = counts.length === 0 ? [] : await db.all(counts.join(' union all '))
   const holds = new Map(rows.map((row) => [row['name'], row['held'] ?? '']))
-  return Object.fromEntries(names.flatMap((name) => (holds.has(name) ? [[name, holds.get(name)!]] : [])))
+  return Object.fromEntries(names.map((name) => [name, holds.get(name)!]))
 }
 
 /** Records what the tables of a resource hold at the end of a publication. */
@@ -97,7 +98,6 @@ export async function writeHeld(
 ): Promise<void> {
   const held = await countRows(
     db,
-    await db.describe(),
     tables.map(({ name }) => name),
   )
   const values = [resource, ...[held, lost, covered].map((value) => JSON.stringify(value))]
