@@ -68,6 +68,9 @@ export interface Publication extends Pick<
   onStep?: (step: PublishStep) => void
 }
 
+/** The form of the values of a read. */
+export type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
+
 export type PublishStep = 'staged' | 'counted' | 'visible'
 
 export interface Published {
@@ -94,7 +97,7 @@ export interface Published {
  * @throws {PartsDamagedError} the parts, or the rows that arrived of them, are not those that were read
  * @throws {AlreadyPublishedError} the run is already published, from another read or with other contents, or has lost
  * some of them since
- * @throws {WarehouseAwayError | ForeignWarehouseError | ChangedTableError}
+ * @throws {WarehouseAwayError | NotAdmittedError | ChangedTableError}
  * warehouses only
  */
 export interface Destination {
@@ -103,12 +106,12 @@ export interface Destination {
   /**
    * Rejects before a read what `publish` would reject after it: values in another form than the warehouse has, and any read
    * while the warehouse has one from the future. Warehouses only.
-   * @throws {ForeignWarehouseError | OlderReadError | WarehouseAwayError | WarehouseRefusedError}
+   * @throws {NotAdmittedError | WarehouseAwayError | WarehouseRefusedError}
    */
   checkBeforeRead?(
     scope: Pick<Publication, 'testMode' | 'schema'>,
     of: {
-      reads: readonly Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>[]
+      reads: readonly Privacy[]
       /** By the clock that the reads would go by, in ms since 1970. */
       now: number
     },

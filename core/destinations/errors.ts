@@ -63,25 +63,17 @@ export class WarehouseRefusedError extends Error {
   readonly retryable = false
 }
 
-/** The warehouse belongs to another workspace, address or mode, or has its values in another form (excluded, hashed). */
-export class ForeignWarehouseError extends Error {
-  override readonly name = 'ForeignWarehouseError'
+/**
+ * What is published there does not go with this read: it belongs to another workspace, address or mode, has its values in
+ * another form (excluded, hashed), or is of a later read of the same resource. Nothing was written.
+ */
+export class NotAdmittedError extends Error {
+  override readonly name = 'NotAdmittedError'
   readonly retryable = false
-}
-
-/** What was named cannot be compared, or the file of a comparison would overwrite another one. Nothing was compared. */
-export class NotComparableError extends Error {
-  override readonly name = 'NotComparableError'
 }
 
 /** Someone else changed a table so that rows cannot be merged into it without loss. */
 export class ChangedTableError extends Error {
   override readonly name = 'ChangedTableError'
-  readonly retryable = false
-}
-
-/** The warehouse has a later read of the same resource. Reads are published in the order in which they began. */
-export class OlderReadError extends Error {
-  override readonly name = 'OlderReadError'
   readonly retryable = false
 }

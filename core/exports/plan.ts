@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { allResources, type ResourceName } from '../billing/resources/lists.ts'
-import type { Destination, Publication } from '../destinations/destination.ts'
-import { ForeignWarehouseError, OlderReadError } from '../destinations/errors.ts'
+import type { Destination, Privacy } from '../destinations/destination.ts'
+import { NotAdmittedError } from '../destinations/errors.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { type Identity, refuseOther } from '../runs/identity.ts'
@@ -161,7 +161,7 @@ export function refuseTargets(
 /**
  * Rejects a run before it reads if a warehouse would reject what it publishes. One that cannot be asked now is asked when
  * the run publishes.
- * @throws {ForeignWarehouseError | OlderReadError}
+ * @throws {NotAdmittedError}
  */
 export async function refuseUnpublishable(options: {
   plan: ExportPlan
@@ -179,7 +179,7 @@ export async function refuseUnpublishable(options: {
       .get(name)
       ?.checkBeforeRead?.(scopeOf(plan), of)
       .catch((error: unknown) => {
-        if (error instanceof ForeignWarehouseError || error instanceof OlderReadError) throw error
+        if (error instanceof NotAdmittedError) throw error
       })
 }
 
@@ -202,7 +202,7 @@ export function privacyOf(of: {
   resource: ResourceName
   /** The fingerprint of the key that the read hashes with. */
   hashedWith: string | undefined
-}): Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'> {
+}): Privacy {
   const { plan, resource, hashedWith } = of
   const excluded = toFields(allResources[resource], { names: plan.exclude, action: 'exclude' })
   const hashed = toFields(allResources[resource], { names: plan.hash, action: 'hash' })

@@ -66,10 +66,7 @@ const refusals = new Set([
   // The warehouse in the settings is not accessible: no such file, database or user, or no permission.
   'WarehouseRefusedError',
   // The warehouse is another's, has values in another form, or has a later read. Thrown before anything is read.
-  'ForeignWarehouseError',
-  'OlderReadError',
-  // Exports, or an export and a warehouse, that cannot be compared.
-  'NotComparableError',
+  'NotAdmittedError',
   // The service refuses the token or the workspace.
   'Unauthorized',
   'Forbidden',

@@ -3,7 +3,7 @@ import { link } from 'node:fs/promises'
 import { join } from 'node:path'
 import { currencyColumn } from '../../tables/totals.ts'
 import { syncPath, temporaryName } from '../../storage/durable.ts'
-import { NotComparableError } from '../errors.ts'
+import { InvalidInput } from '../../runs/errors.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import { type DuckDb, memoryLimits, toDuckDbError, withDuckDb } from '../duckdb/open.ts'
 import { toDecimal, toPartsError } from '../duckdb/rows.ts'
@@ -44,16 +44,16 @@ interface Side {
  * Compares two exports of one list, whose files are as their manifests say, and writes what changed to a file. DuckDB holds a
  * fingerprint of each record (with its child rows) and the rows of the records that differ, on disk if they are many. The sums
  * of the exports are those that their manifests had from the read, so the balance also proves the comparison.
- * @throws {NotComparableError | UnbalancedError}
+ * @throws {InvalidInput | UnbalancedError}
  */
 export async function compareExports(
   of: Sides<Side> & { out: string; signal?: AbortSignal | undefined },
 ): Promise<Changes> {
   const { older, newer, out, signal } = of
   const refused = refuseSides({ older: older.manifest, newer: newer.manifest })
-  if (refused !== undefined) throw new NotComparableError(refused)
+  if (refused !== undefined) throw new InvalidInput(refused)
   const isThere = () =>
-    new NotComparableError(`There is ${out} already: remove it, or name another file with --out.`)
+    new InvalidInput(`There is ${out} already: remove it, or name another file with --out.`)
   if (existsSync(out)) throw isThere()
   const beside = temporaryName(out)
   try {

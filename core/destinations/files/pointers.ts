@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { type FileStore, StoreAwayError, StoreRefusedError } from '../../storage/file-store.ts'
 import type { Publication } from '../destination.ts'
-import { ForeignWarehouseError } from '../errors.ts'
+import { NotAdmittedError } from '../errors.ts'
 import { manifestName, type Manifest, readStoredManifest } from '../manifest.ts'
 
 /**
@@ -139,7 +139,7 @@ export function parsePointer(text: string | undefined): Pointer | undefined {
 /**
  * Rejects a list that already shows another workspace. Two workspaces may be allowed the same root, and `latest` must not
  * alternate between their records.
- * @throws {ForeignWarehouseError}
+ * @throws {NotAdmittedError}
  */
 export async function refuseForeign({ store, path }: List, { workspace }: Publication): Promise<void> {
   refuseOtherWorkspace({ store, path }, (await readPointer({ store, path }, 'latest')).to, workspace)
@@ -148,7 +148,7 @@ export async function refuseForeign({ store, path }: List, { workspace }: Public
 function refuseOtherWorkspace({ store, path }: List, shown: Shown['to'], workspace: string): void {
   if (shown === undefined || shown.workspace === workspace) return
   const other = store.folder === undefined ? 'prefix (CONNECTOR_FILES_URL)' : 'folder (--input out=...)'
-  throw new ForeignWarehouseError(
+  throw new NotAdmittedError(
     `${store.locate(path)} holds the exports of workspace ${shown.workspace}, not ${workspace}. They are not replaced:` +
       ` name another ${other}.`,
   )

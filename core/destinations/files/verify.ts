@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import type { FileStore } from '../../storage/file-store.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
 import type { Comparison, Warehouse } from '../destination.ts'
-import { NotComparableError } from '../errors.ts'
+import { InvalidInput } from '../../runs/errors.ts'
 import {
   filesOf,
   manifestName,
@@ -75,7 +75,7 @@ async function checkFile(
 
 /**
  * Checks the tables of a warehouse against the verified files of an export in CSV.
- * @throws {NotComparableError | WarehouseAwayError | WarehouseRefusedError}
+ * @throws {InvalidInput | WarehouseAwayError | WarehouseRefusedError}
  */
 export async function verifyWarehouse(options: {
   destination: Pick<Warehouse, 'compare'>
@@ -86,7 +86,7 @@ export async function verifyWarehouse(options: {
 }): Promise<Comparison> {
   const { destination, manifest, folder, schema } = options
   if (manifest.destination !== 'csv' || manifest.dialect?.formulaGuard === true)
-    throw new NotComparableError(
+    throw new InvalidInput(
       `${folder} holds no plain CSV files; a warehouse is compared with an export to csv.`,
     )
   return await destination.compare({ manifest, folder, schema })

@@ -20,7 +20,7 @@ type Owner = Pick<Publication, 'workspace' | 'baseUrl' | 'testMode'>
 export interface PostgresWarehouse extends Warehouse {
   /**
    * Tries whether exports of this owner can be written there.
-   * @throws {WarehouseAwayError | WarehouseRefusedError | ForeignWarehouseError}
+   * @throws {WarehouseAwayError | WarehouseRefusedError | NotAdmittedError}
    */
   tryOut(owner: Owner): Promise<void>
   locate(scope: Scope): string

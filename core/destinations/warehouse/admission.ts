@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Publication } from '../destination.ts'
-import { ForeignWarehouseError, OlderReadError } from '../errors.ts'
+import type { Privacy, Publication } from '../destination.ts'
+import { NotAdmittedError } from '../errors.ts'
 import type { Manifest } from '../manifest.ts'
 import { lastExports, ownerTable, toOwner } from './exports.ts'
 import type { Database, Tables } from './tables.ts'
@@ -11,7 +11,7 @@ type Place = Pick<Database, 'where' | 'instead'>
 
 const ownerWords = { workspace: 'workspace', base_url: 'address', mode: 'mode' } as const
 
-/** @throws {ForeignWarehouseError} the warehouse belongs to another workspace, address or mode */
+/** @throws {NotAdmittedError} the warehouse belongs to another workspace, address or mode */
 export async function checkOwner(
   db: Database,
   tables: Tables,
@@ -24,19 +24,17 @@ export async function checkOwner(
     .filter((column) => stamp[column] !== owner[column])
     .map((column) => `${ownerWords[column]} ${stamp[column] ?? 'unknown'}, not ${owner[column]}`)
   if (differences.length > 0)
-    throw new ForeignWarehouseError(
+    throw new NotAdmittedError(
       `${db.where} holds another warehouse (${differences.join('; ')}). Nothing was written: name another file, database or` +
         ' schema.',
     )
 }
 
-type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
-
 /**
  * The first publication of a resource decides which columns are left out or hashed, and the first one with hashes decides the
  * key. Otherwise columns would be empty in some rows, and a record with a hashed id would be there twice.
  * @param published the last export of each resource in the warehouse
- * @throws {ForeignWarehouseError} the values have another form
+ * @throws {NotAdmittedError} the values have another form
  */
 export function checkPrivacy(
   { where, instead }: Place,
@@ -46,13 +44,13 @@ export function checkPrivacy(
   const { resource, hashed, hashedWith } = privacy
   const last = published.find((manifest) => manifest.resource === resource)
   if (last !== undefined && !isDeepStrictEqual(toForm(last), toForm(privacy)))
-    throw new ForeignWarehouseError(
+    throw new NotAdmittedError(
       `${where} has ${resource} ${describeForm(last)}, and this export has them ${describeForm(privacy)}. Nothing was written: export with` +
         ` the --exclude and --hash of before, or ${instead}.`,
     )
   const other = published.find((manifest) => manifest.hashed.length > 0 && manifest.hashedWith !== hashedWith)
   if (hashed.length > 0 && other !== undefined)
-    throw new ForeignWarehouseError(
+    throw new NotAdmittedError(
       `${where} has values that are hashed with another key than those of this export. Nothing was written: set` +
         ` CONNECTOR_HASH_KEY to the key of before and export again, or ${instead}.`,
     )
@@ -72,7 +70,7 @@ function describeForm({ excluded, hashed }: Privacy): string {
  * Reads of a resource are published in the order in which they began. So every row of the warehouse is at least as old as the
  * read that is published, which is all that merging and marking deletes rely on.
  * @param published the last export of each resource in the warehouse
- * @throws {OlderReadError}
+ * @throws {NotAdmittedError}
  */
 export function checkOrder(
   { where, instead }: Place,
@@ -81,7 +79,7 @@ export function checkOrder(
 ): void {
   const last = published.find((manifest) => manifest.resource === resource)
   if (last === undefined || Date.parse(facts.startedAt) >= Date.parse(last.startedAt)) return
-  throw new OlderReadError(
+  throw new NotAdmittedError(
     `${where} has a later read of ${resource}: the run ${last.run} began to read at ${last.startedAt}, and ${run} at` +
       ` ${facts.startedAt}. Nothing was written, because that would bring back older values.` +
       ` Start a new export if something is missing. If the later time is wrong because a clock was, ${instead}.`,
@@ -94,7 +92,7 @@ const clocksDifferMs = 5_000
 /**
  * Rejects reads before they begin: those whose values would be rejected, and any while the warehouse has one from the future,
  * because a clock was wrong. `checkOrder` would reject every read until then, each after all of its requests.
- * @throws {ForeignWarehouseError | OlderReadError}
+ * @throws {NotAdmittedError}
  */
 export async function checkBeforeRead(
   db: Database,
@@ -106,7 +104,7 @@ export async function checkBeforeRead(
     checkPrivacy(db, published, read)
     const last = published.find((manifest) => manifest.resource === read.resource)
     if (last !== undefined && Date.parse(last.startedAt) > now + clocksDifferMs)
-      throw new OlderReadError(
+      throw new NotAdmittedError(
         `${where} has a read of ${read.resource} from the future: the run ${last.run} began to read at ${last.startedAt}, and` +
           ` now it is ${new Date(now).toISOString()}. Nothing was read, because a read that begins now would be refused as` +
           ` older. If the clock of this worker is behind, correct it; if a clock was ahead, ${instead}.`,

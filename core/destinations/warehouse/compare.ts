@@ -1,5 +1,5 @@
 import type { Comparison } from '../destination.ts'
-import { NotComparableError } from '../errors.ts'
+import { InvalidInput } from '../../runs/errors.ts'
 import { instant, runColumns, toWarehouseTable, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { caveatOf, isAbsent, isOfAll } from './deletes.ts'
@@ -10,7 +10,7 @@ import type { Database, Row } from './tables.ts'
  * Compares the tables of a warehouse with the CSV files of an export: every row of the export is there as this run wrote it, or
  * its record has a state that is no older; the run has no other rows; and after a proven export of the whole list, no record that
  * it lacks is unmarked.
- * @throws {NotComparableError}
+ * @throws {InvalidInput}
  * @param stage copies the files of a table into the session, and returns what can be selected from then, with typed columns
  */
 export async function compareExport(
@@ -39,7 +39,7 @@ export async function compareExport(
 
 /**
  * What has to be there before rows can be compared: the tables, this run, and each column.
- * @throws {NotComparableError} the tables belong to another owner
+ * @throws {InvalidInput} the tables belong to another owner
  */
 async function findMissing(db: Database, manifest: Manifest): Promise<string[]> {
   const { where } = db
@@ -49,7 +49,7 @@ async function findMissing(db: Database, manifest: Manifest): Promise<string[]> 
   const [stamp = {}] = await db.all(`select workspace, mode from ${db.nameOf(ownerTable)}`)
   const mode = manifest.testMode ? 'test' : 'live'
   if (stamp['workspace'] !== manifest.workspace || stamp['mode'] !== mode)
-    throw new NotComparableError(
+    throw new InvalidInput(
       `${where} is of workspace ${stamp['workspace']} (${stamp['mode']}), the export of ${manifest.workspace} (${mode}).`,
     )
   // Without its export, every row would count as another run's.

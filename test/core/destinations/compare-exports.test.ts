@@ -366,7 +366,7 @@ describe('refuses', () => {
     await expect(
       compare(await older([{ id: 'a' }], before), await newer([{ id: 'a' }], after)),
     ).rejects.toMatchObject({
-      name: 'NotComparableError',
+      name: 'InvalidInput',
       message: expect.stringContaining(words),
     })
   })

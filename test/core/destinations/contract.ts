@@ -320,7 +320,7 @@ export function describeDestination(name: string, open: (workplace: Workplace) =
         workspace: 'acc_2',
         facts: { ...facts, startedAt: '2026-03-02T03:00:00.000Z' },
       })
-      await expect(publish(other)).rejects.toMatchObject({ name: 'ForeignWarehouseError' })
+      await expect(publish(other)).rejects.toMatchObject({ name: 'NotAdmittedError' })
       expect(await main(own)).toHaveLength(3)
       expect((await main(other))?.map((row) => row['id']) ?? []).not.toContain('cus_9')
     })

@@ -199,7 +199,7 @@ export function describeWarehouse(
           harness.destination.checkBeforeRead(of, { reads: [of], now: Date.parse(now) })
         await harness.destination.publish(read)
         await expect(check(day(4))).rejects.toMatchObject({
-          name: 'OlderReadError',
+          name: 'NotAdmittedError',
           message: expect.stringMatching(
             new RegExp(
               `^.* has a read of customers from the future: the run first .*${day(5)}.* Nothing was read`,
@@ -229,7 +229,7 @@ export function describeWarehouse(
           const before = await customers()
           await expect(publish('second', [{ id: 'b' }], { facts: readOn(2), ...more })).rejects.toMatchObject(
             {
-              name: 'OlderReadError',
+              name: 'NotAdmittedError',
               message: expect.stringMatching(
                 new RegExp(
                   `^.*later read of customers: the run third .*${day(3)}, and second at ${day(2)}.*Start a new export`,
@@ -812,7 +812,7 @@ export function describeWarehouse(
             ] as const)
               await expect(harness.destination.publish({ ...late, ...other, ...more })).rejects.toMatchObject(
                 {
-                  name: 'ForeignWarehouseError',
+                  name: 'NotAdmittedError',
                   message: expect.stringContaining(words),
                 },
               )
@@ -848,7 +848,7 @@ export function describeWarehouse(
       ])('is refused to another %s, in a sentence', async (word, other, told) => {
         await publishFirst([{ id: 'a' }])
         await expect(publish('second', [], { facts: readOn(2), ...other })).rejects.toMatchObject({
-          name: 'ForeignWarehouseError',
+          name: 'NotAdmittedError',
           message: expect.stringMatching(new RegExp(`${word} .*not ${told}`)),
         })
         expect(await states()).toEqual(['a there'])
@@ -882,7 +882,7 @@ export function describeWarehouse(
         const published = [2, 3, 4].filter((_, index) => runs[index]!.status === 'fulfilled')
         expect(published.at(-1)).toBe(4)
         for (const run of runs)
-          if (run.status === 'rejected') expect(run.reason).toMatchObject({ name: 'OlderReadError' })
+          if (run.status === 'rejected') expect(run.reason).toMatchObject({ name: 'NotAdmittedError' })
         expect(await customers()).toMatchObject([
           { id: 'a', name: 'day 4' },
           ...published.map((date) => ({ id: `b${date}` })),

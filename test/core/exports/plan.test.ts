@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Destination } from '../../../core/destinations/destination.ts'
-import { OlderReadError, WarehouseAwayError } from '../../../core/destinations/errors.ts'
+import { NotAdmittedError, WarehouseAwayError } from '../../../core/destinations/errors.ts'
 import { refuseTargets, refuseUnpublishable } from '../../../core/exports/plan.ts'
 
 it('a run to DuckDB is refused at its start where DuckDB could not write below the data folder', () => {
@@ -37,7 +37,7 @@ it('a run is refused at its start while a warehouse has a read from the future, 
         ],
       ]),
     })
-  await expect(begin(new OlderReadError('from the future'))).rejects.toThrow('from the future')
+  await expect(begin(new NotAdmittedError('from the future'))).rejects.toThrow('from the future')
   await begin(new WarehouseAwayError('away'))
   await begin()
 })

@@ -299,7 +299,7 @@ describe('PostgreSQL', () => {
     )
     expect(schemas).toEqual([{ name: 'billing_test' }, { name: 'my "schema"' }])
     await expect(publish({ ...(await large(1_000)), schema: 'billing_test' })).rejects.toMatchObject({
-      name: 'ForeignWarehouseError',
+      name: 'NotAdmittedError',
       message: expect.stringMatching(/mode test, not live/),
     })
   })
