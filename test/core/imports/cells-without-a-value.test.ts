@@ -55,37 +55,12 @@ describe('what a spreadsheet shows instead of a value', () => {
     expect(refusalOf(text, { meta: { kind: 'text' } })).toBe(undefined)
   })
 
-  test('is refused in the file of the report, in a workbook, in JSON and in a lookup file', async () => {
+  test('is refused in a file of Google Sheets with what to do', async () => {
     const path = join(folder, 'hashes-and-google-error.csv')
     expect(await problemsOf({ kind: 'addons', path })).toEqual([
       'row 2, sku: ######## is how a spreadsheet shows a value in a column that is too narrow. Widen the column, and save the file again',
       'row 3, description: #ERROR! is an error of the spreadsheet. Fix its formula, or enter the value',
     ])
-    const sheet = xlsxOf([
-      {
-        rows: [
-          ['name', 'unit_label'],
-          ['Err:508', 'mes'],
-          ['###', 'Cargando...'],
-        ],
-      },
-    ])
-    const { problems } = await problemsOfWorkbook(sheet, { kind: 'products' })
-    expect(problems).toHaveLength(3)
-    const lines = await fileOf(
-      'supplier;document;number;date;lines\ns;7;1;2026-03-25;"[{""name"":""#REF!"",""amount"":1}]"\n',
-    )
-    expect(await problemsOf({ kind: 'retentions', path: lines })).toEqual([
-      expect.stringContaining('1.name is an error of the spreadsheet'),
-    ])
-    const lookup = await fileOf('1-9;#N/A\n')
-    expect(
-      await problemsOf({
-        kind: 'retentions',
-        path: await fileOf(`${retention}1-9;7;1;2026-03-25;x;1\n`),
-        mapping: { lookups: { supplier: lookup } },
-      }),
-    ).toEqual([expect.stringContaining('supplier: 1-9 is looked up as #N/A, which is an error')])
   })
 })
 
@@ -116,23 +91,6 @@ describe('a letter that nobody sees', () => {
     expect(await problemsOf({ kind: 'products', path: words })).toEqual([
       expect.stringMatching(/did you mean active\?$/),
     ])
-  })
-
-  test('is refused in the file of the report, where it would make two retentions of one', async () => {
-    const path = join(folder, 'zero-width-in-supplier.csv')
-    expect(await problemsOf({ kind: 'retentions', path })).toEqual([
-      'row 3, supplier: sup_c11c\u200b has an invisible letter (U+200B); did you mean sup_c11c?',
-    ])
-    const sheet = xlsxOf([
-      {
-        rows: [
-          ['id', 'phone'],
-          ['con_1\u200b', '\u202a+56 9 1234'],
-        ],
-      },
-    ])
-    const { problems } = await problemsOfWorkbook(sheet, { kind: 'update-contacts' })
-    expect(problems.map((sentence) => sentence.split(': ')[0])).toEqual(['row 2, id', 'row 2, phone'])
   })
 
   test('is refused in ids that a lookup file or JSON gives, and so are other spaces and accents stored apart', async () => {

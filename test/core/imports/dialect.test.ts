@@ -186,13 +186,6 @@ describe('what is no CSV file is answered with what to do', () => {
     await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(/gone\.csv cannot be read: ENOENT/)
   })
 
-  test('a cell of 5 MB', async () => {
-    const path = await fileOf(`name;unit_label\na;b\n"${'x'.repeat(5_000_000)}";c\n`)
-    await expect(problemsOf({ kind: 'products', path })).rejects.toThrow(
-      /row 3 is longer than a million characters/,
-    )
-  })
-
   test('more rows than a spreadsheet has, without reading on', async () => {
     const path = join(await temporaryFolder(), 'long.csv')
     const file = createWriteStream(path)

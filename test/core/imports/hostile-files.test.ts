@@ -145,7 +145,7 @@ describe('no file holds the event loop', () => {
         kind: 'retentions',
         path: await fileOf(rows(1, () => `"${'x\n'.repeat(1_500_000)}"`)),
       }),
-      'is longer than a million characters',
+      'file.csv, row 2 is longer than a million characters',
     ],
   ])('with %s, which gets one sentence', async (_title, make, sentence) => {
     const { heldMs, check } = await watch(await make())

@@ -123,21 +123,3 @@ test('a person reads the name of their own file, with the options that they type
     `npx connector import retentions ${folder}/rejected.csv ${reading}`,
   ])
 })
-
-test('after a failed canary, the next step is to correct the file, and never to send the rest as it is', () => {
-  const next = importNextSteps({
-    plan,
-    dataDir: '/data',
-    ended: { how: 'finished', canary: true, at: '' },
-    counts: { ...none, done: 0, rejected: 3, notTried: 27 },
-    outcomes: {},
-    parkedRow: undefined,
-    message: 'supplier: Not found.',
-  })
-  expect(next).toEqual([
-    {
-      text: 'the rows that went first all failed (supplier: Not found.): correct the file, then import it again',
-      command: `npx connector import retentions ${file} ${mapping} --on-invalid skip`,
-    },
-  ])
-})

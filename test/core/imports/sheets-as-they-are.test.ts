@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { readDate, readNumber } from '../../../core/imports/cells/notation.ts'
 import { checkFile } from '../../../core/imports/check.ts'
 import { writeResults } from '../../../core/imports/result-sheets.ts'
 import { join } from 'node:path'
@@ -152,24 +151,3 @@ test.each(['---;---', '=====;', '***;___', ' . ; - '])(
     ])
   },
 )
-
-test.each([
-  ['14,5%', ',', '14,5'],
-  ['14.5 %', '.', '14.5'],
-  ['19%', undefined, '19'],
-] as const)('%s is answered with the number without its percent sign', (text, mark, fix) => {
-  expect(readNumber(text, mark)).toEqual({ rule: 'number', message: 'has a percent sign', fix })
-})
-
-test.each([
-  ['46106', 'dmy', '25-03-2026'],
-  ['46106,0', undefined, '2026-03-25'],
-  ['32873', 'ymd', undefined],
-  ['32874', 'ymd', '1990-01-01'],
-  ['73415', 'ymd', '2100-12-31'],
-  ['73416', 'ymd', undefined],
-  ['20260325', 'dmy', undefined],
-] as const)('the day number %s is answered with its day, if it is near', (text, order, fix) => {
-  const reading = readDate(text, order)
-  expect('fix' in reading ? reading.fix : undefined).toBe(fix)
-})

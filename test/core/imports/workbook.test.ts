@@ -324,19 +324,12 @@ test('every day of a workbook is read as that day, in any order', () => {
 })
 
 test.each([
-  [14, undefined, 'date'],
   [22, undefined, 'dateTime'],
   [10, undefined, 'percent'],
   [2, undefined, 'number'],
-  [164, '[$-340A]d" de "mmmm" de "yyyy', 'date'],
-  [164, 'mmm-yy', 'date'],
   [164, 'mm:ss', 'time'],
-  [164, '[h]:mm', 'time'],
-  [164, '#,##0.00\\ "días hábiles"', 'number'],
   [164, '[Red]-#,##0;[Blue]0%', 'number'],
   [164, '_-[$$-340A]* #,##0_-', 'number'],
-  [164, '0.00%', 'percent'],
-  [164, 'General', 'number'],
   [164, 'yyyy\\-mm\\-dd\\ hh:mm', 'dateTime'],
 ])('the format %i %s shows a %s', (id, code, format) => {
   expect(formatOf(id, new Map(code === undefined ? [] : [[id, code]])).sections[0].format).toBe(format)
