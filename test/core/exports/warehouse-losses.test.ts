@@ -97,8 +97,6 @@ type Started = Awaited<ReturnType<typeof start>>
 
 const losses: [what: string, loss: (of: Started) => Promise<unknown>][] = [
   ['was removed', ({ file }) => rm(file)],
-  ['was emptied', ({ ask }) => ask('delete from customers')],
-  ['lost a child row', ({ ask }) => ask('delete from customer_contacts')],
   ['was put back to an older backup', ({ file }) => copyFile(`${file}.backup`, file)],
 ]
 
