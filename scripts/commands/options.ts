@@ -213,10 +213,18 @@ export interface DecisionOptions {
   by?: string
 }
 
+/** Checked before the action: Commander itself would name what is missing before an option that does not exist. */
+export const addRequired = (command: Command, option: Option): Command =>
+  command.addOption(option).hook('preAction', () => {
+    if (command.getOptionValue(option.attributeName()) === undefined)
+      throw new UsageError(`required option '${option.flags}' not specified; see --help.`)
+  })
+
 export const addDecision = (command: Command): Command =>
-  command
-    .requiredOption('--why <reason>', 'your reason; it is kept on record')
-    .option('--by <name>', 'your name (default: the current user)')
+  addRequired(command, new Option('--why <reason>', 'your reason; it is kept on record')).option(
+    '--by <name>',
+    'your name (default: the current user)',
+  )
 
 export const decisionOf = ({
   why,

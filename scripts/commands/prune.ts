@@ -1,11 +1,11 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { findOldExports, removeOldExport } from '../../core/exports/prune.ts'
 import type { State } from '../../core/state/open.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openFiles } from '../../worker/files.ts'
 import { askState, sharedFolder } from '../runs/run-files.ts'
 import { confirm, type Terminal } from '../terminal/terminal.ts'
-import { addExamples, processPlaces, toDuration } from './options.ts'
+import { addExamples, addRequired, processPlaces, toDuration } from './options.ts'
 
 interface Options {
   olderThan: number
@@ -14,8 +14,8 @@ interface Options {
 }
 
 export function configure(command: Command, terminal: Terminal): void {
-  command
-    .requiredOption('--older-than <time>', 'only exports that are at least this old, as in 30d', toDuration)
+  const age = new Option('--older-than <time>', 'only exports that are at least this old, as in 30d')
+  addRequired(command, age.argParser(toDuration))
     .option('--dry-run', 'list what would be removed; remove nothing')
     .option('--yes', 'do not ask on a terminal')
     .action(async ({ olderThan, dryRun = false, yes = false }: Options) => {

@@ -1,5 +1,5 @@
 import { WorkflowNotFoundError } from '@temporalio/client'
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { importLimits } from '../../core/imports/input.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -11,6 +11,7 @@ import {
   addExamples,
   addInputOptions,
   addOtherFields,
+  addRequired,
   decisionOf,
   type DecisionOptions,
   inputOf,
@@ -72,10 +73,13 @@ export function configureApprove(command: Command, terminal: Terminal): void {
 type ResolveOptions = DecisionOptions & { rows: number[]; exists?: string; absent?: true; drop?: true }
 
 export function configureResolve(command: Command, terminal: Terminal): void {
-  addDecision(addRun(command))
-    .requiredOption('--rows <rows>', 'the parked rows, as in parked.csv: 17, or 17,18', (text) =>
-      text.split(',').map(toWholeNumber),
-    )
+  const rows = new Option('--rows <rows>', 'the parked rows, as in parked.csv: 17, or 17,18')
+  addDecision(
+    addRequired(
+      addRun(command),
+      rows.argParser((text) => text.split(',').map(toWholeNumber)),
+    ),
+  )
     .option(
       '--exists <id>',
       'the service has the record under this id; it is asked, and a later --exists corrects it',

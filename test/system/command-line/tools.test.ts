@@ -50,6 +50,19 @@ describe('connector completion', () => {
   })
 })
 
+test.each([
+  [
+    ['run', 'limits', 'x', '--max-changes', '2'],
+    "unknown option '--max-changes'; did you mean --input maxChanges=<value>?",
+  ],
+  [['run', 'limits', 'x', '--rate', '2'], "required option '--why <reason>' not specified; see --help."],
+  [['run', 'resolve', 'x', '--whi', 'y'], "unknown option '--whi'; did you mean --why?"],
+  [['run', 'resolve', 'x', '--why', 'y'], "required option '--rows <rows>' not specified; see --help."],
+  [['prune'], "required option '--older-than <time>' not specified; see --help."],
+])('%j names an option that does not exist before one that is missing', async (words, says) => {
+  expect(await callCommand(nowhere, words)).toMatchObject({ code: 2, stderr: `error: ${says}\n` })
+})
+
 test('run open opens the page of a run, and prints its path where no program opens it', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   await startTestWorker(world)
