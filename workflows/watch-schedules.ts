@@ -39,7 +39,10 @@ export async function watchSchedules(input?: WatchInput | null): Promise<WatchRe
       throw stoppedBefore('Stopped before its check; the next one covers the same time.')
     notifier.allow(step)
     for (const missed of step.missed) await notifier.notify(toNotification(missed))
-    const summary = `${step.missed.length} of ${step.slots} slots have no proven export in time`
+    const summary =
+      step.slots === 0
+        ? 'no slot was due'
+        : `${step.missed.length} of ${step.slots} slots have no proven export in time`
     setCurrentDetails(
       [
         summary,

@@ -1,7 +1,7 @@
 import { type ChangesReport, type FullChangesReport, toChangesView } from '../changes/view.ts'
 import { inputCommand } from '../runs/inputs.ts'
 import { countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
-import { formatCount, formatCountOf, type Tone } from '../runs/view/format.ts'
+import { formatCount, formatCountOf, formatWere, type Tone } from '../runs/view/format.ts'
 import {
   type Count,
   type NextStep,
@@ -223,7 +223,7 @@ export function recoveryNextSteps(
 
 function reasonOf(left: number, capped: boolean): string {
   if (capped) return 'the list has more pages than were read'
-  return left === 0 ? 'some were not tried' : `${left} were not tried`
+  return left === 0 ? 'some were not tried' : `${formatWere(left)} not tried`
 }
 
 /** Whether somebody is there, the next command knows itself. */

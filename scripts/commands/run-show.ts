@@ -78,7 +78,7 @@ const toListTable = ({ resources }: ExportProgress): string => {
 
 function describeChanges(of: { progress: WriteProgress; run: string; isImport: boolean }) {
   const { progress, run, isImport } = of
-  const { counts, staged, waitingFor, openBreakers = [] } = progress
+  const { counts, staged, openBreakers = [] } = progress
   const rows = places.flatMap((place) => {
     const count = counts?.[place] ?? 0
     return count === 0 ? [] : [[countLabels[place], count]]
@@ -89,7 +89,7 @@ function describeChanges(of: { progress: WriteProgress; run: string; isImport: b
     // Before the first segment, what is staged says what the run would do.
     table:
       rows.length > 0 ? formatTable({ head: ['outcome', unit], rows }) : toTablesText(staged?.tables ?? []),
-    question: waitingFor && toQuestion({ ...waitingFor, run }),
+    question: toQuestion(progress, run),
   }
 }
 

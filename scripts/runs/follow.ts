@@ -1,3 +1,4 @@
+import { formatWere } from '../../core/runs/view/format.ts'
 import { ServiceError, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client'
 import { userInfo } from 'node:os'
 import type { ExportReport } from '../../core/exports/report.ts'
@@ -12,7 +13,7 @@ import type { Session } from '../session/session.ts'
 import { exitCodes, toFailure } from '../terminal/failures.ts'
 import { isYes, type Terminal } from '../terminal/terminal.ts'
 import type { RunKind } from './find-run.ts'
-import { toQuestion } from './held-up.ts'
+import { sentWhenAsked, toQuestion } from './held-up.ts'
 import { reportExport, reportImport, reportRecovery } from './report.ts'
 import { openToRead, planOf } from './run-files.ts'
 import { observeChanges, observeExport, type Observe, showRun } from './show-run.ts'
@@ -47,7 +48,7 @@ export async function followRun({ kind, ...following }: Following & { kind: RunK
 /** Of an export, a fetch, or a run that publishes one again: all end in the report of an export. */
 export async function followExport(following: Following): Promise<ExportReport> {
   const report = await follow<ExportReport>(following, observeExport(following))
-  reportExport({ ...following, report })
+  await reportExport({ ...following, report })
   return report
 }
 
@@ -120,15 +121,14 @@ type Ask<P> = (progress: P, following: Following) => Promise<Question>
 const askOfImport: Ask<ImportProgress> = async (progress, { terminal, settings }) => {
   const { waitingFor, counts, staged, kind } = progress
   const { question, count } = waitingFor ?? {}
-  const { canary = [], sent: before = 0 } = staged ?? {}
-  const sent = before + canary.length
-  if (question === 'canary' && terminal.isInteractive && canary.length > 0)
+  const sent = sentWhenAsked(progress)
+  if (question === 'canary' && terminal.isInteractive && staged?.canary.length)
     terminal.note(await describeSent(settings, progress.run))
   const left = counts?.staged ?? staged?.open ?? 0
   const sending =
     sent === 0
       ? `Nothing was sent yet. Send the ${left} ${kind}? [y/N] `
-      : `${sent} were sent; send the other ${left} ${kind}? [y/N] `
+      : `${formatWere(sent)} sent; send the other ${left} ${kind}? [y/N] `
   const trying = 'Too many rows failed, and so did every trial after that. Try the others anyway? [y/N] '
   return {
     text:
@@ -163,7 +163,7 @@ async function answer(
   const { waitingFor, run = handle.workflowId } = progress
   if (waitingFor === undefined) return
   const { count } = waitingFor
-  if (!terminal.isInteractive || isForOthers) return terminal.note(toQuestion({ ...waitingFor, run }))
+  if (!terminal.isInteractive || isForOthers) return terminal.note(toQuestion(progress, run) ?? '')
   const line = await terminal.ask(text, { signal }).catch(() => '')
   if (signal.aborted) return
   const isApproved = count === undefined ? isYes(line) : line === String(count)

@@ -1,7 +1,7 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { describeTrouble, isTrouble, type Trouble } from '../../core/runs/view/trouble.ts'
-import { formatLocalTime } from '../../core/runs/view/format.ts'
+import { formatLocalTime, formatWere } from '../../core/runs/view/format.ts'
 import { connector } from '../../core/runs/view/shell.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 
@@ -93,19 +93,26 @@ const scheduled = 1
 const msOf = (time: Time): number | undefined =>
   time === null || time === undefined ? undefined : Number(time.seconds ?? 0) * 1000
 
-const questions: Readonly<Record<NonNullable<WriteProgress['waitingFor']>['question'], string>> = {
-  approval: 'Nothing was sent yet',
-  canary: 'The first ones were sent, and the others wait',
-  breaker: 'Too many failed, and so did every trial after that',
+/** How many changes of a run that asks may have been sent: a canary is sent after the approval. */
+export const sentWhenAsked = ({
+  staged,
+  waitingFor,
+}: Pick<WriteProgress, 'staged' | 'waitingFor'>): number => {
+  const { sent = 0, again = 0, canary = [] } = staged ?? {}
+  return waitingFor?.question === 'canary' ? sent + canary.length - again : sent
 }
 
 /** Says what a run waits for, with the commands that answer. */
-export function toQuestion({
-  run,
-  question,
-  count,
-  until,
-}: NonNullable<WriteProgress['waitingFor']> & { run: string }): string {
+export function toQuestion(progress: WriteProgress, run: string): string | undefined {
+  if (progress.waitingFor === undefined) return undefined
+  const { question, count, until } = progress.waitingFor
   const confirmed = count === undefined ? '' : ` --count ${count}`
-  return `${questions[question]}. The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${connector`run approve ${run}`}${confirmed} --why "..."; to end it: ${connector`run stop ${run}`}`
+  const sent = sentWhenAsked(progress)
+  const why =
+    question === 'breaker'
+      ? 'Too many failed, and so did every trial after that'
+      : sent === 0
+        ? 'Nothing was sent yet'
+        : `${formatWere(sent)} sent, and the others wait`
+  return `${why}. The run waits for approval until ${formatLocalTime(until, 'minutes')}. To approve: ${connector`run approve ${run}`}${confirmed} --why "..."; to end it: ${connector`run stop ${run}`}`
 }

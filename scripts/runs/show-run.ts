@@ -161,7 +161,13 @@ export function observeChanges<P extends WriteProgress>(options: {
       bars:
         counts === undefined
           ? []
-          : [{ name: nameOf(progress), unit, ...toState(counts, rate, waitsOf(progress, description)) }],
+          : [
+              {
+                name: nameOf(progress),
+                unit,
+                ...toState(counts, { ...progress, rate, waits: waitsOf(progress, description) }),
+              },
+            ],
       description,
       notes: breakerLines(openBreakers, unit),
       ...(waitingFor && {
@@ -189,21 +195,27 @@ const waitsOf = ({ nextAt }: WriteProgress, description: WorkflowExecutionDescri
 const heldUpBy = (description: WorkflowExecutionDescription, resource?: string): string[] =>
   heldUp(description, resource).map(({ text }) => text.replace(/\.$/, ''))
 
-function toState(counts: Partial<ReportCounts>, rate: (count: number) => number, waits: readonly string[]) {
+function toState(
+  counts: Partial<ReportCounts>,
+  of: Pick<WriteProgress, 'phase'> & { rate: (count: number) => number; waits: readonly string[] },
+) {
+  const { phase, rate, waits } = of
   const { done = 0, rejected = 0, parked = 0, skipped = 0, notTried = 0, staged = 0, unknown = 0 } = counts
   const ended = done + rejected + parked + skipped + notTried
   const total = ended + staged + unknown
   const perSecond = rate(ended)
+  // Until its canary has results, and after a stop, a run sends no others.
+  const isSending = staged > 0 && phase !== 'canary' && phase !== 'looking up'
   // There is no rate before the first change has finished, and lookups wait for the service, whatever the rate was.
   const pace =
-    perSecond > 0 && (staged > 0 || unknown === 0)
+    perSecond > 0 && (isSending || unknown === 0)
       ? [
           `${perSecond.toFixed(1)} a second`,
           ...(ended < total ? [`${formatDuration(((total - ended) / perSecond) * 1000)} left`] : []),
         ]
       : []
   // Those that are rejected or parked may never have been sent.
-  const rest = staged > 0 ? '' : ', the others once the service has settled (BILLING_SETTLE_SECONDS)'
+  const rest = isSending ? '' : ', the others once the service has settled (BILLING_SETTLE_SECONDS)'
   const checks = unknown === 0 ? [] : [`${done} of ${done + unknown} sent are checked${rest}`]
   const others = Object.entries({ rejected, parked }).filter(([, count]) => count > 0)
   const note = [...pace, ...checks, ...others.map(([name, count]) => `${count} ${name}`), ...waits].join(', ')

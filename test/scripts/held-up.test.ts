@@ -1,6 +1,6 @@
 import { defaultPayloadConverter } from '@temporalio/common'
 import { expect, test } from 'vitest'
-import { heldUp, waitingTasks } from '../../scripts/runs/held-up.ts'
+import { heldUp, toQuestion, waitingTasks } from '../../scripts/runs/held-up.ts'
 
 const seconds = (at: number) => ({ seconds: Math.round(at / 1000) })
 const trouble = { what: 'answers 503', since: Date.now() - 60_000, failures: 3 }
@@ -50,4 +50,16 @@ test('a step that waits for its retry is not one that no worker picks up: its in
   expect(waitingTasks(described({ activityId: '1', state: scheduled, attempt: 1 }))).toEqual([
     { key: '1 1', retryMs: 0 },
   ])
+})
+
+test.each([
+  ['approval', { sent: 0, again: 0, canary: [1] }, 'Nothing was sent yet'],
+  ['approval', { sent: 1, again: 1, canary: [1] }, '1 was sent, and the others wait'],
+  ['canary', { sent: 0, again: 0, canary: [] }, 'Nothing was sent yet'],
+  ['canary', { sent: 3, again: 1, canary: [1, 5] }, '4 were sent, and the others wait'],
+] as const)('a run that asks (%s) says how many were sent: %j', (question, staged, says) => {
+  const waitingFor = { question, until: '2026-11-21T02:00:07Z' }
+  expect(toQuestion({ staged, waitingFor } as never, 'import-1')).toMatch(
+    new RegExp(`^${says}\\. The run waits for approval until`),
+  )
 })

@@ -22,7 +22,8 @@ async function barOf(progress: Partial<WriteProgress>) {
 const counts = { done: 0, staged: 0, unknown: 0, parked: 0, rejected: 0, skipped: 0, notTried: 0 }
 
 test('a bar counts what was sent apart from what needs a person and never was', async () => {
-  expect(await barOf({ counts: { ...counts, staged: 1, unknown: 1, parked: 1 } })).toMatchObject({
+  const sending = { phase: 'sending', counts: { ...counts, staged: 1, unknown: 1, parked: 1 } } as const
+  expect(await barOf(sending)).toMatchObject({
     done: 1,
     total: 3,
     note: '0 of 1 sent are checked, 1 parked',
@@ -37,3 +38,12 @@ test('a bar says what it waits for once everything is sent, and until when', asy
     note: `28 of 30 sent are checked, the others once the service has settled (BILLING_SETTLE_SECONDS), next at ${formatLocalTime(waiting.nextAt)}`,
   })
 })
+
+test.each(['looking up', 'canary'] as const)(
+  'a bar says what it waits for while others are not sent (%s)',
+  async (phase) => {
+    expect(await barOf({ phase, counts: { ...counts, staged: 3, unknown: 2 } })).toMatchObject({
+      note: '0 of 2 sent are checked, the others once the service has settled (BILLING_SETTLE_SECONDS)',
+    })
+  },
+)

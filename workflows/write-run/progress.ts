@@ -12,8 +12,9 @@ import type { Throughput } from '../run/throughput.ts'
 export interface StagedChanges {
   /** The number of changes to send. */
   open: number
-  /** The number of changes, besides the canary, that may have been sent before. */
+  /** The number of changes that may have been sent before, and how many of them are of the canary. */
   sent: number
+  again: number
   /** The rows that are sent first. */
   canary: readonly number[]
   /** The staged changes, as shown in Current Details. */

@@ -65,7 +65,7 @@ export async function sendResolved(sending: Sending): Promise<RunEnd> {
   return { how: 'stopped', why }
 }
 
-const nothing: StagedChanges = { open: 0, sent: 0, canary: [], tables: [] }
+const nothing: StagedChanges = { open: 0, sent: 0, again: 0, canary: [], tables: [] }
 
 /** Sends nothing more, and looks up what was sent until every result is known or a second stop arrives. */
 export async function lookUpRemaining(

@@ -1,3 +1,4 @@
+import { formatWere } from '../../core/runs/view/format.ts'
 import { sentence, strong } from '../../core/runs/view/view.ts'
 import type { ImportProgress, RecoveryProgress } from './progress.ts'
 import type { ViewText } from './view.ts'
@@ -42,7 +43,8 @@ export const texts = {
 /** The Current Details of an import. */
 export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
   const { sent = 0, canary = [] } = staged ?? {}
-  const first = sent === 0 ? 'Nothing was sent yet.' : `${sent} were sent. Approve to send the others.`
+  const before =
+    sent === 0 ? 'Nothing was sent yet.' : `${formatWere(sent)} sent. Approve to send the others.`
   return {
     name: 'import',
     title: `Import of ${kind ?? 'a file'}${file === undefined ? '' : ` from ${file.split('/').at(-1)}`}`,
@@ -53,10 +55,10 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
         ? []
         : [`${staged.totals.rows} rows, ${staged.totals.changes} changes, ${staged.invalid} invalid.`],
     questions: {
-      approval: 'Nothing was sent yet.',
+      approval: before,
       canary:
         canary.length === 0
-          ? first
+          ? before
           : `Rows ${canary.join(', ')} were sent first: check them in the service. Approve to send the others.`,
       breaker:
         'Too many changes failed, so the breaker is open, and its trials failed too. Approve to try the others anyway.',
@@ -73,7 +75,7 @@ export function toImportText({ kind, file, staged }: ImportProgress): ViewText {
 
 /** The Current Details of a recovery. */
 export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): ViewText {
-  const { candidates = 0, proven = false, reasons = [] } = staged ?? {}
+  const { sent = 0, candidates = 0, proven = false, reasons = [] } = staged ?? {}
   const whole = proven
     ? 'the list was read completely'
     : `the list was not read completely: ${reasons.join('; ')}`
@@ -89,7 +91,10 @@ export function toRecoveryText({ failedCanaries, staged }: RecoveryProgress): Vi
       ...(staged === undefined ? [] : [`${candidates} need attention; ${whole}.`]),
     ],
     questions: {
-      approval: 'Nothing was resumed yet.',
+      approval:
+        sent === 0
+          ? 'Nothing was resumed yet.'
+          : `${formatWere(sent)} resumed. Approve to resume the others.`,
       canary: 'The first ones were resumed.',
       breaker:
         'Too many resumes failed, and so did every trial after that. Approve to try the others anyway; stop to end it here.',

@@ -44,19 +44,20 @@ export async function markCanary(options: CanaryOptions): Promise<boolean> {
 
 /**
  * Marks the canary as above. Returns how many changes of the run have no final state yet, the rows of the canary that have no
- * result yet, in order (those of the breaker keys of which nothing is done), and how many others may have been sent.
+ * result yet, in order (those of the breaker keys of which nothing is done), how many may have been sent,
+ * and how many of these are of that canary.
  */
 export async function openCanary(
   options: CanaryOptions,
-): Promise<{ open: number; sent: number; canary: number[] }> {
+): Promise<{ open: number; sent: number; again: number; canary: number[] }> {
   await markCanary(options)
   const counts = await options.ledger.counts(options)
   const through = doneKeys(counts)
   const canary = (await canaryOf(options)).filter(({ breakerKey }) => !through.has(breakerKey))
-  const tried = counts.reduce((sum, count) => sum + count.tried, 0)
   return {
     open: counts.reduce((sum, count) => sum + (isOpen(count) ? count.number : 0), 0),
-    sent: tried - canary.filter(({ sends }) => sends > 0).length,
+    sent: counts.reduce((sum, count) => sum + count.tried, 0),
+    again: canary.filter(({ sends }) => sends > 0).length,
     canary: canary.map(({ row }) => row),
   }
 }

@@ -11,6 +11,9 @@ export function formatCount(count: number): string {
 export const formatCountOf = (count: number, nouns: string): string =>
   `${formatCount(count)} ${count === 1 ? nouns.replace(/s$/, '') : nouns}`
 
+/** `1 was`, `2 were`. */
+export const formatWere = (count: number): string => `${formatCount(count)} ${count === 1 ? 'was' : 'were'}`
+
 /** `2026-11-21 02:00:07 UTC`: pages are read in unknown time zones. */
 export function formatTime(at: number | string, to: 'seconds' | 'minutes' = 'seconds'): string {
   const date = new Date(at)

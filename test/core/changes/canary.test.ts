@@ -75,6 +75,7 @@ test('goes first although a request was claimed, if none has left', async () => 
 })
 
 describe('the canary of a run that begins again', () => {
+  const none = { sent: 0, again: 0 }
   /** Ten rows of two breakers with a canary, of which these have this state; those of `sent` may have been sent. */
   async function beginAgain(
     states: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done' | 'parked'>>,
@@ -84,23 +85,36 @@ describe('the canary of a run that begins again', () => {
     const { ledger } = engine
     await engine.stage(retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' })))
     expect(await markCanary({ ...engine, size: 2 })).toBe(true)
-    expect(await openCanary({ ...engine, size: 2 })).toEqual({ open: 10, sent: 0, canary: [1, 5, 6, 10] })
+    expect(await openCanary({ ...engine, size: 2 })).toEqual({ open: 10, ...none, canary: [1, 5, 6, 10] })
     for (const { id, row } of await engine.rows()) {
       const state = states[row]
       if (state === undefined) continue
       await ledger.move({ id, from: ['staged'], patch: { state, sends: sent.includes(row) ? 1 : 0 } })
     }
     const chose = await markCanary({ ...engine, size: 2 })
-    return { chose, canary: (await openCanary({ ...engine, size: 2 })).canary }
+    const { open: _, ...opened } = await openCanary({ ...engine, size: 2 })
+    return { chose, ...opened }
   }
 
   test.each([
-    ['stays what it was', {}, [1, 5, 6, 10]],
-    ['is what was sent, while that has no result', { 1: 'unknown', 5: 'rejected' }, [1, 5, 6, 10]],
-    ['is not sent again where one of it is done', { 1: 'done', 5: 'rejected' }, [6, 10]],
-    ['is the same where all of it failed', { 1: 'rejected', 5: 'parked' }, [1, 5, 6, 10]],
-  ] as const)('%s', async (_, states, canary) => {
-    expect(await beginAgain(states)).toEqual({ chose: false, canary })
+    ['stays what it was', {}, { ...none, canary: [1, 5, 6, 10] }],
+    [
+      'is what was sent, while that has no result',
+      { 1: 'unknown', 5: 'rejected' },
+      { sent: 2, again: 2, canary: [1, 5, 6, 10] },
+    ],
+    [
+      'is not sent again where one of it is done',
+      { 1: 'done', 5: 'rejected' },
+      { sent: 2, again: 0, canary: [6, 10] },
+    ],
+    [
+      'is the same where all of it failed',
+      { 1: 'rejected', 5: 'parked' },
+      { sent: 2, again: 2, canary: [1, 5, 6, 10] },
+    ],
+  ] as const)('%s', async (_, states, opened) => {
+    expect(await beginAgain(states)).toEqual({ chose: false, ...opened })
   })
 
   test('is chosen again where the checks before sending held all of it back', async () => {
@@ -120,6 +134,7 @@ describe('the canary of a run that begins again', () => {
     expect(await openCanary({ ...engine, size: 2, unlessAtMost })).toEqual({
       open: 9,
       sent: 1,
+      again: 0,
       canary,
     })
   })

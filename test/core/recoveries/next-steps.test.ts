@@ -23,6 +23,8 @@ test('a recovery that left some over leads to the command that continues it', ()
       command: 'npx connector recover --reason gateway_issue --older-than 2h --max-changes 100',
     },
   ])
+  const one = report({ verdict: 'unproven', counts: { ...counts, notTried: 1 }, continueWith: asked })
+  expect(recoveryNextSteps(one, asked)).toMatchObject([{ text: '1 was not tried; to continue' }])
 })
 
 test('an unproven recovery suggests another one only if that can help', () => {

@@ -193,3 +193,15 @@ test('live views say why parked rows are parked, each job in its own words', () 
   expect(recovered).toContain('5 need a person for another reason')
   expect(recovered).not.toMatch(/did not answer|numbered as in the sheet|parked subscriptions/)
 })
+
+test('a run that begins again and asks for approval says that some were sent', () => {
+  const waitingFor = { question: 'approval', until: '2026-11-21T02:00:07Z' }
+  const pageOf = (sent: number) => {
+    const staged = { sent, open: 3, canary: [1], tables: [], totals: {} }
+    const progress = { phase: 'waiting for approval', failedCanaries: [], staged, waitingFor } as never
+    const views = [toImportText(progress), toRecoveryText(progress)]
+    return views.map((text) => toMarkdown(toLiveView(progress, text))).join()
+  }
+  expect(pageOf(0)).toMatch(/Nothing was sent yet\.[^]*Nothing was resumed yet\./)
+  expect(pageOf(1)).toMatch(/1 was sent\. Approve to send the others\.[^]*1 was resumed\. Approve/)
+})
