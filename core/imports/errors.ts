@@ -46,6 +46,17 @@ export class InvalidMapping extends FileRefusal {
   override readonly name = 'InvalidMapping'
 }
 
+/** A stored copy is gone. A step tries again, because somebody may put it back. */
+export class MissingInput extends Error {
+  override readonly name = 'MissingInput'
+  constructor(path: string, options: ErrorOptions) {
+    super(
+      `The stored copy of the import's file, ${path}, is missing. Put it back, from a backup or the data folder that the run had.`,
+      options,
+    )
+  }
+}
+
 /** Another run did rows of the file, or the service already has them. Nothing was sent. */
 export class RowsTaken extends Error {
   override readonly name = 'RowsTaken'

@@ -1,8 +1,11 @@
+import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RetentionAudit } from '../changes/audit-retentions.ts'
 import type { TypedOption } from '../runs/inputs.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
 import type { FileCheck } from './check.ts'
+import { isSystemError } from '../storage/system-errors.ts'
+import { MissingInput } from './errors.ts'
 import type { ControlTotals } from './totals.ts'
 import type { ImportPlan } from './input.ts'
 import type { ImportFile } from './open-file.ts'
@@ -50,6 +53,13 @@ export interface ImportNotes {
   ended: EndedNote
 }
 
+/** @throws {MissingInput} */
+export async function refuseMissing(path: string): Promise<void> {
+  await access(path).catch((cause: unknown) => {
+    throw isSystemError(cause, 'ENOENT') ? new MissingInput(path, { cause }) : cause
+  })
+}
+
 /** The file of a run as it is read for its check, its staging and its results. */
 export async function fileOf({
   plan,
@@ -63,9 +73,11 @@ export async function fileOf({
   /** The check of the same file, so that it is not examined again. */
   check?: FileCheck | undefined
 }): Promise<ImportFile> {
+  const path = join(dataDir, plan.file)
+  for (const one of [join(dataDir, plan.mapping), path]) await refuseMissing(one)
   return {
     kind: plan.kind,
-    path: join(dataDir, plan.file),
+    path,
     mapping: await readMapping(join(dataDir, plan.mapping)),
     columns: plan.columns,
     table: check?.table,

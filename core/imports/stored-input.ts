@@ -11,7 +11,7 @@ import { InvalidFile } from './errors.ts'
 import { type ImportKind, type ImportKindName, importKinds } from './kinds.ts'
 import { countMapped, mapColumns } from './mapping/columns.ts'
 import { conventionsIn, type Mapping, type SheetChoice } from './mapping/mapping.ts'
-import { inputsFolder } from './run-files.ts'
+import { inputsFolder, refuseMissing } from './run-files.ts'
 import { copyName, refuseLarge, workbookRows } from './source-file.ts'
 import { convertWorkbook, isWorkbook } from './workbook/convert.ts'
 import type { ColumnUse } from './workbook/number-format.ts'
@@ -180,7 +180,9 @@ export async function fetchInput({
   ...input
 }: StoredInput & { dataDir: string; shared: SharedFolder }): Promise<void> {
   if (!shared.isShared) return
-  await shared.fetch(join(input.dataDir, input.mapping))
+  const mapping = join(input.dataDir, input.mapping)
+  await shared.fetch(mapping)
+  await refuseMissing(mapping)
   for (const path of await filesOf(input)) await shared.fetch(join(input.dataDir, path))
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../core/destinations/files/verify.ts'
 import type { Comparison, Warehouse } from '../../core/destinations/destination.ts'
 import type { Manifest } from '../../core/destinations/manifest.ts'
-import { warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
+import { isFileDestination, warehouseNames, type WarehouseName } from '../../core/destinations/names.ts'
 import { followPointer } from '../../core/destinations/files/pointers.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
@@ -92,7 +92,9 @@ async function verify(
     manifest,
     problems: [],
     document: { unchecked },
-    ...(unchecked.length > 0 && { note: ` Not checked, because it is no plain CSV: ${what}.` }),
+    ...(unchecked.length > 0 && {
+      note: ` Not checked, because ${isFileDestination(manifest.destination) ? 'it is no plain CSV' : 'the rows of a warehouse are not beside it'}: ${what}.`,
+    }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -391,6 +391,18 @@ test.each(['file', 'mapping'] as const)(
     expect(await Array.fromAsync(steps.worker.state.ledger.rows({ run: plan.run }))).toEqual([])
   },
 )
+
+test.each(['file', 'mapping'] as const)('an import whose stored %s is gone says so', async (part) => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  await steps.start('stageRun', refOf(plan)).result
+  const path = join(steps.dataDir, plan[part])
+  await rename(path, `${path}.moved`)
+  const close = () => steps.start('closeRun', { ...refOf(plan), how: 'stopped' }).result
+  await expect(close()).rejects.toThrow(`The stored copy of the import's file, ${path}, is missing. Put it`)
+  await rename(`${path}.moved`, path)
+  expect(await close()).toMatchObject({ result: { run: plan.run } })
+})
 
 test('the audit of an import that is started again does not prove a row that is sent only then', async () => {
   const steps = await openSteps()
