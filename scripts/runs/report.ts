@@ -1,6 +1,7 @@
 import { connector } from '../../core/runs/view/shell.ts'
-import { join } from 'node:path'
-import { type ExportReport, reportFile, toDocument } from '../../core/exports/report.ts'
+import { existsSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { type ExportReport, reportFile, reportsFolder, toDocument } from '../../core/exports/report.ts'
 import { toExportView } from '../../core/exports/view.ts'
 import { pageName, type View } from '../../core/runs/view/view.ts'
 import { toText } from '../../core/runs/view/text.ts'
@@ -19,7 +20,7 @@ import { createRunNotes } from '../../core/runs/run-notes.ts'
 import type { SharedFolder } from '../../core/storage/cached.ts'
 import { readJson } from '../../core/storage/durable.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { fetchRun, openToRead, planOf } from './run-files.ts'
+import { fetchRun, openToRead, planOf, sharedFolder } from './run-files.ts'
 
 const exportCodes = {
   proven: exitCodes.proven,
@@ -46,21 +47,34 @@ export async function reportRun(of: RunToReport): Promise<string> {
     throw new RefusedError(`There is no report of a run ${run} in ${dataDir}.`, {
       hint: `A run in progress has none yet: see \`${connector`run show`}\`.`,
     })
-  reportExport({ report, terminal })
+  await reportExport({ report, settings, terminal })
   return reportFile({ dataDir, run, ending: '.html' })
 }
 
 /** Prints the report of an export and sets its exit code. */
-export function reportExport(of: {
+export async function reportExport(of: {
   report: ExportReport
+  settings: Settings
   terminal: Terminal
   local?: boolean | undefined
-}): void {
-  const { report, terminal, local } = of
+}): Promise<void> {
+  const { settings, terminal, local } = of
+  const report = await withPageHere(of.report, settings)
   terminal.result({ document: toDocument(report), text: toText(toExportView(report), { local }) })
   // Nonexistent ids need a person, even in a proven fetch.
   const isIncomplete = report.verdict === 'proven' && report.missing !== undefined
   process.exitCode = isIncomplete ? exitCodes.unproven : exportCodes[report.verdict]
+}
+
+/** With the path of this data folder's copy of its page, if it has one: the report names that of the worker. */
+async function withPageHere(report: ExportReport, settings: Settings): Promise<ExportReport> {
+  if (report.page === undefined) return report
+  const page = join(reportsFolder(settings.dataDir), basename(report.page))
+  // What the run did counts, also while its page cannot be fetched.
+  await sharedFolder(settings)
+    .fetch(page, { changes: true })
+    .catch(() => undefined)
+  return existsSync(page) ? { ...report, page } : report
 }
 
 interface RunToReport {

@@ -240,7 +240,11 @@ test('a state that is moved takes along what a repair and the reports of its run
   const { run, verdict, counts: outcome } = imported
   expect(await call(elsewhere, 'run', 'report', String(run))).toMatchObject({ run, verdict, counts: outcome })
   const { run: read, exports } = exported
-  expect(await call(elsewhere, 'run', 'report', String(read))).toMatchObject({ run: read, exports })
+  expect(await call(elsewhere, 'run', 'report', String(read))).toMatchObject({
+    run: read,
+    exports,
+    report: join(elsewhere.CONNECTOR_DATA_DIR, 'exports', 'reports', `${String(read)}.html`),
+  })
 
   // PostgreSQL is lost as a whole. The bucket admits no state with another id.
   await startMember(world).then((member) => member.lose())
