@@ -10,6 +10,7 @@ import { verdictOf } from '../../../core/changes/verdict.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import {
   clientOf,
+  insertRetention,
   retention,
   retentionRows,
   stageChanges,
@@ -21,6 +22,7 @@ import {
 
 const kind = changeKinds['create-retention']
 const post = 'POST /retentions/'
+const longAgo = 1_700_000_000_000_000
 
 /** 250 retentions are there; `count` are imported; then `between` happens; then the audit. */
 async function importAndAudit({
@@ -91,7 +93,7 @@ async function startWorld(options: SandboxOptions) {
     return { ...(await service.list(query)), records: [], count: 0, next: null }
   }
   const billing: Billing = { ...service, list }
-  const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind, sandbox, billing, concurrency: 1 })
   const idOf = async (row: number) => {
     const found = await engine.ledger.row({ run: engine.run, row })
     return found?.answerId ?? ''
@@ -120,8 +122,7 @@ test('proves an import into an empty list, and one with lost replies', async () 
 
 test('sees a row that is there twice, with both ids', async () => {
   const { findings, verdict, idOf } = await importAndAudit({
-    between: ({ sandbox }) =>
-      sandbox.control.insert({ resource: 'retentions', fields: { ...retention(5), test_mode: false } }),
+    between: ({ sandbox }) => insertRetention(sandbox, retention(5)),
   })
   expect(findings).toMatchObject([{ kind: 'double', row: 5 }])
   const [double] = findings
@@ -141,8 +142,8 @@ test.each([
     const { findings, verdict, idOf } = await importAndAudit({
       existing,
       between: ({ sandbox, filters }) => {
-        const fields = { ...retention(5), ...other, test_mode: false }
-        sandbox.control.insert({ resource: 'retentions', fields, created: 1_700_000_000_000_000 })
+        const fields = { ...retention(5), ...other }
+        insertRetention(sandbox, fields, longAgo)
         filters.work = work
       },
     })
@@ -200,14 +201,8 @@ test.each([250, 4_000])(
       faults: [{ kind: 'error', status: 409, on: post, requests: [3] }],
     })
     const { sandbox, engine } = world
-    const ids = [1, 2, 3, 5, 5].map((number) =>
-      sandbox.control.insert({
-        resource: 'retentions',
-        fields: { ...retention(number), test_mode: false },
-        created: 1_700_000_000_000_000,
-      }),
-    )
-    const [accepted, earlier, , acceptedEarlier, madeEarlier] = ids.map(String)
+    const ids = [1, 2, 3, 5, 5].map((number) => insertRetention(sandbox, retention(number), longAgo))
+    const [accepted, earlier, , acceptedEarlier, madeEarlier] = ids
     const changes = [
       { row: 1, body: retention(2) },
       { row: 2, body: retention(5), before: JSON.stringify({ ids: [acceptedEarlier!] }) },
@@ -227,8 +222,7 @@ test.each([250, 4_000])(
       { row: 6, body: retention(6), closed: { state: 'dropped', outcome: 'existed', error: '' } as const },
     ]
     const newestBefore = newestCreated(await newestPage(world))
-    const between = () =>
-      sandbox.control.insert({ resource: 'retentions', fields: { ...retention(6), test_mode: false } })
+    const between = () => insertRetention(sandbox, retention(6))
     const { findings, verdict } = await auditAfter({ world, newestBefore, rows, between })
     expect(findings).toEqual([])
     expect(verdict.verdict).toBe('proven')
@@ -281,10 +275,7 @@ test.each([
     count: 5,
     existing: 1_000,
     between: ({ sandbox }) => {
-      sandbox.control.insert({
-        resource: 'retentions',
-        fields: { ...retention(4), ...other, test_mode: false },
-      })
+      insertRetention(sandbox, { ...retention(4), ...other })
       insertNewer({ sandbox })
     },
   })
@@ -301,22 +292,14 @@ test('looks up retentions before its bound one by one', async () => {
 
 /** 100 retentions that are newer fill the first window of the list. */
 function insertNewer({ sandbox }: Pick<Awaited<ReturnType<typeof startWorld>>, 'sandbox'>) {
-  for (let number = 1; number <= 100; number += 1)
-    sandbox.control.insert({
-      resource: 'retentions',
-      fields: { ...retention(number + 5_000), test_mode: false },
-    })
+  for (let number = 1; number <= 100; number += 1) insertRetention(sandbox, retention(number + 5_000))
 }
 
 test('reads down to a refused row that exists, although a record before the run is ahead of the service’s clock', async () => {
   const faults = [{ kind: 'error', status: 409, effect: 'done', on: post, requests: [1] }] as const
   const world = await startWorld({ counts: { retentions: 1_000 }, faults })
   const created = (Date.now() + 600_000) * 1_000
-  world.sandbox.control.insert({
-    resource: 'retentions',
-    fields: { ...retention(9_999), test_mode: false },
-    created,
-  })
+  insertRetention(world.sandbox, retention(9_999), created)
   const newestBefore = newestCreated(await newestPage(world))
   const { findings } = await auditAfter({ world, newestBefore, count: 1, between: insertNewer })
   expect(findings).toMatchObject([{ kind: 'there', row: 1 }])
@@ -328,9 +311,8 @@ test('sees a refused row that became visible late, with a `created` from before 
     faults: [{ kind: 'error', status: 409, on: post, requests: [1] }],
   })
   const newestBefore = new Date().toISOString()
-  const late = { ...retention(1), test_mode: false }
   const created = (Date.parse(newestBefore) - 500) * 1_000
-  const between = () => world.sandbox.control.insert({ resource: 'retentions', fields: late, created })
+  const between = () => insertRetention(world.sandbox, retention(1), created)
   const { findings } = await auditAfter({ world, newestBefore, count: 1, between })
   expect(findings).toMatchObject([{ kind: 'there', row: 1 }])
 })
@@ -352,14 +334,9 @@ test('does not read the whole list for an old record that a person assigned to a
     existing: 4_000,
     between: async ({ engine, sandbox, idOf }) => {
       sandbox.control.delete({ resource: 'retentions', id: Number(await idOf(3)) })
-      const fields = { ...retention(3), test_mode: false }
-      const answerId = sandbox.control.insert({
-        resource: 'retentions',
-        fields,
-        created: 1_700_000_000_000_000,
-      })
+      const answerId = insertRetention(sandbox, retention(3), longAgo)
       const row = await engine.ledger.row({ run: engine.run, row: 3 })
-      const patch = { answerId: String(answerId), resolvedBy: 'a person' }
+      const patch = { answerId, resolvedBy: 'a person' }
       await engine.ledger.move({ id: row!.id, from: ['done'], patch })
     },
   })

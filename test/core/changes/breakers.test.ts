@@ -5,7 +5,7 @@ import type { ReportCounts } from '../../../core/runs/view/counts.ts'
 import { setImmediate } from 'node:timers/promises'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
-import { refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { refusedFrom, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
 
 /** Events in the order in which they came: s succeeded, f failed, x was answered by something else. */
 const isBadAfter = (events: string, share = 0.5) => {
@@ -129,9 +129,7 @@ test('a crash forgets no outcome: the ledger opens the breaker again', async () 
 
 test('ten replies in a row that are not the service’s open it, in however many rounds they come', async () => {
   const gateway = { kind: 'error', status: 504, html: true, effect: 'none', on: 'POST /retentions/' } as const
-  const sandbox = await startSandbox({ faults: [gateway] })
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(30))
+  const { engine } = await startRun(kind, retentionRows(30), { faults: [gateway], concurrency: 1 })
   const begun: number[] = []
   for (let round = 0; round < 6; round += 1) {
     const stopping = new AbortController()
@@ -143,9 +141,10 @@ test('ten replies in a row that are not the service’s open it, in however many
 
 test('an answer of the service ends a row of replies that are not its own, also of an earlier round', async () => {
   const gateway = { kind: 'error', status: 504, html: true, effect: 'none', on: 'POST /retentions/' } as const
-  const sandbox = await startSandbox({ faults: [{ ...gateway, requests: [1, 2, 3, 4, 5, 6, 8, 9, 10, 11] }] })
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(13))
+  const { engine } = await startRun(kind, retentionRows(13), {
+    faults: [{ ...gateway, requests: [1, 2, 3, 4, 5, 6, 8, 9, 10, 11] }],
+    concurrency: 1,
+  })
   for (const ended of ['stopped', 'waiting']) {
     const stopping = new AbortController()
     const onProgress = abortAfter(6, stopping)
@@ -173,9 +172,7 @@ test('a trial that closes the breaker while the next change is asked for does no
 
 test('a change that a lookup finds done does not end a series of replies that are not the service’s', async () => {
   const gateway = { kind: 'error', status: 504, html: true, effect: 'done', on: 'POST /retentions/' } as const
-  const sandbox = await startSandbox({ faults: [gateway] })
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(20))
+  const { engine } = await startRun(kind, retentionRows(20), { faults: [gateway], concurrency: 1 })
   const stopping = new AbortController()
   const first = await engine.send({ signal: stopping.signal, onProgress: abortAfter(5, stopping) })
   await engine.settle()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { canaryResult, chooseCanary, markCanary, openCanary } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { SentTooLate } from '../../../core/billing/errors.ts'
-import { refusedFrom, retention, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { refusedFrom, retention, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 const line = { name: 'x', amount: 1 }
@@ -46,9 +46,7 @@ test('stops the run only if all of it failed', async () => {
     [[1, 2, 3], []],
     [[2, 3], ['']],
   ] as const) {
-    const sandbox = await startSandbox()
-    const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-    await engine.stage(refusedFrom(2, retentionRows(4)))
+    const { engine } = await startRun(kind, refusedFrom(2, retentionRows(4)), { concurrency: 1 })
     await engine.ledger.addToCanary({ run: engine.run, rows })
     expect(await canaryResult(engine)).toEqual({ rows: [], failed: [] })
     await engine.send({ canary: true })
@@ -65,9 +63,7 @@ test('goes first although a request was claimed, if none has left', async () => 
       throw new SentTooLate({ method: 'POST', path: '/retentions/', ms: 2_500 })
     },
   }
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: late, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(3))
+  const { engine } = await startRun(late, retentionRows(3), { concurrency: 1 })
   await engine.send({ ms: 500 })
   expect((await engine.rows())[0]).toMatchObject({ state: 'staged', sends: 0 })
   expect((await engine.rows())[0]?.claims).toBeGreaterThan(0)
@@ -127,8 +123,7 @@ describe('the canary of a run that begins again', () => {
     ['is none where the run has no more than a small file', 10, []],
     ['counts what has a result among the rows of a run that is just large enough', 9, [1, 10]],
   ] as const)('%s', async (_, unlessAtMost, canary) => {
-    const engine = await startEngine({ kind, sandbox: await startSandbox() })
-    await engine.stage(retentionRows(10))
+    const { engine } = await startRun(kind, retentionRows(10))
     const [, second] = await engine.rows()
     await engine.ledger.move({ id: second!.id, from: ['staged'], patch: { state: 'rejected', sends: 1 } })
     expect(await openCanary({ ...engine, size: 2, unlessAtMost })).toEqual({
@@ -149,8 +144,7 @@ describe('the canary of a run that begins again', () => {
 })
 
 test('is sent first, and chosen again among rows that a restored ledger has lost, before the others are sent', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
-  await engine.stage(retentionRows(30))
+  const { engine } = await startRun(kind, retentionRows(30))
   for (const { id } of await engine.rows())
     await engine.ledger.move({ id, from: ['staged'], patch: { outcome: 'absent', sends: 1, claims: 1 } })
   const step = await engine.segment({ canary: true, canarySize: { size: 3 } })

@@ -6,14 +6,12 @@ import { resolveChange } from '../../../core/changes/resolve.ts'
 import { StateBusyError } from '../../../core/state/errors.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { addonRows, clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
 test('rows left when a run ends are not tried, and free for another run', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox, limits: { maxChanges: 3 } })
-  await engine.stage(retentionRows(10))
+  const { engine } = await startRun(kind, retentionRows(10), { limits: { maxChanges: 3 } })
   await engine.send()
   expect(await closeUntried({ ledger: engine.ledger, run: engine.run, why: 'at most 3' })).toBe(7)
   const { counts } = await summarize(engine)
@@ -49,11 +47,10 @@ test('a run whose unsent rows cannot be closed does not end as if they were', as
 
 async function parkThree() {
   const on = 'POST /addons/'
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(changeKinds['create-addon'], addonRows(4), {
     faults: [{ kind: 'reset', effect: 'none', on, requests: [1, 2, 3] }],
+    concurrency: 1,
   })
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { concurrency: 1 } })
-  await engine.stage(addonRows(4))
   await engine.finish()
   const { ledger, run } = engine
   const who = { ledger, run, billing: clientOf(sandbox), by: 'Ana', why: 'looked in the dashboard' }

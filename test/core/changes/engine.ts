@@ -67,6 +67,22 @@ export const stageChanges = async ({
     changes: changes.map((change) => toNewChange({ kind, change })),
   })
 
+interface EngineOptions {
+  kind: ChangeKind
+  sandbox: Sandbox
+  folder?: string
+  /** The run's own folder, which a backup of the state does not put back. */
+  beside?: string
+  billing?: Billing
+  mode?: Mode
+  run?: string
+  settleMs?: number
+  concurrency?: number
+  limits?: Partial<Limits>
+  /** Whether the process still holds the folder's lock. Default: always. */
+  isHeld?: () => boolean
+}
+
 /** Starts the parts of a run, over a real state on disk and a real service behind a real socket. */
 export async function startEngine({
   kind,
@@ -77,22 +93,10 @@ export async function startEngine({
   mode = 'live',
   run = 'run-1',
   settleMs = 20,
+  concurrency = 4,
   limits = {},
   isHeld,
-}: {
-  kind: ChangeKind
-  sandbox: Sandbox
-  folder?: string
-  /** The run's own folder, which a backup of the state does not put back. */
-  beside?: string
-  billing?: Billing
-  mode?: Mode
-  run?: string
-  settleMs?: number
-  limits?: Partial<Limits>
-  /** Whether the process still holds the folder's lock. Default: always. */
-  isHeld?: () => boolean
-}) {
+}: EngineOptions) {
   const folder = given ?? (await temporaryFolder())
   const state = await openState({ folder, ...(isHeld && { isHeld }) })
   onTestFinished(() => state.close())
@@ -126,7 +130,7 @@ export async function startEngine({
         settleMs,
         attempts,
         canarySize: { size: 0 },
-        limits: { concurrency: 4, maxFailureShare: 1, ...limits },
+        limits: { concurrency, maxFailureShare: 1, ...limits },
         breakers,
         sender: options.sender ?? (await takeRight({ ledger, run, lease: leaseOf(run) })),
         ms: 60_000,
@@ -197,6 +201,19 @@ export async function startEngine({
   }
 }
 
+/** A run whose rows are staged, and a service of its own. */
+export async function startRun(
+  kind: ChangeKind,
+  rows: readonly ChangeToStage[],
+  options: Pick<EngineOptions, 'concurrency' | 'limits' | 'settleMs'> & SandboxOptions = {},
+) {
+  const { concurrency = 4, limits = {}, settleMs = 20, ...service } = options
+  const sandbox = await startSandbox(service)
+  const engine = await startEngine({ kind, sandbox, concurrency, limits, settleMs })
+  await engine.stage(rows)
+  return { sandbox, engine }
+}
+
 /** Waits for a time that the engine itself named. */
 const until = (at: number) =>
   new Promise((resolve) => {
@@ -225,6 +242,23 @@ export const addonRows = (count: number): ChangeToStage[] =>
     row: index + 1,
     body: { name: `Addon ${index + 1}`, description: 'x', currency: 'CLP', amount: 10 + index },
   }))
+
+/** Updates of the first contacts of the sandbox. */
+export const contactRows = (sandbox: Sandbox, count: number, fields: object): ChangeToStage[] =>
+  [...sandbox.control.records({ resource: 'customers' })]
+    .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
+    .slice(0, count)
+    .map(({ id }, index) => ({ row: index + 1, body: { id, ...fields } }))
+
+/** A retention that somebody else makes, now or at that time in microseconds; its id. */
+export const insertRetention = (sandbox: Sandbox, fields: object, created?: number): string =>
+  String(
+    sandbox.control.insert({
+      resource: 'retentions',
+      fields: { ...fields, test_mode: false },
+      ...(created !== undefined && { created }),
+    }),
+  )
 
 /** How often each number (or name) is in the service. */
 export function copies(

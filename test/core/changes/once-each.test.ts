@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import type { ReportCounts } from '../../../core/runs/view/counts.ts'
-import { copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { copies, retentionRows, startRun } from './engine.ts'
 
 const seed = 7
 const count = 150
@@ -12,16 +12,13 @@ const kind = changeKinds['create-retention']
 
 async function sendWithFaults(kind: ChangeKind) {
   const on = 'POST /retentions/'
-  const sandbox = await startSandbox({
+  return await startRun(kind, retentionRows(count), {
     seed,
     faults: [
       { kind: 'reset', effect: 'done', rate: 0.1, on },
       { kind: 'reset', effect: 'none', rate: 0.1, on },
     ],
   })
-  const engine = await startEngine({ kind, sandbox })
-  await engine.stage(retentionRows(count))
-  return { engine, sandbox }
 }
 
 /** Rows that are there more than once, and rows that are called done and are not there. */
@@ -65,18 +62,18 @@ test('a sender that takes a lost reply for done loses rows, and the check sees t
 
 test('reconciling by the first lookup doubles rows that take effect late', slow, async () => {
   const on = 'POST /retentions/'
-  const sandbox = await startSandbox({ faults: [{ kind: 'lateEffect', seconds: 60, on, requests: [3] }] })
-  const engine = await startEngine({ kind, sandbox, settleMs: 1, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(4))
+  const { sandbox, engine } = await startRun(kind, retentionRows(4), {
+    faults: [{ kind: 'lateEffect', seconds: 60, on, requests: [3] }],
+    settleMs: 1,
+    concurrency: 1,
+  })
   await engine.finish()
   sandbox.control.landLateEffects()
   expect((await check({ engine, sandbox })).doubles).toBe(1)
 })
 
 test('an error beside the sending ends it, and rows that have left are recorded', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 2 } })
-  await engine.stage(retentionRows(9))
+  const { engine } = await startRun(kind, retentionRows(9), { concurrency: 2 })
   const onProgress = ({ done }: ReportCounts) => {
     if (done > 0) throw new Error('nobody listens')
   }

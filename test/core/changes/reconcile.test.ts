@@ -12,10 +12,12 @@ import {
   attempts,
   clientOf,
   copies,
+  insertRetention,
   retention,
   retentionRows,
   startCache,
   startEngine,
+  startRun,
   startSandbox,
 } from './engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
@@ -25,8 +27,6 @@ const post = 'POST /retentions/'
 const lost = (effect: 'none' | 'done', ...requests: number[]) =>
   ({ kind: 'reset', effect, on: post, requests }) as const
 const retentionsIn = (sandbox: Sandbox) => [...copies(sandbox, 'retentions', 'number').values()]
-const insert = (sandbox: Sandbox, fields: object) =>
-  String(sandbox.control.insert({ resource: 'retentions', fields: { ...fields, test_mode: false } }))
 const deleteAll = (sandbox: Sandbox) => {
   for (const id of sandbox.control.ids({ resource: 'retentions' }))
     sandbox.control.delete({ resource: 'retentions', id })
@@ -69,7 +69,7 @@ const cases: Record<string, LostReply> = {
     // As in an old replica.
     meanwhile: ({ sandbox }) => {
       deleteAll(sandbox)
-      insert(sandbox, retention(3))
+      insertRetention(sandbox, retention(3))
     },
     row: { state: 'parked', outcome: 'controlFailed', sends: 1 },
   },
@@ -85,7 +85,7 @@ const cases: Record<string, LostReply> = {
   'absence is believed although the service has the row that was done last twice, and the ledger has the later one':
     {
       ...absent,
-      rows: (sandbox) => (insert(sandbox, retention(3)), retentionRows(3)),
+      rows: (sandbox) => (insertRetention(sandbox, retention(3)), retentionRows(3)),
       row: { state: 'done', outcome: 'created', sends: 2 },
       has: [2, 1, 1],
     },
@@ -107,7 +107,7 @@ const cases: Record<string, LostReply> = {
     },
   'somebody else’s retention under the same number is never taken for ours, and forbids a resend': {
     ...absent,
-    meanwhile: ({ sandbox }) => insert(sandbox, { ...retention(2), total: 99 }),
+    meanwhile: ({ sandbox }) => insertRetention(sandbox, { ...retention(2), total: 99 }),
     row: {
       state: 'parked',
       outcome: 'otherContents',
@@ -118,7 +118,7 @@ const cases: Record<string, LostReply> = {
   'one that the service had when it was staged is neither ours nor in the way': {
     ...absent,
     rows: (sandbox) => {
-      const before = JSON.stringify({ ids: [insert(sandbox, retention(2))] })
+      const before = JSON.stringify({ ids: [insertRetention(sandbox, retention(2))] })
       return retentionRows(3).map((row) => (row.row === 2 ? { ...row, before } : row))
     },
     row: { state: 'done', outcome: 'created', sends: 2 },
@@ -150,7 +150,7 @@ test.each(Object.entries(cases))(
     const engine = await startEngine({
       kind,
       sandbox,
-      limits: { concurrency: 1 },
+      concurrency: 1,
       ...(settleMs && { settleMs }),
     })
     await engine.stage(rows?.(sandbox) ?? retentionRows(3))
@@ -222,14 +222,13 @@ test('a lookup that matches more than a page finds all records', async () => {
 })
 
 test('absence is not believed if the list no longer shows a row that is done', async () => {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(kind, retentionRows(4), {
     faults: [
       { kind: 'reset', effect: 'none', on: post, requests: [2] },
       { kind: 'reset', effect: 'done', on: post, requests: [3] },
     ],
+    concurrency: 1,
   })
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(4))
   await engine.send()
   // The first looks: row 2 is not there, and of row 3 it is not told yet.
   const hide = { kind: 'hide', statuses: ['draft'], on: 'GET /retentions/' } as const
@@ -253,11 +252,9 @@ test('absence is not believed if the list no longer shows a row that is done', a
 })
 
 test('absence is not believed while nothing of the run is known to be done', async () => {
-  const sandbox = await startSandbox({
+  const { engine } = await startRun(kind, retentionRows(1), {
     faults: [{ kind: 'reset', effect: 'none', on: post }],
   })
-  const engine = await startEngine({ kind, sandbox })
-  await engine.stage(retentionRows(1))
   await engine.ledger.addToCanary({ run: engine.run, rows: [1] })
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'noControl' })
@@ -265,14 +262,13 @@ test('absence is not believed while nothing of the run is known to be done', asy
 })
 
 test('a row that cannot be looked up is parked, never sent again, and a person resolves it later', async () => {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(changeKinds['create-addon'], addonRows(4), {
     faults: [
       { kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [2] },
       { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [3] },
     ],
+    concurrency: 1,
   })
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox, limits: { concurrency: 1 } })
-  await engine.stage(addonRows(4))
   await engine.finish()
   const rows = await engine.rows()
   expect(rows.map(({ state }) => state)).toEqual(['done', 'parked', 'parked', 'done'])
@@ -291,7 +287,7 @@ test('updates of scalar fields and deletes are sent again, and a delete that is 
   const deletes = await startEngine({
     kind: changeKinds['delete-order'],
     sandbox,
-    limits: { concurrency: 1 },
+    concurrency: 1,
   })
   const orders = sandbox.control.ids({ resource: 'orders' }).map(String)
   await deletes.stage([...orders, 'ord_none'].map((id, index) => ({ row: index + 1, body: { id } })))
@@ -339,11 +335,10 @@ test('a row without an answer after three sends needs a person', async () => {
 })
 
 test('a lookup that fails leaves its rows unknown', async () => {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(kind, retentionRows(1), {
     faults: [{ kind: 'reset', effect: 'done', on: post, requests: [1] }],
+    settleMs: 0,
   })
-  const engine = await startEngine({ kind, sandbox, settleMs: 0 })
-  await engine.stage(retentionRows(1))
   await engine.send()
   const [token] = [sandbox.token]
   sandbox.control.adjust({ tokens: [] })
@@ -367,7 +362,7 @@ async function startRecovery(options: Parameters<typeof startSandbox>[0], most =
     kind: resume,
     sandbox,
     billing: clientOf(sandbox),
-    limits: { concurrency: 1 },
+    concurrency: 1,
   })
   const records = [...sandbox.control.records({ resource: 'subscriptions' })].map(
     (text) => JSON.parse(text) as { id: string; customer: string; status: string },
@@ -463,13 +458,13 @@ test('one that is sent again after an answer without an id takes no record for i
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
   })
   const folder = await temporaryFolder()
-  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { concurrency: 1 } })
+  const first = await startEngine({ kind, sandbox, folder, run: 'first', concurrency: 1 })
   await first.stage(retentionRows(2))
   await first.finish()
   const { id } = (await first.rows())[1]!
   // As an older version kept such an answer.
   await first.ledger.move({ id, from: ['done'], patch: { answerId: null } })
-  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { concurrency: 1 } })
+  const second = await startEngine({ kind, sandbox, folder, run: 'second', concurrency: 1 })
   await second.stage([{ row: 1, body: retention(2), sendAgain: true }])
   await second.finish()
   expect(await second.rows()).toMatchObject([{ state: 'parked', outcome: 'indistinct', answerId: null }])
@@ -479,13 +474,12 @@ test('one that is sent again takes no record for its own that was there before a
   const sandbox = await startSandbox({
     faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
   })
-  const fields = { ...retention(1), test_mode: false }
-  const theirs = String(sandbox.control.insert({ resource: 'retentions', fields }))
+  const theirs = insertRetention(sandbox, retention(1))
   const folder = await temporaryFolder()
-  const first = await startEngine({ kind, sandbox, folder, run: 'first', limits: { concurrency: 1 } })
+  const first = await startEngine({ kind, sandbox, folder, run: 'first', concurrency: 1 })
   await first.stage([{ row: 1, body: retention(1), before: JSON.stringify({ ids: [theirs] }) }])
   await first.finish()
-  const second = await startEngine({ kind, sandbox, folder, run: 'second', limits: { concurrency: 1 } })
+  const second = await startEngine({ kind, sandbox, folder, run: 'second', concurrency: 1 })
   await second.stage([
     { row: 1, body: retention(2) },
     { row: 2, body: retention(1), sendAgain: true },
@@ -508,7 +502,7 @@ test('absence is not believed where filters begin to find between the lookup and
       return (asked += 1) > 2 ? page : { ...page, records: [], count: 0, next: null }
     },
   }
-  const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind, sandbox, billing, concurrency: 1 })
   await engine.stage(retentionRows(2))
   await engine.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
@@ -520,7 +514,7 @@ test('a lookup does not believe a cache that answers from before it', async () =
     faults: [{ kind: 'lateEffect', seconds: 600, on: post, requests: [2] }],
   })
   const billing = clientOf(sandbox, { baseUrl: await startCache(sandbox) })
-  const engine = await startEngine({ kind, sandbox, billing, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind, sandbox, billing, concurrency: 1 })
   await engine.stage(retentionRows(2))
   await engine.send()
   await engine.lookOnce()

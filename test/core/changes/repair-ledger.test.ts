@@ -82,7 +82,7 @@ async function startRun(name: ChangeKindName, count: number) {
   const [folder, restored] = [await temporaryFolder(), await temporaryFolder()]
   const changes = rowsOf(name, count)
   const beside = await keep({ kind, changes })
-  const engine = await startEngine({ kind, sandbox, folder, beside, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind, sandbox, folder, beside, concurrency: 1 })
   await engine.stage(changes)
   return {
     kind,

@@ -5,18 +5,16 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { type Decision, resolveChange } from '../../../core/changes/resolve.ts'
 import type { RowPatch } from '../../../core/state/ledger/row.ts'
 import { recordAnswer } from '../../../core/changes/transitions.ts'
-import { clientOf, copies, retentionRows, startEngine, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
 
 const person = { by: 'Ana', why: 'seen in the dashboard' }
 
 /** Three retentions that were stored, although their replies were lost, and that nobody could look up. */
 async function parkRetentions() {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(changeKinds['create-retention'], retentionRows(3), {
     counts: { retentions: 3 },
     faults: [{ kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [1, 2, 3] }],
   })
-  const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox })
-  await engine.stage(retentionRows(3))
   await engine.send()
   const { ledger, run } = engine
   for (const { id } of await engine.rows())
@@ -97,19 +95,20 @@ test('a service that does not answer or does not filter confirms nothing and ref
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', answerId: id })
 })
 
+/** An addon whose first requests got no reply and were not carried out, parked. */
+async function parkAddon(...requests: number[]) {
+  const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests } as const
+  const { sandbox, engine } = await startRun(changeKinds['create-addon'], addonRows(1), { faults: [lost] })
+  await engine.finish()
+  const { ledger, run, billing } = engine
+  return { sandbox, engine, options: { ledger, billing, run, row: 1, ...person } }
+}
+
 test.each([
   ['for another reason', 'add_77 is another one'],
   ['in the same words', person.why],
 ])('a correction may say that the row does not exist, %s: it is sent, once', async (_, why) => {
-  const sandbox = await startSandbox({
-    faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] }],
-  })
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox })
-  const body = { name: 'Addon 1', description: 'x', currency: 'CLP', amount: 1 }
-  await engine.stage([{ row: 1, body }])
-  await engine.finish()
-  const { ledger, run } = engine
-  const options = { ledger, billing: clientOf(sandbox), run, row: 1, ...person }
+  const { sandbox, engine, options } = await parkAddon(1)
   expect(await resolveChange({ ...options, decision: { exists: 'add_77' } })).toEqual({
     confirmed: false,
     reason: 'the service has no list of these records',
@@ -126,17 +125,10 @@ test.each([
 })
 
 test('a repeated decision is not applied to rows sent since, and a new one is', async () => {
-  const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1, 2, 3] } as const
-  const engine = await startEngine({
-    kind: changeKinds['create-addon'],
-    sandbox: await startSandbox({ faults: [lost] }),
-  })
-  await engine.stage([{ row: 1, body: { name: 'Addon 1', description: 'x', currency: 'CLP', amount: 1 } }])
-  await engine.finish()
-  const { ledger, run, billing } = engine
+  const { engine, options } = await parkAddon(1, 2, 3)
   const decision = { absent: true } as const
   const [found] = await engine.rows()
-  const first = { ledger, billing, run, row: 1, ...person, decision, found }
+  const first = { ...options, decision, found }
   await resolveChange(first)
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', claims: 2 })
@@ -150,19 +142,13 @@ test('a repeated decision is not applied to rows sent since, and a new one is', 
 })
 
 test('a decision that is repeated does not undo the correction that followed it', async () => {
-  const lost = { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1] } as const
-  const engine = await startEngine({
-    kind: changeKinds['create-addon'],
-    sandbox: await startSandbox({ faults: [lost] }),
-  })
-  await engine.stage([{ row: 1, body: { name: 'Addon 1', description: 'x', currency: 'CLP', amount: 1 } }])
-  await engine.finish()
-  const { ledger, run, billing } = engine
+  const { engine, options } = await parkAddon(1)
   const [found] = await engine.rows()
-  const first = { ledger, billing, run, row: 1, ...person, decision: { exists: 'add_7' }, found }
+  const first = { ...options, decision: { exists: 'add_7' }, found }
   await resolveChange(first)
   await resolveChange(first)
   // Nobody corrects within the millisecond in which the row was parked.
+  const { ledger } = options
   const later = { ...ledger, now: () => ledger.now() + 1 }
   const correction = { by: 'Eva', decision: { exists: 'add_77' }, found: undefined }
   await resolveChange({ ...first, ledger: later, ...correction })
@@ -171,9 +157,11 @@ test('a decision that is repeated does not undo the correction that followed it'
 })
 
 test('an update exists under the id of its own record only', async () => {
-  const sandbox = await startSandbox({ counts: { customers: 1 } })
-  const engine = await startEngine({ kind: changeKinds['update-contact'], sandbox })
-  await engine.stage([{ row: 1, body: { id: 'con_1', phone: '1' } }])
+  const { sandbox, engine } = await startRun(
+    changeKinds['update-contact'],
+    [{ row: 1, body: { id: 'con_1', phone: '1' } }],
+    { counts: { customers: 1 } },
+  )
   const { ledger, run } = engine
   for (const { id } of await engine.rows())
     await ledger.move({ id, from: ['staged'], patch: { state: 'parked', outcome: 'sentTooOften' } })

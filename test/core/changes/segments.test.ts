@@ -14,6 +14,7 @@ import {
   refusedFrom,
   retentionRows,
   startEngine,
+  startRun,
   startSandbox,
   workspace,
 } from './engine.ts'
@@ -112,8 +113,7 @@ test('a canary whose breaker is open waits for its trials, and gives up after th
 })
 
 test('a trial that becomes due while the end of a round is worked out is sent', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
-  await engine.stage(refused(retentionRows(12), 'biller_issue'))
+  const { engine } = await startRun(kind, refused(retentionRows(12), 'biller_issue'), { settleMs, limits })
   const { ledger } = engine
   const nextDue = ledger.nextDue.bind(ledger)
   ledger.nextDue = async (options) => {
@@ -127,8 +127,7 @@ test('a trial that becomes due while the end of a round is worked out is sent', 
 
 test('a row whose reply is lost while another one is looked up is looked up, too, before the segment ends', async () => {
   const lost = { kind: 'reset', effect: 'done', on: 'POST /retentions/', requests: [2, 3] } as const
-  const engine = await startEngine({ kind, sandbox: await startSandbox({ faults: [lost] }), settleMs })
-  await engine.stage(retentionRows(3))
+  const { engine } = await startRun(kind, retentionRows(3), { faults: [lost], settleMs })
   // Lookups wait for a change that is done.
   await engine.send({ rows: [3] })
   let at = Date.now()
@@ -177,9 +176,7 @@ test('a breaker that has given up is the end, although another one is open that 
 
 test('a change that the service turned away does not count for maxChanges, and is sent again', async () => {
   const turnAway = { kind: 'error', status: 429, on: 'POST /retentions/', requests: [1] } as const
-  const sandbox = await startSandbox({ faults: [turnAway] })
-  const engine = await startEngine({ kind, sandbox, settleMs })
-  await engine.stage(retentionRows(4))
+  const { sandbox, engine } = await startRun(kind, retentionRows(4), { faults: [turnAway], settleMs })
   const step = await engine.segment({ limits: { concurrency: 4, maxChanges: 2 } })
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
   expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
@@ -224,9 +221,11 @@ test.each([1, 4])(
   'while %i changes at once wait for their answers, nothing asks the ledger over and over',
   async (concurrency) => {
     const slow = { kind: 'latency', ms: 500, on: 'POST /retentions/' } as const
-    const sandbox = await startSandbox({ faults: [slow] })
-    const engine = await startEngine({ kind, sandbox, settleMs, limits: { concurrency } })
-    await engine.stage(retentionRows(2))
+    const { engine } = await startRun(kind, retentionRows(2), {
+      faults: [slow],
+      settleMs,
+      limits: { concurrency },
+    })
     let asked = 0
     const now = () => {
       asked += 1
@@ -239,9 +238,11 @@ test.each([1, 4])(
 )
 
 test('the progress of a segment has each row once, however long the segment takes', async () => {
-  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 20, on: 'POST /retentions/' }] })
-  const engine = await startEngine({ kind, sandbox, settleMs, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(12))
+  const { engine } = await startRun(kind, retentionRows(12), {
+    faults: [{ kind: 'latency', ms: 20, on: 'POST /retentions/' }],
+    settleMs,
+    concurrency: 1,
+  })
   const real = performance.now.bind(performance)
   let aheadMs = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + aheadMs)
@@ -274,7 +275,7 @@ async function startFailingOver(after: number) {
       return stored
     },
   }
-  const engine = await startEngine({ kind: failsOver, sandbox, folder, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind: failsOver, sandbox, folder, concurrency: 1 })
   await engine.stage(addonRows(count))
   return { ...engine, sandbox }
 }

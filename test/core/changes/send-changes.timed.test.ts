@@ -17,10 +17,12 @@ import { senderOf, takeRight } from '../state/sender-of.ts'
 import {
   addonRows,
   clientOf,
+  contactRows,
   copies,
   refusedFrom,
   retentionRows,
   startEngine,
+  startRun,
   startSandbox,
 } from './engine.ts'
 
@@ -42,7 +44,7 @@ test('each change is on the disk as being sent before its request leaves, and cl
       return retentions.send({ ...request, options: { ...options, beforeSend } })
     },
   }
-  const engine = await startEngine({ kind: watched, sandbox, limits: { concurrency: 3 } })
+  const engine = await startEngine({ kind: watched, sandbox, concurrency: 3 })
   await engine.stage(retentionRows(20))
   const result = await engine.send()
   expect(result).toMatchObject({ ended: 'finished', done: 20, failed: 0, unknown: 0 })
@@ -53,20 +55,17 @@ test('each change is on the disk as being sent before its request leaves, and cl
 })
 
 test('numbers leave digit for digit', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox })
   const total = JSON.rawJSON('12345678901234567.890')
-  await engine.stage([{ row: 1, body: { ...retentionRows(1)[0]?.body, total } }])
+  const body = { ...retentionRows(1)[0]?.body, total }
+  const { sandbox, engine } = await startRun(retentions, [{ row: 1, body }])
   await engine.send()
   const [sent] = sandbox.control.requests().filter((request) => request.method === 'POST')
   expect(sent?.body).toContain('"total":12345678901234567.890')
 })
 
 test('no more are on their way at once than the bound says', async () => {
-  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 30 }] })
-  const limits = { concurrency: 2 }
-  const engine = await startEngine({ kind: retentions, sandbox, limits })
-  await engine.stage(retentionRows(8))
+  const faults = [{ kind: 'latency', ms: 30 }] as const
+  const { sandbox, engine } = await startRun(retentions, retentionRows(8), { faults, concurrency: 2 })
   await engine.send()
   const requests = sandbox.control.requests()
   const atOnce = requests.map(
@@ -79,9 +78,7 @@ test('no more are on their way at once than the bound says', async () => {
 })
 
 test('while answers wait to be recorded, as many other changes are sent as the bound says, and no more', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 2 } })
-  await engine.stage(retentionRows(8))
+  const { sandbox, engine } = await startRun(retentions, retentionRows(8), { concurrency: 2 })
   const away = Promise.withResolvers<void>()
   const move = engine.ledger.move.bind(engine.ledger)
   let waiting = 0
@@ -101,7 +98,7 @@ test('while answers wait to be recorded, as many other changes are sent as the b
 
 test('a row that the service refuses is rejected with its message; the others continue', async () => {
   const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind: retentions, sandbox, concurrency: 1 })
   const rows = retentionRows(3)
   const lines = [{ name: 'a', amount: 1 }, { amount: 'much' }]
   await engine.stage(rows.map((row) => (row.row === 2 ? { ...row, body: { ...row.body, lines } } : row)))
@@ -114,7 +111,7 @@ test('a row that the service refuses is rejected with its message; the others co
 })
 
 test('a lost reply is unknown and is not sent again by the sender, whatever it was lost by', async () => {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(retentions, retentionRows(6), {
     faults: [
       { kind: 'reset', effect: 'done', on: post, requests: [1] },
       { kind: 'reset', effect: 'none', on: post, requests: [2] },
@@ -122,9 +119,8 @@ test('a lost reply is unknown and is not sent again by the sender, whatever it w
       { kind: 'cutBody', on: post, requests: [4] },
       { kind: 'notFound', html: true, on: post, requests: [5] },
     ],
+    concurrency: 1,
   })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(6))
   await engine.send()
   await engine.send()
   const rows = await engine.rows()
@@ -144,11 +140,10 @@ test.each([400, 404, 409, 422, 429])(
   'an addon that was made, and answered by a gateway with a page of %i, is left to a person',
   async (status) => {
     const on = 'POST /addons/'
-    const sandbox = await startSandbox({
+    const { sandbox, engine } = await startRun(addons, addonRows(3), {
       faults: [{ kind: 'error', status, html: true, effect: 'done', on, requests: [2] }],
+      concurrency: 1,
     })
-    const engine = await startEngine({ kind: addons, sandbox, limits: { concurrency: 1 } })
-    await engine.stage(addonRows(3))
     await engine.finish()
     expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
     expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1, 1, 1])
@@ -157,9 +152,7 @@ test.each([400, 404, 409, 422, 429])(
 
 test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in doubt', async (status) => {
   const faults = [{ kind: 'error', status, html: true, effect: 'done', on: post, requests: [3] }] as const
-  const sandbox = await startSandbox({ faults })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(retentionRows(5))
+  const { sandbox, engine } = await startRun(retentions, retentionRows(5), { faults, concurrency: 1 })
   await expect(engine.send()).rejects.toThrow('a gateway sent it')
   expect((await engine.rows()).map(({ state }) => state)).toEqual([
     'done',
@@ -174,11 +167,9 @@ test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in
 })
 
 test('a change that was never sent stays staged, and sending continues by itself after a 429', async () => {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(addons, addonRows(12), {
     faults: [{ kind: 'throttle', perSecond: 10, burst: 2, retryAfter: 'none' }],
   })
-  const engine = await startEngine({ kind: addons, sandbox })
-  await engine.stage(addonRows(12))
   expect(await engine.send()).toMatchObject({ ended: 'finished', done: 12, unknown: 0, failed: 0 })
   const refused = sandbox.control.requests().filter(({ status }) => status === 429)
   expect(refused.length).toBeGreaterThan(0)
@@ -195,7 +186,7 @@ test('a service that can not be reached leaves everything staged', async () => {
   closed.close()
   await once(closed, 'close')
   const billing = clientOf(sandbox, { baseUrl: `http://127.0.0.1:${port}` })
-  const engine = await startEngine({ kind: addons, sandbox, billing, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind: addons, sandbox, billing, concurrency: 1 })
   await engine.stage(addonRows(2))
   expect(await engine.send({ ms: 50 })).toMatchObject({ ended: 'timeUp', unknown: 0 })
   expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
@@ -205,9 +196,7 @@ test('a service that can not be reached leaves everything staged', async () => {
 })
 
 test('what was claimed more than two seconds before it could leave is not sent then, also where it counts as unknown by now, and is sent once by the next claim', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: addons, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(addonRows(2))
+  const { sandbox, engine } = await startRun(addons, addonRows(2), { concurrency: 1 })
   let claims = 0
   const billing = clientOf(sandbox)
   const slow: Billing = {
@@ -242,9 +231,7 @@ test('what was claimed more than two seconds before it could leave is not sent t
 })
 
 test('a sender that was superseded while it waited for a connection claims and sends nothing more', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: addons, sandbox, limits: { concurrency: 2 } })
-  await engine.stage(addonRows(6))
+  const { sandbox, engine } = await startRun(addons, addonRows(6), { concurrency: 2 })
   const billing = clientOf(sandbox)
   let sends = 0
   const interrupted: Billing = {
@@ -271,11 +258,10 @@ test.each([
   [401, Unauthorized],
   [403, Forbidden],
 ])('a %i stops the run with a sentence, and what it struck is still to be sent', async (status, error) => {
-  const sandbox = await startSandbox({
+  const { sandbox, engine } = await startRun(retentions, retentionRows(50), {
     faults: [{ kind: 'error', status, on: post, from: 3 }],
+    concurrency: 2,
   })
-  const engine = await startEngine({ kind: retentions, sandbox, limits: { concurrency: 2 } })
-  await engine.stage(retentionRows(50))
   await expect(engine.send()).rejects.toBeInstanceOf(error)
   const rows = await engine.rows()
   expect(rows.filter(({ state }) => state === 'done')).toHaveLength(2)
@@ -321,9 +307,7 @@ test('a stop lets requests in flight finish, and leaves waiting rows staged', as
 })
 
 test('a row that is stopped before its turn is never sent', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: addons, sandbox })
-  await engine.stage(addonRows(1))
+  const { sandbox, engine } = await startRun(addons, addonRows(1))
   const [row] = await engine.rows()
   if (row === undefined) throw new Error('not staged')
   const { ledger, billing } = engine
@@ -336,9 +320,7 @@ test('a row that is stopped before its turn is never sent', async () => {
 })
 
 test('a second attempt of a run ends and awaits the first, and neither sends twice', async () => {
-  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 20 }] })
-  const engine = await startEngine({ kind: addons, sandbox })
-  await engine.stage(addonRows(30))
+  const { sandbox, engine } = await startRun(addons, addonRows(30), { faults: [{ kind: 'latency', ms: 20 }] })
   const attempts = createAttempts()
   const { signal } = new AbortController()
   const attempt = () =>
@@ -363,17 +345,13 @@ test('an answer that is not about the record that was asked for proves nothing',
       { kind: 'refuse', status: 200, answer: { id: 'con_other' }, on, requests: [2] },
     ],
   })
-  const contacts = [...sandbox.control.records({ resource: 'customers' })].flatMap(
-    (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
-  )
+  const changes = contactRows(sandbox, 3, { phone: '+56900' })
   const kind = changeKinds['update-contact']
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(
-    contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
-  )
+  const engine = await startEngine({ kind, sandbox, concurrency: 1 })
+  await engine.stage(changes)
   await engine.finish()
   const rows = await engine.rows()
-  expect(rows.map(({ answerId }) => answerId)).toEqual([null, null, contacts[2]?.id])
+  expect(rows.map(({ answerId }) => answerId)).toEqual([null, null, changes[2]?.body['id']])
   const summary = await summarize({ ledger: engine.ledger, run: engine.run })
   expect(verdictOf({ kind: kind.name, summary })).toMatchObject({
     verdict: 'unproven',
@@ -385,7 +363,7 @@ test('a create that is answered without an id is looked up, or left to a person'
   const faults = (on: string) =>
     [{ kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [2] }] as const
   const retentionsThere = await startSandbox({ faults: faults(post) })
-  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, limits: { concurrency: 1 } })
+  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, concurrency: 1 })
   await looked.stage(retentionRows(3))
   await looked.finish()
   expect((await looked.rows()).every(({ state, answerId }) => state === 'done' && answerId !== null)).toBe(
@@ -394,7 +372,7 @@ test('a create that is answered without an id is looked up, or left to a person'
   expect([...copies(retentionsThere, 'retentions', 'number').values()]).toEqual([1, 1, 1])
 
   const addonsThere = await startSandbox({ faults: faults('POST /addons/') })
-  const parked = await startEngine({ kind: addons, sandbox: addonsThere, limits: { concurrency: 1 } })
+  const parked = await startEngine({ kind: addons, sandbox: addonsThere, concurrency: 1 })
   await parked.stage(addonRows(3))
   await parked.finish()
   expect((await parked.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
@@ -406,14 +384,10 @@ test('an answer with other values than were sent is reported and proves nothing'
     counts: { customers: 5 },
     faults: [{ kind: 'storeOtherwise', fields: { phone: '' }, on, requests: [2] }],
   })
-  const contacts = [...sandbox.control.records({ resource: 'customers' })].flatMap(
-    (text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts,
-  )
+  const changes = contactRows(sandbox, 3, { phone: '+56900' })
   const kind = changeKinds['update-contact']
-  const engine = await startEngine({ kind, sandbox, limits: { concurrency: 1 } })
-  await engine.stage(
-    contacts.slice(0, 3).map(({ id }, index) => ({ row: index + 1, body: { id, phone: '+56900' } })),
-  )
+  const engine = await startEngine({ kind, sandbox, concurrency: 1 })
+  await engine.stage(changes)
   await engine.finish()
   expect(await engine.rows()).toMatchObject([
     { outcome: 'updated', error: null },

@@ -14,7 +14,7 @@ const addons = changeKinds['create-addon']
 test('a row whose request timed out while it was claimed is staged again, and sent once', async () => {
   const sandbox = await startSandbox()
   const billing = clientOf(sandbox, { timeoutSeconds: 0.2 })
-  const engine = await startEngine({ kind: addons, sandbox, billing, limits: { concurrency: 1 } })
+  const engine = await startEngine({ kind: addons, sandbox, billing, concurrency: 1 })
   await engine.stage(addonRows(1))
   let claims = 0
   // A disk that hangs once.
@@ -35,7 +35,7 @@ test('a service that accepts no token ends the round, although each renewed toke
   const sandbox = await startSandbox()
   let tokens = 0
   const billing = clientOf(sandbox, { token: async () => `token-${++tokens}` })
-  const engine = await startEngine({ kind: addons, sandbox, billing, limits: { concurrency: 2 } })
+  const engine = await startEngine({ kind: addons, sandbox, billing, concurrency: 2 })
   await engine.stage(addonRows(6))
   await expect(engine.send({ ms: 2_000 })).rejects.toBeInstanceOf(Unauthorized)
   expect(sandbox.control.requests().length).toBeLessThan(9)
@@ -51,7 +51,7 @@ test('claims that always take too long end the round instead of repeating withou
       throw new SentTooLate({ method: 'POST', path: '/addons/', ms: 2_500 })
     },
   }
-  const engine = await startEngine({ kind: late, sandbox, limits: { concurrency: 8 } })
+  const engine = await startEngine({ kind: late, sandbox, concurrency: 8 })
   await engine.stage(addonRows(20))
   await expect(engine.send({ ms: 2_000 })).rejects.toBeInstanceOf(SentTooLate)
   expect((await engine.rows()).every(({ state, sends }) => state === 'staged' && sends === 0)).toBe(true)

@@ -130,7 +130,7 @@ test('the wait for the state store ends with its error after its time, and at on
 })
 
 test('a round that fails while requests are in flight ends after their answers are written', async () => {
-  const engine = await startEngine({ kind: addon, sandbox: await startSandbox(), limits: { concurrency: 4 } })
+  const engine = await startEngine({ kind: addon, sandbox: await startSandbox(), concurrency: 4 })
   const { ledger } = engine
   await engine.stage(addonRows(2))
   const due = ledger.due.bind(ledger)
