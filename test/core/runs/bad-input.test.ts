@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { exportInput, fetchInput } from '../../../core/exports/input.ts'
+import { parseImportInput } from '../../../core/imports/input.ts'
+import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
+import { outwardMessage } from '../../../core/runs/errors.ts'
+import { parseInput } from '../../../core/runs/inputs.ts'
+
+const parsers = {
+  export: (input: unknown) => parseInput({ schema: exportInput, input, taker: 'an export' }),
+  fetch: (input: unknown) => parseInput({ schema: fetchInput, input, taker: 'a fetch' }),
+  import: parseImportInput,
+  recovery: parseRecoveryInput,
+}
+
+const exportFields = 'Its fields are resources, to,'
+const credit = { documents: 'creditnotes' }
+const fetchFields = 'Its fields are documents, ids, file, idColumn,'
+const good = { kind: 'retentions', file: 'inbox/rows.csv' }
+
+test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: string[]]>([
+  ['export', 'an array', [], 'expected object, received array', exportFields],
+  ['export', 'a text', 'customers', 'expected object, received string', exportFields],
+  ['export', 'a number', 7, 'expected object, received number', exportFields],
+  ['export', 'an unknown resource', { resources: ['customer'] }, 'resources.0', '"subscriptions"'],
+  ['export', 'a text for a list', { resources: 'customers' }, 'resources: ', 'expected array'],
+  ['export', 'no resource at all', { resources: [] }, 'resources: ', exportFields],
+  ['export', 'an unknown destination', { to: ['csvs'] }, 'to.0', '"csv"'],
+  ['export', 'a text for a number', { maxPages: '4' }, 'maxPages: ', 'expected number'],
+  ['export', 'a rate of nothing', { requestsPerSecond: 0 }, 'requestsPerSecond: ', exportFields],
+  ['export', 'a filter that is not a text', { filters: { status: 1 } }, 'filters.status: ', exportFields],
+  ['fetch', 'an array', [], fetchFields],
+  ['fetch', 'a text', '501', fetchFields],
+  ['fetch', 'unknown documents', { documents: 'invoices', ids: ['1'] }, '"creditnotes"'],
+  ['fetch', 'an unknown field', { ...credit, id: '501' }, fetchFields],
+  ['fetch', 'half an id', { ...credit, ids: [501.5] }, fetchFields],
+  ['fetch', 'a rate of nothing', { ...credit, ids: ['501'], requestsPerSecond: 0 }, 'requestsPerSecond: '],
+  ['import', 'a text', 'retentions', 'expected object', 'Its fields are'],
+  ['import', 'an unknown kind', { ...good, kind: 'retention' }, 'kind', '"retentions"'],
+  ['import', 'a text for a number', { ...good, canary: '3' }, 'canary', 'expected number'],
+  ['recovery', 'a list', ['gateway_issue'], 'got a list', 'Its fields are reasons, maxPages'],
+  ['recovery', 'unknown fields', { reason: 'x', pages: 3 }, '"reason", "pages"', 'Its fields are reasons'],
+  ['recovery', 'maxPages 0', { maxPages: 0 }, 'maxPages: ', '>=1'],
+  ['recovery', 'maxChanges 0', { maxChanges: 0 }, 'maxChanges: ', '>=1'],
+  [
+    'recovery',
+    'a date that does not exist',
+    { nextBilling: '2027-02-30' },
+    'nextBilling: ',
+    'does not exist',
+  ],
+  [
+    'recovery',
+    'a date in another form',
+    { nextBilling: '30/12/2027' },
+    '"30/12/2027" is not a date',
+    '2026-12-01',
+  ],
+  ['recovery', 'misspelt reasons', { reasons: ['gatway_issue', 'x'] }, 'did you mean gateway_issue?'],
+  ['recovery', 'no reasons', { reasons: [] }, 'reasons: ', '>=1'],
+  ['recovery', 'what is not a duration', { olderThan: '2 weeks' }, '"2 weeks" is not a duration', '"2h"'],
+  [
+    'recovery',
+    'a duration without end',
+    { approvalWait: '100000000d' },
+    '"100000000d" is longer than 366 days',
+  ],
+  ['recovery', 'a text for a number', { maxPages: '5' }, 'maxPages: ', 'expected number'],
+])('the input of a run is refused with one sentence: %s, %s', (job, _, input, ...names) => {
+  let failure: unknown
+  try {
+    parsers[job](input)
+  } catch (error) {
+    failure = error
+  }
+  expect(failure).toMatchObject({ name: 'InvalidInput' })
+  const sentence = outwardMessage(failure as Error)
+  for (const name of names) expect(sentence).toContain(name)
+  expect(sentence).toMatch(/^[^\n]+[.?]$/)
+})
