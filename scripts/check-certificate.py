@@ -162,7 +162,8 @@ class Chain:
             self.wanted.pop(0)
         else:
             need(upper == self.down, "the range does not begin where the one before it ends")
-            self.down, self.statuses = down, line.get("statuses", [])
+            # A look before this range does not count.
+            self.down, self.statuses, self.looks = down, line.get("statuses", []), 0
         began, self.lag = instant(line["date"]), line["lag"] * 1000  # From milliseconds.
         need(self.lag >= 0, "a record cannot become visible before its time")
         self.through = min(self.through, began - self.lag)
@@ -199,8 +200,13 @@ class Chain:
             return need(line["taken"] == 0, "records of an empty page")
         self.top_empty = self.all_empty = False
         self.windows += 1
-        need(line["taken"] + line.get("left", 0) <= held, "it took more records than the response held")
         newest, oldest = instant(line["newest"]), instant(line["oldest"])
+        # Each record of the response was newer than the frontier, known at it, beyond the range, or new: taken, or left out.
+        newer, beyond = line.get("newer", 0), line.get("beyond", 0)
+        counts = [newer, line.get("known", 0), beyond, line["taken"], line.get("left", 0)]
+        need(min(counts) >= 0 and sum(counts) == held, "it took more or fewer records than the response held")
+        need((newer > 0) == (newest > self.frontier), "the records newer than the frontier were miscounted")
+        need((beyond > 0) == (oldest <= self.lower), "the records beyond the range were miscounted")
         above = top or newest > self.frontier or (self.closed and newest == self.frontier)
         need(above, "the window does not reach above the frontier: records may be missing there")
         need(bottom or oldest < self.frontier, "the window does not reach below the frontier")
@@ -233,8 +239,9 @@ class Chain:
         self.closed = True
 
     def looked(self, line):
-        """Each status was looked at again, and the list hides records of some or not. After a crash, the last look counts."""
+        """Each status was looked at again, and the list hides records of some or not. After a crash, it may be done twice."""
         need(self.ended and line["looked"] == self.statuses, "other statuses were sampled before the read")
+        need(not self.wanted, "a status was not read")
         self.looks, self.wanted = self.looks + 1, list(self.statuses) if line["hidden"] else []
 
 def check(folder):

@@ -94,10 +94,18 @@ export function createChain(rows: readonly Row[] | undefined) {
     }
     state.isTopEmpty = state.isEmpty = false
     state.windows++
-    need(line.taken + (line.left ?? 0) <= records, 'it took more records than the response held')
     const { frontier, closed, lower } = state
+    const { newer = 0, known = 0, beyond = 0, taken, left = 0 } = line
+    const isEach = Math.min(newer, known, beyond, taken) >= 0
+    need(
+      isEach && newer + known + beyond + taken + left === records,
+      'it took more or fewer records than the response held',
+    )
     const [newest, oldest] = [instantOf(line.newest), instantOf(line.oldest)]
-    const isLinked = isTop || newest > frontier || (closed && newest === frontier)
+    const [isAbove, isBeyond] = [newest > frontier, oldest <= lower]
+    need(isAbove === newer > 0, 'the records newer than the frontier were miscounted')
+    need(isBeyond === beyond > 0, 'the records beyond the range were miscounted')
+    const isLinked = isTop || isAbove || (closed && newest === frontier)
     need(isLinked, 'the window does not reach above the frontier: records may be missing there')
     need(isBottom || oldest < frontier, 'the window does not reach below the frontier')
     const times = take(line, { low: oldest, high: Math.min(newest, frontier) })
@@ -106,7 +114,7 @@ export function createChain(rows: readonly Row[] | undefined) {
       need(line.left !== undefined || isTaken, 'its oldest record was not taken')
       Object.assign(state, { frontier: oldest, closed: false })
     }
-    state.ended = isBottom || oldest <= lower
+    state.ended = isBottom || isBeyond
   }
 
   function add(line: CertificateLine): void {
@@ -118,6 +126,7 @@ export function createChain(rows: readonly Row[] | undefined) {
         state.ended && line.looked.join() === state.statuses.join(),
         'other statuses were sampled before the read',
       )
+      need(state.due.length === 0, 'a status was not read')
       state.looks++
       state.due = line.hidden ? state.statuses : []
     } else if ('range' in line) {
@@ -125,7 +134,8 @@ export function createChain(rows: readonly Row[] | undefined) {
       need(state.ended, 'the range before has not ended')
       if (line.status === undefined) {
         need(upper === state.down, 'the range does not begin where the one before it ends')
-        Object.assign(state, { down: lower, statuses: line.statuses ?? [] })
+        // A look before this range does not count.
+        Object.assign(state, { down: lower, statuses: line.statuses ?? [], looks: 0 })
       } else {
         need(line.status === state.due[0] && upper - lower === Infinity, 'another status is due')
         state.due = state.due.slice(1)

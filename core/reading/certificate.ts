@@ -50,6 +50,13 @@ export interface WindowLine extends Taken {
   count?: number
   /** The service named no page that follows. */
   last?: true
+  /**
+   * How many records were not new, each absent if 0: newer than the frontier, taken before at its time (or shown twice in this
+   * response), and beyond the lower bound of the range. With those that were taken or left, they are all that it held.
+   */
+  newer?: number
+  known?: number
+  beyond?: number
 }
 
 /** A sweep took records with the key of the frontier, before it was known whether all of them were shown. */
@@ -118,11 +125,12 @@ export function toRangeLine(of: {
   }
 }
 
-/** @param datedAt what the window before has */
+/** @param options.datedAt what the window before has */
 export function toWindowLine(
   window: Window,
-  { key, datedAt }: { key: Key; datedAt: number | undefined },
+  options: { key: Key; datedAt: number | undefined; newer: number; known: number; beyond: number },
 ): Omit<WindowLine, keyof Taken> {
+  const { key, datedAt, newer, known, beyond } = options
   const { page, pageSize, descending, records, servedAt, count, follows } = window
   const [first, last] = [keyOf(records[0], key), keyOf(records.at(-1), key)]
   return {
@@ -135,6 +143,9 @@ export function toWindowLine(
     oldest: descending ? last : first,
     ...(count !== undefined && { count }),
     ...(!follows && { last: true }),
+    ...(newer > 0 && { newer }),
+    ...(known > 0 && { known }),
+    ...(beyond > 0 && { beyond }),
   }
 }
 

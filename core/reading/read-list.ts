@@ -35,10 +35,13 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     if (state.capped) break
     if (state.statusesRead === -1) {
       if (state.watched === undefined) break
-      state.hiddenFound = await findHidden(reading)
-      reading.certify({ looked: statuses, hidden: state.hiddenFound })
-      if (!state.hiddenFound) state.statusCheck = await checkStatuses(reading)
-      yield await reading.step()
+      // An attempt that resumes after the look does not forget what it found: the record may have moved, others have not.
+      if (!state.hiddenFound) {
+        state.hiddenFound = await findHidden(reading)
+        reading.certify({ looked: statuses, hidden: state.hiddenFound })
+        if (!state.hiddenFound) state.statusCheck = await checkStatuses(reading)
+        yield await reading.step()
+      }
       if (!state.hiddenFound) break
     }
     state.statusesRead++

@@ -113,6 +113,7 @@ export class Reading {
   /** Takes the new records of a window that links, newest first, and moves the frontier to its oldest record. */
   take(window: Window): Promise<ReadStep> {
     const { state } = this
+    const line = this.#toLine(window)
     const fresh = this.#newIn(window)
     state.place = placeAfter(window, oldestOf(window))
     // What was shown says more than a count, which a service may not know.
@@ -122,12 +123,25 @@ export class Reading {
     state.idle = 0
     if (this.isBelow(oldestOf(window))) state.sawBound = true
     state.sawEnd = window.fromStart || state.sawBound === true
-    return this.step(fresh, this.#toLine(window))
+    return this.step(fresh, line)
   }
 
+  /** Before its records are taken, which moves the frontier. */
   #toLine(window: Window) {
-    const { key, state } = this
-    const line = toWindowLine(window, { key, datedAt: state.datedAt })
+    const { key, state, frontier } = this
+    const { records, keys, descending } = window
+    let [newer, known, beyond] = [0, 0, 0]
+    const shown = new Set<string>()
+    for (const [index, place] of keys.entries()) {
+      const instant = descending ? -place : place
+      const identity = identityOf(records[index])
+      const record = `${instant} ${identity}`
+      if (this.isBelow(instant)) beyond++
+      else if (instant > frontier.at) newer++
+      else if (shown.has(record) || (instant === frontier.at && frontier.ids.has(identity))) known++
+      shown.add(record)
+    }
+    const line = toWindowLine(window, { key, datedAt: state.datedAt, newer, known, beyond })
     state.datedAt = window.servedAt ?? state.datedAt
     return line
   }

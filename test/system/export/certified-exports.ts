@@ -335,7 +335,45 @@ function leaveSwept(exported: CertifiedExport): Line | undefined {
   return Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
 }
 
+/** Makes the counts of each window fit what it took: the forger knows that they are added up. */
+export function fitCounts({ lines }: CertifiedExport): void {
+  for (const line of lines) {
+    if (!('page' in line) || line['newest'] === null) continue
+    const [held, newer, beyond, left] = [
+      line['records'] ?? line['size'],
+      line['newer'],
+      line['beyond'],
+      line['left'],
+    ]
+    line['known'] = Math.max(
+      0,
+      Number(held) - Number(newer ?? 0) - Number(beyond ?? 0) - Number(left ?? 0) - take(line),
+    )
+  }
+}
+
+/** A record that the response held is nowhere: with its counts made to fit, the service could have answered so. */
+export const miscounted = 'a record of a window is missing in it and in the tables'
+
 export const mutants: Record<string, Mutant> = {
+  [miscounted]: onWindow((exported, place, line) => {
+    const from = rowsBefore(exported, place)
+    const taken = exported.rows.slice(from + 1, from + take(line))
+    // Without its oldest record, a window would claim another frontier.
+    if (taken.length === 0) return false
+    exported.rows.splice(from, 1)
+    Object.assign(line, { taken: taken.length, keys: sumOf(taken.map(keysOf)) })
+    return true
+  }),
+  'the statuses were looked at before the last range was read': (exported) => {
+    const { lines, facts } = exported
+    const ranges = lines.filter((line) => 'range' in line)
+    if (ranges.length < 2) return false
+    for (const range of ranges) range['statuses'] = ['active']
+    exported.facts = { ...facts, statusCheck: 'clear' }
+    lines.splice(lines.indexOf(ranges.at(-1)!), 0, { looked: ['active'], hidden: false })
+    return true
+  },
   'a sum is higher by 0.01': onTotals(({ columns }) => {
     columns[amounts]!.sum = new Big(columns[amounts]!.sum).plus('0.01').toFixed(2)
   }),
