@@ -4,13 +4,14 @@ import { dirname, join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { removeTemporaries, temporaryName } from '../../storage/durable.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
+import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import { refuseLinkOut } from '../../storage/inside.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import type { Publication } from '../destination.ts'
 import { UnwritableError } from '../errors.ts'
 import { certificateName, certificateOf } from '../files/csv.ts'
 import { exportPath } from '../files/publish.ts'
-import { manifestName, type Manifest } from '../manifest.ts'
+import { manifestName, manifestSchema, type Manifest } from '../manifest.ts'
 import { rowsOf, sumBytes } from '../parts.ts'
 import type { Database } from './tables.ts'
 
@@ -29,6 +30,9 @@ export async function describeCertificate(
   return { certificate: { rows, files: [file], folder } }
 }
 
+// An abandoned attempt may still be writing when the next one begins, which removes staged files.
+const mutex = createKeyedMutex()
+
 /**
  * Writes the certificate of an export, and beside it the manifest that `_exports` has, whose place it returns. Also if the run
  * was published before: that attempt may have died right after its commit.
@@ -37,27 +41,39 @@ export async function keepCertificate(
   publication: Publication,
   manifest: Manifest,
 ): Promise<string | undefined> {
-  const { folder: root, store = createFolderStore(root), signal } = publication
   const { folder } = manifest.certificate ?? {}
   if (folder === undefined) return undefined
-  const local = join(root, folder)
+  const local = join(publication.folder, folder)
+  const undone = 'The rows are in the warehouse, and only their certificate is missing'
+  return await mutex.runExclusive(local, () =>
+    write(publication, { manifest, folder, local }).catch((error: unknown) => {
+      throw isSystemError(error) ? new UnwritableError({ where: local, cause: error, undone }) : error
+    }),
+  )
+}
+
+async function write(
+  publication: Publication,
+  { manifest, folder, local }: { manifest: Manifest; folder: string; local: string },
+): Promise<string> {
+  const { folder: root, store = createFolderStore(root), signal } = publication
   const path = publication.store === undefined ? folder : posix.join('exports', folder)
+  await refuseLinkOut({ root, path: local })
+  await mkdir(dirname(local), { recursive: true })
+  await removeTemporaries(local)
   const staged = temporaryName(local)
+  await mkdir(staged)
   try {
-    await refuseLinkOut({ root, path: local })
-    await mkdir(dirname(local), { recursive: true })
-    await removeTemporaries(local)
-    await mkdir(staged)
     await pipeline(
       certificateOf({ ...publication, facts: manifest }),
       createWriteStream(join(staged, certificateName)),
     )
-    await writeFile(join(staged, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
+    // In the order in which a repeated attempt finds it in `_exports`: the page of the run has the checksum.
+    const text = JSON.stringify(manifestSchema.parse(manifest), null, 2)
+    await writeFile(join(staged, manifestName), `${text}\n`)
     for (const name of [certificateName, manifestName])
       await store.put(`${path}/${name}`, join(staged, name), { signal })
     return store.locate(`${path}/${manifestName}`)
-  } catch (error) {
-    throw isSystemError(error) ? new UnwritableError({ where: local, cause: error }) : error
   } finally {
     await rm(staged, { recursive: true, force: true })
   }

@@ -1,11 +1,11 @@
 import { Big } from 'big.js'
 import { createHash } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
-import { verifyWarehouse } from '../../../core/destinations/files/verify.ts'
+import { verifyExport, verifyWarehouse } from '../../../core/destinations/files/verify.ts'
 import { readManifest } from '../../../core/destinations/manifest.ts'
 import { keepCertificate } from '../../../core/destinations/warehouse/certificate.ts'
 import { writePart } from '../exports/write-part.ts'
@@ -99,21 +99,27 @@ export function describeWarehouse(
         expect(await harness.destination.publish(publication)).toMatchObject({ fresh: false })
       })
 
-      test('names the place and the checksum of the certificate, which claims what is true of the warehouse', async () => {
+      const withCertificate = async (text = '{"page":1}\n') => {
         const { folder } = await toPublication('x', [])
-        const text = '{"page":1}\n'
         await mkdir(folder, { recursive: true })
         const path = join(folder, 'certificate.part')
-        const certificate = [await writePart({ table: 'certificate', path, text, rows: 1 })]
+        return [await writePart({ table: 'certificate', path, text, rows: 1 })]
+      }
+
+      test('names the place and the checksum of the certificate, which claims what is true of the warehouse', async () => {
+        const certificate = await withCertificate()
         const publication = await toPublication('changes', [{ id: 'a' }], {
           mode: 'incremental',
           facts: readOn(2, { changedSince: day(1) }),
           certificate,
         })
-        await harness.destination.publish(publication)
+        const first = await harness.destination.publish(publication)
+        const bytes = await readFile((await keepCertificate(publication, first.manifest))!, 'utf8')
         // As an attempt that died right after its commit is repeated.
         const { manifest } = await harness.destination.publish(publication)
         const place = (await keepCertificate(publication, manifest))!
+        // The page of the run has its SHA-256.
+        expect(await readFile(place, 'utf8')).toBe(bytes)
         const written = await readFile(join(dirname(place), 'certificate.jsonl'), 'utf8')
         expect(written.split('\n')).toEqual([
           expect.stringMatching(/^\{"certificate":1,.*"mode":"incremental"/),
@@ -127,7 +133,29 @@ export function describeWarehouse(
         expect(manifest.certificate).toEqual({
           rows: 3,
           files: [{ path: 'certificate.jsonl', rows: 3, bytes: written.length, sha256 }],
-          folder: relative(folder, dirname(place)),
+          folder: relative(publication.folder, dirname(place)),
+        })
+      })
+
+      test('lets an attempt write the certificate while an abandoned one still does', async () => {
+        const certificate = await withCertificate(`${' '.repeat(30_000_000)}{"page":1}\n`)
+        const publication = await toPublication('first', [{ id: 'a' }], { certificate })
+        const { manifest } = await harness.destination.publish(publication)
+        const abandoned = keepCertificate(publication, manifest)
+        const beside = join(publication.folder, dirname(manifest.certificate!.folder!))
+        await expect.poll(() => readdir(beside).catch(() => []), { interval: 1 }).toHaveLength(1)
+        const [place] = await Promise.all([keepCertificate(publication, manifest), abandoned])
+        expect(await verifyExport(dirname(place!))).toMatchObject({ problems: [] })
+      })
+
+      test('says of a certificate that it cannot write that the rows are there', async () => {
+        const certificate = await withCertificate()
+        const publication = await toPublication('first', [{ id: 'a' }], { certificate })
+        const { manifest } = await harness.destination.publish(publication)
+        await writeFile(join(publication.folder, manifest.destination), 'a file in the way')
+        await expect(keepCertificate(publication, manifest)).rejects.toMatchObject({
+          name: 'UnwritableError',
+          message: expect.stringMatching(/The rows are in the warehouse, .* run it again\.$/),
         })
       })
 
