@@ -1,6 +1,8 @@
+import { connector } from '../../runs/view/shell.ts'
 import type { Column, Table } from '../../tables/table.ts'
 import { currencyColumn } from '../../tables/totals.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
+import { isFileDestination } from '../names.ts'
 import { caveatOf } from '../warehouse/deletes.ts'
 
 // What may be said about two exports of one list, from their manifests alone.
@@ -14,6 +16,12 @@ export interface Sides<T> {
 export function refuseSides({ older, newer }: Sides<Manifest>): string | undefined {
   const name = ({ run, resource }: Manifest) => `the ${resource} of ${run}`
   const modeOf = ({ testMode }: Manifest) => (testMode ? 'test' : 'live')
+  const stored = [older, newer].find(({ destination }) => !isFileDestination(destination))
+  if (stored !== undefined)
+    return (
+      `The rows of ${name(stored)} are in ${stored.destination}, and in no file. Name an export to csv or parquet:` +
+      ` ${connector`run publish ${stored.run} --to csv`} makes one.`
+    )
   for (const [what, a, b] of [
     ['list', older.resource, newer.resource],
     ['workspace', older.workspace, newer.workspace],

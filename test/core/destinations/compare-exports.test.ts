@@ -377,6 +377,16 @@ describe('refuses', () => {
     await expect(compare(before, after)).rejects.toThrow('one is of acc_1, the other of acc_2')
   })
 
+  test('what a warehouse has, whose rows are in no file', async () => {
+    const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'a' }])]
+    after.manifest.destination = 'duckdb'
+    for (const table of after.manifest.tables) table.files = []
+    await expect(compare(before, after)).rejects.toMatchObject({
+      name: 'NotComparableError',
+      message: expect.stringContaining('run publish'),
+    })
+  })
+
   test('to write over a file, whatever it is', async () => {
     const [before, after] = [await older([{ id: 'a' }]), await newer([{ id: 'b' }])]
     const out = join(workplace.folder, 'changes.csv')
