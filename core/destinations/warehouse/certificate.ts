@@ -1,4 +1,4 @@
-import { createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -8,7 +8,7 @@ import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import { refuseLinkOut } from '../../storage/inside.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import type { Publication } from '../destination.ts'
-import { UnwritableError } from '../errors.ts'
+import { AlreadyPublishedError, UnwritableError } from '../errors.ts'
 import { certificateName, certificateOf } from '../files/csv.ts'
 import { exportPath } from '../files/publish.ts'
 import { manifestName, manifestSchema, type Manifest } from '../manifest.ts'
@@ -64,10 +64,14 @@ async function write(
   const staged = temporaryName(local)
   await mkdir(staged)
   try {
-    await pipeline(
-      certificateOf({ ...publication, facts: manifest }),
-      createWriteStream(join(staged, certificateName)),
-    )
+    const file = join(staged, certificateName)
+    await pipeline(certificateOf({ ...publication, facts: manifest }), createWriteStream(file))
+    const { sha256 } = await sumBytes(createReadStream(file))
+    if (sha256 !== manifest.certificate?.files[0]?.sha256)
+      throw new AlreadyPublishedError(
+        `The warehouse has ${manifest.resource} of this run with another certificate than these parts make. What is published is` +
+          ' never changed: start a new run.',
+      )
     // In the order in which a repeated attempt finds it in `_exports`: the page of the run has the checksum.
     const text = JSON.stringify(manifestSchema.parse(manifest), null, 2)
     await writeFile(join(staged, manifestName), `${text}\n`)

@@ -148,6 +148,20 @@ export function describeWarehouse(
         expect(await verifyExport(dirname(place!))).toMatchObject({ problems: [] })
       })
 
+      test('writes no other certificate over the one that it names', async () => {
+        const certificate = await withCertificate()
+        const publication = await toPublication('first', [{ id: 'a' }], { certificate })
+        const { manifest } = await harness.destination.publish(publication)
+        const place = (await keepCertificate(publication, manifest))!
+        // Of the same rows, as those of another attempt to read them.
+        const other = { ...publication, certificate: await withCertificate('{"page":2}\n') }
+        const again = await harness.destination.publish(other)
+        await expect(keepCertificate(other, again.manifest)).rejects.toMatchObject({
+          name: 'AlreadyPublishedError',
+        })
+        expect(await verifyExport(dirname(place))).toMatchObject({ problems: [] })
+      })
+
       test('says of a certificate that it cannot write that the rows are there', async () => {
         const certificate = await withCertificate()
         const publication = await toPublication('first', [{ id: 'a' }], { certificate })
