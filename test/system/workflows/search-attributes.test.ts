@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client'
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { ImportProgress } from '../../../workflows/write-run/progress.ts'
 import { idsOf, startFetch } from '../fetch/world.ts'
 import { putFile, quick, retentionsCsv, startImport } from '../import/world.ts'
@@ -150,17 +150,34 @@ test('a run that the UI starts like another one does not have its verdict', asyn
   await run.terminate()
 })
 
-test('a run that fails while it opens is found as failed and as one that needs a person', async () => {
+test('a run that is refused while it opens is found as failed, and as one for a person unless that person sees it', async () => {
   const refuse = (on: string) => [{ kind: 'error', status: 403, on, from: 1 } as const]
   world.sandbox.control.setFaults({ faults: [...refuse('GET /subscriptions/'), ...refuse('GET /plans/')] })
-  const recovery = await startRecovery({ client, world, input: soon })
-  const exported = await startRun({ client, world, input: { resources: ['plans'] } })
   const wrong = { kind: 'retentions', file: 'no such file.csv' } as const
-  const imported = await startImport({ client, world, input: wrong })
-  for (const run of [recovery, exported, imported]) {
+  const input = { resources: ['plans' as const] }
+  const scheduleId = `refused ${world.workspace}`
+  const nightly = await client.schedule.create({
+    scheduleId,
+    spec: {},
+    action: { type: 'startWorkflow', workflowType: 'exportData', taskQueue: world.taskQueue, args: [input] },
+  })
+  onTestFinished(() => nightly.delete())
+  await nightly.trigger()
+  const runs = [
+    [await startRecovery({ client, world, input: soon }), false],
+    [await startRun({ client, world, input }), false],
+    // The rows of an import are those of its last run.
+    [await startImport({ client, world, input: wrong }), true],
+  ] as const
+  const isFound = (isForPerson: boolean, whose: string) =>
+    until(async () => {
+      const query = `Verdict = "failed" AND NeedsPerson = ${isForPerson} AND ${whose}`
+      return (await found(query)).length > 0
+    })
+  await isFound(true, `TemporalScheduledById = "${scheduleId}"`)
+  for (const [run, isForPerson] of runs) {
     await expect(run.result()).rejects.toMatchObject({ name: 'WorkflowFailedError' })
-    const query = `Verdict = "failed" AND NeedsPerson = true AND WorkflowId = "${run.workflowId}"`
-    await until(async () => (await found(query)).length > 0)
+    await isFound(isForPerson, `WorkflowId = "${run.workflowId}"`)
   }
   world.sandbox.control.setFaults({ faults: [] })
 })
