@@ -1,38 +1,45 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { readCandidates } from '../../../core/recoveries/candidates.ts'
-import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
+import { takeRight } from '../../../core/changes/send/send-right.ts'
+import {
+  leaseOf,
+  parseRecoveryInput,
+  type RecoveryInput,
+  type RecoveryPlan,
+} from '../../../core/recoveries/input.ts'
 import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { clientOf, startSandbox, workspace } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
-test('a worker that is lost with its folder after it staged subscriptions leaves the next one the same list with the same list values, whatever the service lists by then', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 8, customers: 4, plans: 2 },
-    needsAttention: 1,
-  })
+/** The snapshots of recoveries over one state, each taken by a worker with an empty folder. */
+async function startSnapshots(sandbox: Sandbox) {
   const billing = clientOf(sandbox)
   const state = await openState({ folder: await temporaryFolder() })
   onTestFinished(() => state.close())
-  const { ledger } = state
+  const { ledger, leases } = state
   const store = createFolderStore(await temporaryFolder())
-  const input = parseRecoveryInput({})
-  const plan = toRecoveryPlan({
-    input,
-    run: 'recovery-1',
-    execution: { workflowId: 'recovery-1', runId: 'first' },
-    startedAt: new Date().toISOString(),
-    identity: { workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
-    settleMs: 20,
-  })
   const notes = createRunNotes({ notes: state.notes, attempt: 1 })
-  /** A step on a worker with an empty folder. */
-  const takeNew = async () => {
+  const begin = async (run: string, input: RecoveryInput = {}) => {
+    const plan = toRecoveryPlan({
+      input: parseRecoveryInput(input),
+      run,
+      execution: { workflowId: run, runId: 'first' },
+      startedAt: new Date().toISOString(),
+      identity: { workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
+      settleMs: 20,
+    })
+    await saveRecoveryPlan({ dataDir: await temporaryFolder(), notes, plan, input })
+    return plan
+  }
+  const take = async (plan: RecoveryPlan) => {
     const dataDir = await temporaryFolder()
+    const lease = { name: leaseOf(plan), owner: plan.execution }
     return await takeSnapshot({
       deps: {
         ledger,
@@ -40,7 +47,7 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
         shared: cached(dataDir, store),
         notes,
         attempt: 1,
-        holdLease: () => Promise.resolve(),
+        holdLease: async () => void (await leases.take({ ...lease, isClosed: () => Promise.resolve(true) })),
         concurrency: 2,
         readLagMs: 0,
       },
@@ -50,10 +57,20 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
       onProgress: () => undefined,
     })
   }
-  await saveRecoveryPlan({ dataDir: await temporaryFolder(), notes, plan, input: {} })
+  const rowsOf = ({ run }: RecoveryPlan) => Array.fromAsync(ledger.rows({ run }))
+  return { ledger, notes, begin, take, rowsOf }
+}
 
-  const lost = await takeNew()
-  const rows = await Array.fromAsync(ledger.rows({ run: plan.run }))
+test('a worker that is lost with its folder after it staged subscriptions leaves the next one the same list with the same list values, whatever the service lists by then', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 8, customers: 4, plans: 2 },
+    needsAttention: 1,
+  })
+  const { ledger, notes, begin, take, rowsOf } = await startSnapshots(sandbox)
+  const plan = await begin('recovery-1')
+
+  const lost = await take(plan)
+  const rows = await rowsOf(plan)
   expect([lost.staged, rows.length]).toEqual([8, 8])
   // It was lost before it could say that all are staged.
   await notes.write(plan.run, { snapshot: null })
@@ -63,9 +80,42 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
   for (const plan of sandbox.control.ids({ resource: 'plans' }))
     sandbox.control.update({ resource: 'plans', id: plan, fields: { amount: 1 } })
 
-  const next = await takeNew()
+  const next = await take(plan)
   expect([next.staged, next.candidates]).toEqual([8, 8])
-  expect(await Array.fromAsync(ledger.rows({ run: plan.run }))).toEqual(rows)
+  expect(await rowsOf(plan)).toEqual(rows)
+})
+
+test('what a recovery that died had resumed is looked up before the next one decides what it resumes, and counts there', async () => {
+  const sandbox = await startSandbox({
+    counts: { subscriptions: 3, customers: 3, plans: 1 },
+    needsAttention: 1,
+  })
+  const set = (id: unknown, fields: object) =>
+    sandbox.control.update({ resource: 'subscriptions', id: String(id), fields: { ...fields } })
+  for (const id of sandbox.control.ids({ resource: 'subscriptions' }))
+    set(id, { needs_attention_reason: 'gateway_issue' })
+  const { ledger, begin, take, rowsOf } = await startSnapshots(sandbox)
+  const input = { attempts: 2, coolDown: '0s' }
+  const dead = await begin('recovery-1', input)
+  await take(dead)
+  const lease = { name: leaseOf(dead), owner: dead.execution, attempt: 1 }
+  const sender = await takeRight({ ledger, run: dead.run, lease })
+  const [one, two, three] = await rowsOf(dead)
+  // It resumed two of them, and died before it had their answers.
+  for (const { id } of [one!, two!]) await ledger.claim({ sender, id, sends: 0, at: Date.now() })
+  set(two!.key, { status: 'active', needs_attention: null, needs_attention_reason: null })
+
+  const next = await begin('recovery-2', input)
+  await take(next)
+  expect(await rowsOf(dead)).toMatchObject([
+    { state: 'parked', outcome: 'fellBack', sends: 1, holdsKey: 0 },
+    { state: 'done', outcome: 'recovered', sends: 1 },
+    { state: 'dropped', outcome: 'notTried', sends: 0 },
+  ])
+  expect(await rowsOf(next)).toMatchObject([
+    { key: one!.key, state: 'staged', attemptsBefore: 1 },
+    { key: three!.key, state: 'staged', attemptsBefore: 0 },
+  ])
 })
 
 test('a subscription is counted once, although the list had to be read again page by page', async () => {
