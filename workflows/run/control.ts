@@ -22,7 +22,10 @@ export interface RunControl {
   untilInterrupted<T>(work: () => Promise<T>): Promise<T | 'interrupted'>
   /** Runs `work`, again after each pause, until it is done. Undefined if the run was stopped first. */
   unlessStopped<T>(work: () => Promise<T>): Promise<T | undefined>
-  /** Cancels the current `work` without a pause or stop, so that it starts again with changed settings. */
+  /**
+   * Cancels the current `work`, for the whole run also that of its parts, without a pause or stop, so that it starts again
+   * with changed settings.
+   */
   interrupt(): void
   /**
    * The control of a part of the run: its `interrupt` leaves the rest of the run alone. Nothing pauses a part after a
@@ -52,13 +55,17 @@ export function controlRun(options: {
   const { between, kept } = options.text ?? { between: 'two pages', kept: 'what was read is kept' }
   let { paused = false } = options
   let stops = 0
-  const parts: RunControl[] = []
+  const interruptsOf = new Map<RunControl, Set<() => void>>()
+  const interruptWork = (isMeant: (part: RunControl) => boolean) => {
+    for (const [part, interrupts] of interruptsOf)
+      if (isMeant(part)) for (const interrupt of interrupts) interrupt()
+  }
 
   const change = (to: { paused: boolean; stop?: true }) => {
     ;({ paused } = to)
     if (to.stop === true) stops += 1
-    for (const part of parts) if (part.paused || part.stopping) part.interrupt()
-    options.onChange(control)
+    interruptWork((part) => part.paused || part.stopping)
+    options.onChange(whole)
   }
 
   function createPart({ isAfterStop = false } = {}): RunControl {
@@ -71,7 +78,7 @@ export function controlRun(options: {
         return stops > (isAfterStop ? 1 : 0)
       },
       interrupt() {
-        for (const interrupt of interrupts) interrupt()
+        interruptWork((part) => part === control || control === whole)
       },
       async mayContinue() {
         await condition(() => !control.paused || control.stopping)
@@ -105,10 +112,10 @@ export function controlRun(options: {
       },
       forPart: createPart,
     }
-    parts.push(control)
+    interruptsOf.set(control, interrupts)
     return control
   }
-  const control = createPart()
+  const whole = createPart()
 
   setHandler(pause, () => change({ paused: true }), {
     description: `Halts the run between ${between}; ${kept}. Unpause resumes it.`,
@@ -120,7 +127,7 @@ export function controlRun(options: {
     description: 'Ends the run cleanly, with a report.',
   })
   CancellationScope.current().cancelRequested.catch(() => change({ stop: true, paused: false }))
-  return control
+  return whole
 }
 
 /** A worker that is gone cannot confirm the cancellation; Temporal then reports a timeout. */

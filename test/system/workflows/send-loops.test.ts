@@ -25,7 +25,7 @@ const waiting = (ms: number, more: object = {}) =>
 
 async function startRun(
   type: 'importFile' | 'recoverSubscriptions',
-  send: (input: SendInput) => unknown,
+  send: (input: SendInput & { limits: { requestsPerSecond?: number } }) => unknown,
   { canary = [] as number[], eventsPerExecution = 1_000, attended = false } = {},
 ) {
   const { client, taskQueue } = await startSteps({
@@ -209,6 +209,27 @@ test('a recovery that was stopped twice before its last requests were answered w
   await run.signal('stop')
   answered.open()
   await run.result()
+})
+
+test('a rate that is changed while a stopped recovery looks up holds at once', async () => {
+  const begun = gate()
+  const rates: unknown[] = []
+  const run = await startRun('recoverSubscriptions', async ({ lookupsOnly, limits }) => {
+    begun.open()
+    if (lookupsOnly !== true) return waiting(hourMs)
+    rates.push(limits.requestsPerSecond)
+    if (rates.length > 1) return sendStep()
+    const beat = setInterval(() => heartbeat(), 50)
+    await Context.current().cancelled.catch(() => undefined)
+    clearInterval(beat)
+    return waiting(0, { ended: 'stopped' })
+  })
+  await begun.promise
+  await run.signal('stop')
+  await until(() => rates.length === 1)
+  await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 7 }] })
+  await run.result()
+  expect(rates).toEqual([undefined, 7])
 })
 
 test('a stopped recovery that looks up reports the claims of its last step, so that a restored ledger is noticed once', async () => {
