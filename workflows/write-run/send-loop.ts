@@ -74,6 +74,8 @@ export async function lookUpRemaining(
   const { progress, state, staged = nothing } = stopped
   // Without a segment, only the ledger knows what the run had sent before a Reset.
   if (!state.isCutOff && progress.counts?.unknown === 0) return
+  // No trial of a breaker follows.
+  progress.openBreakers = []
   const sending = { ...stopped, staged, control: stopped.control.forPart({ isAfterStop: true }) }
   await sendSegments(sending, { phase: 'looking up', only: () => ({ lookupsOnly: true }) })
 }
@@ -145,7 +147,8 @@ async function sendSegments(
     if (step === 'interrupted') continue
     Object.assign(state, { breakers: step.breakers, claims: step.claims, segment: state.segment + 1 })
     if (!isCanary) state.seconds = Math.min(seconds * 2, longestSegmentSeconds)
-    showStep(sending, { step, ms: Date.now() - begun, isCanary })
+    const shown = isLookup ? { ...step, openBreakers: [] } : step
+    showStep(sending, { step: shown, ms: Date.now() - begun, isCanary })
     if (!isLookup) await notifyOfBreakers(sending, step)
     if (step.ended === 'finished') return step
     const end = await endAfter(sending, { step, isCanary })

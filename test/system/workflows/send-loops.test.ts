@@ -232,6 +232,26 @@ test('a rate that is changed while a stopped recovery looks up holds at once', a
   expect(rates).toEqual([undefined, 7])
 })
 
+test('a stopped recovery that looks up announces no trial of a breaker, because it resumes nothing more', async () => {
+  const [looking, seen] = [gate(), gate()]
+  const openBreakers = [{ key: 'gateway_issue', failed: 11, of: 20, trial: 1, trials: 3, nextTrialAt: 1 }]
+  let lookups = 0
+  const run = await startRun('recoverSubscriptions', async ({ lookupsOnly }) => {
+    if (lookupsOnly !== true) return waiting(hourMs, { openBreakers })
+    lookups += 1
+    if (lookups === 1) return waiting(0, { openBreakers })
+    looking.open()
+    await seen.promise
+    return sendStep()
+  })
+  await until(async () => (await run.query<WriteProgress>('status')).openBreakers?.length === 1)
+  await run.signal('stop')
+  await looking.promise
+  expect(await run.query<WriteProgress>('status')).toMatchObject({ phase: 'looking up', openBreakers: [] })
+  seen.open()
+  await run.result()
+})
+
 test('a stopped recovery that looks up reports the claims of its last step, so that a restored ledger is noticed once', async () => {
   const inputs: SendInput[] = []
   const steps = [waiting(hourMs, { claims: 7 }), waiting(0, { claims: 3 }), sendStep()]
