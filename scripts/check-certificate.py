@@ -4,9 +4,11 @@
 Why an export can be complete although its list moved while it was read: one response is one slice of the list in the
 order of time, as it was at one moment. A slice that shows a record strictly newer than the oldest one taken so far (the
 frontier) and continues below it shows everything that was in the list in between. So a chain of such slices, from the
-newest record to the oldest, has seen every record that was in the list throughout. Of records with the very time of the
-frontier, a slice may show only some. They are complete once two sweeps over all their places in a row showed the same
-records, as many as there are places: the frontier is closed then.
+newest record to the oldest, has seen every record that was in the list throughout. Each record that a slice held is
+accounted for: it was newer than the frontier, known at it, beyond the range (below), or new. Then it was taken, so it is the
+next row of the table, or left without a row, as those in rejected.jsonl are. Of records with the very time of the frontier,
+a slice may show only some. They are complete once two sweeps over all their places in a row showed the same records, as
+many as there are places: the frontier is closed then.
 A long list may be read in ranges of time, one after the other in the certificate: a chain each, and the next begins where
 the one before ends. A list may hide the records with some status unless they are asked for. So the newest and oldest of
 each status are looked at before and after; if the list lacks one of them, it is read again status by status.
@@ -17,6 +19,7 @@ the tables. It cannot check its premises:
   slice       One response is one slice of the list in the requested order, as it was at one moment.
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.
+  status      A list hides records by their status alone, and only by one of those that were looked at.
   transcript  The certificate says what the service answered: the service signs nothing.
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
 to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.
@@ -81,7 +84,7 @@ def read_tables(folder, manifest, key):
                     if "parent" in table:
                         below[-1].setdefault(row[places[0]], []).append(",".join(row[place] for place in places[1:]))
                     else:
-                        # A record without a time lies in no window, so EVER rejects it.
+                        # A record without a time lies in no window: EVER is later than all of them.
                         records.append((row[places[0]], None if time is None else instant(row[time]) if row[time] else EVER))
                         totals.currencies[row[places[0]]] = None if currency is None else row[currency]
                         if created is not None and row[created]:
@@ -131,7 +134,7 @@ class Totals:
             counts = (column["empty"] - unreadable, unreadable)
             need((claim["empty"], claim["unreadable"]) == counts, f"{name} has {counts[0]} empty and {unreadable} unreadable values")
             by_currency = {group: f"{total:f}" for group, total in sums.items()}
-            claimed = claim.get("byCurrency", {None: total} if sums else {})
+            claimed = claim.get("byCurrency", {None: total} if sums else {})  # None: the table shows no currencies.
             need(claimed == by_currency or not once, f"{name} adds up by currency to {by_currency}")
         times = manifest["totals"].get("created")
         claimed = [instant(times["oldest"]), instant(times["newest"])] if times else []
@@ -185,6 +188,7 @@ class Chain:
 
     def page(self, line):
         held, newest_first = line.get("records", line["size"]), "descending" in line
+        # Page 1 shows the top of the list, or its bottom if the list was asked for oldest first.
         top, bottom = line["page"] == 1 and newest_first, line["page"] == 1 and not newest_first
         # A list that looked empty at both ends may be read on, and then its chain is not at its end any more.
         need(not self.ended or self.all_empty, "a window after the end of its range")
@@ -217,12 +221,14 @@ class Chain:
         self.ended = bottom or oldest <= self.lower
 
     def tied(self, line):
+        """A sweep met more records of the frontier's time."""
         is_open = self.all_empty or not self.ended
         need(instant(line["tied"]) == self.frontier and is_open, "a sweep of another time than the frontier's")
         self.ended = self.top_empty = self.all_empty = False
         self.take(line, self.frontier, self.frontier)
 
     def swept(self, line):
+        """Two sweeps agreed: the places of the frontier's time before, between and after, the sum of the ids of each."""
         need(instant(line["swept"]) == self.frontier, "a sweep of another time than the frontier's")
         before, between, after = line["places"]
         need(before == between == after, "the number of places changed between the sweeps")
@@ -290,11 +296,12 @@ def check(folder):
     need(local == {manifest["clock"] == "local"}, "the clock is not that of the manifest")
     need(chain.ended and chain.down == least, "the chain does not reach the end of the list")
     need(chain.place == len(records), "the table has records that no window took")
-    if manifest["ordering"] == "created" and not any("status" in line for line in lines):  # Otherwise some come twice.
+    # Otherwise a record may come twice, and is left the second time.
+    if manifest["ordering"] == "created" and not any("status" in line for line in lines):
         left = sum(line.get("left", 0) for line in lines)
         need(left <= kept, f"{left} records have no row, and rejected.jsonl has fewer")
     need(chain.windows == manifest["windows"], f"{chain.windows} windows, not {manifest['windows']}")
-    looked = "statusCheck" in manifest or manifest.get("hiddenFound", False)  # By the manifest.
+    looked = "statusCheck" in manifest or manifest.get("hiddenFound", False)  # It has either after a look.
     looks = bool(chain.looks) == bool(chain.statuses) == looked and not chain.wanted
     need(looks, "the statuses were not sampled again after the read")
     need(instant(end["completeThrough"]) <= chain.through, "complete through a later time than the responses show")

@@ -6,6 +6,7 @@
  * - `slice`: one response is one slice of the list in the requested order, as it was at one moment.
  * - `lag`: a record becomes visible within the lag after its time.
  * - `date`: the Date of a response is not later than what it shows; no cache rewrites it.
+ * - `status`: a list hides records by their status alone, and only by one of those that were looked at.
  * - `transcript`: the certificate says what the service answered; the service signs nothing.
  */
 import { parse } from 'csv-parse'

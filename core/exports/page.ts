@@ -14,6 +14,7 @@ const premises = {
   slice: 'a response is one slice of the list, as it was at one moment',
   lag: 'a record becomes visible within the lag',
   date: 'no cache rewrites the Date of a response without an Age',
+  status: 'a list hides records by their status alone',
 }
 
 /** The page of a finished export: for each list, on one sheet, all that an auditor asks for. */

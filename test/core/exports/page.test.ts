@@ -43,7 +43,9 @@ test('a page says the verdict of each destination where they differ, and the pre
   expect(named(incremental)).toContain('Completeness in csv')
   expect(named(incremental)).toContain('Completeness in duckdb')
   expect(named(pageOf({}))).toContain('Completeness')
-  expect(toReportPage(pageOf({}))).toMatch(/Premises: created, slice, lag, date[^]*a response is one slice/)
+  expect(toReportPage(pageOf({}))).toMatch(
+    /Premises: created, slice, lag, date, status[^]*a response is one slice/,
+  )
   const unproven = pageOf({}, { verdict: 'unproven', scope: ['Others may be missing.'] })
   expect(toReportPage(unproven)).toContain('Others may be missing.')
   expect(toReportPage(unproven)).not.toMatch(/premises/i)
