@@ -382,7 +382,7 @@ describe('refuses', () => {
     after.manifest.destination = 'duckdb'
     for (const table of after.manifest.tables) table.files = []
     await expect(compare(before, after)).rejects.toMatchObject({
-      name: 'NotComparableError',
+      name: 'InvalidInput',
       message: expect.stringContaining('run publish'),
     })
   })
