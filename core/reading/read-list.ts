@@ -35,8 +35,8 @@ export async function* readList(options: ReadOptions): AsyncGenerator<ReadStep, 
     if (state.capped) break
     if (state.statusesRead === -1) {
       if (state.watched === undefined) break
-      // An attempt that resumes after the look does not forget what it found: the record may have moved, others have not.
-      if (!state.hiddenFound) {
+      // An attempt that resumes after the look does not look again: a record that it found may have moved, others have not.
+      if (!state.hiddenFound && state.statusCheck === undefined) {
         state.hiddenFound = await findHidden(reading)
         reading.certify({ looked: statuses, hidden: state.hiddenFound })
         if (!state.hiddenFound) state.statusCheck = await checkStatuses(reading)

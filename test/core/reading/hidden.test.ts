@@ -110,6 +110,13 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(outcome.scope.join(' ')).not.toContain('hides')
   })
 
+  test('are looked for once after the read, wherever the process crashes', async () => {
+    const { fetchPage } = hiding(rows(90), [])
+    const taken = await readThrough({ ...options, fetchPage }, { crash: 1, random: () => 0 })
+    expect(taken.outcome).toMatchObject({ verdict: 'proven', requests: 5 + 2 + 5, statusCheck: 'clear' })
+    expect(taken.certificate.split('"looked"')).toHaveLength(2)
+  })
+
   test('are not looked for where requests are limited, so a read that does not reach the limit is not proven', async () => {
     const service = hiding(rows(1000), ['cancelled'])
     const { outcome } = await readThrough({ ...options, ...service, maxRequests: 1_000 })
