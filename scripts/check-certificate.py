@@ -152,8 +152,8 @@ class Chain:
         self.through, self.down, self.ended = EVER, EVER, True
         # Whether the top of the list was empty at the last look, and its bottom, too; whether a record met has no row here.
         self.top_empty, self.all_empty, self.left = False, False, False
-        # The statuses to look at, how often that was done, and those that have yet to be read.
-        self.statuses, self.looks, self.wanted = [], 0, []
+        # The statuses to look at, what that found, and those that have yet to be read.
+        self.statuses, self.found, self.wanted = [], None, []
 
     def range(self, line):
         """A chain begins: over the next range, or over the records with the next status."""
@@ -165,8 +165,8 @@ class Chain:
             self.wanted.pop(0)
         else:
             need(upper == self.down, "the range does not begin where the one before it ends")
-            # A look before this range does not count.
-            self.down, self.statuses, self.looks = down, line.get("statuses", []), 0
+            need(not self.found, "the statuses were sampled again before the range was read")
+            self.down, self.statuses = down, line.get("statuses", [])
         began, self.lag = instant(line["date"]), line["lag"] * 1000  # From milliseconds.
         need(self.lag >= 0, "a record cannot become visible before its time")
         self.through = min(self.through, began - self.lag)
@@ -245,10 +245,10 @@ class Chain:
         self.closed = True
 
     def looked(self, line):
-        """Each status was looked at again, and the list hides records of some or not. After a crash, it may be done twice."""
+        """Each status was looked at again, and the list hides records of some or not."""
         need(self.ended and line["looked"] == self.statuses, "other statuses were sampled before the read")
-        need(not self.wanted, "a status was not read")
-        self.looks, self.wanted = self.looks + 1, list(self.statuses) if line["hidden"] else []
+        need(not self.found, "the statuses were sampled twice after the read")
+        self.found, self.wanted = ("hidden", list(self.statuses)) if line["hidden"] else ("clear", [])
 
 def check(folder):
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -301,9 +301,10 @@ def check(folder):
         left = sum(line.get("left", 0) for line in lines)
         need(left <= kept, f"{left} records have no row, and rejected.jsonl has fewer")
     need(chain.windows == manifest["windows"], f"{chain.windows} windows, not {manifest['windows']}")
-    looked = "statusCheck" in manifest or manifest.get("hiddenFound", False)  # It has either after a look.
-    looks = bool(chain.looks) == bool(chain.statuses) == looked and not chain.wanted
-    need(looks, "the statuses were not sampled again after the read")
+    need(bool(chain.found) == bool(chain.statuses), "the statuses were not sampled again after the read")
+    said = "hidden" if manifest.get("hiddenFound") else "clear" if "statusCheck" in manifest else None
+    need(said == chain.found, "whether the list hides records is not as the manifest says")
+    need(not chain.wanted, "a status was not read")
     need(instant(end["completeThrough"]) <= chain.through, "complete through a later time than the responses show")
     return "ACCEPT", f"{what}, complete through {end['completeThrough']}"
 

@@ -48,7 +48,8 @@ export function createChain(rows: readonly Row[] | undefined) {
     began: undefined as number | undefined,
     lag: 0,
     statuses: [] as readonly string[],
-    looks: 0,
+    /** What the look at the statuses after the read found. */
+    looked: undefined as 'hidden' | 'clear' | undefined,
     /** The statuses that have yet to be read, because the list hides records. */
     due: [] as readonly string[],
   }
@@ -126,18 +127,19 @@ export function createChain(rows: readonly Row[] | undefined) {
         state.ended && line.looked.join() === state.statuses.join(),
         'other statuses were sampled before the read',
       )
-      need(state.due.length === 0, 'a status was not read')
-      state.looks++
+      need(state.looked === undefined, 'the statuses were sampled twice after the read')
+      state.looked = line.hidden ? 'hidden' : 'clear'
       state.due = line.hidden ? state.statuses : []
     } else if ('range' in line) {
       const [upper, lower] = [instantOf(line.range.upTo, Infinity), instantOf(line.range.downTo, -Infinity)]
       need(state.ended, 'the range before has not ended')
       if (line.status === undefined) {
         need(upper === state.down, 'the range does not begin where the one before it ends')
-        // A look before this range does not count.
-        Object.assign(state, { down: lower, statuses: line.statuses ?? [], looks: 0 })
+        need(state.looked === undefined, 'the statuses were sampled again before the range was read')
+        Object.assign(state, { down: lower, statuses: line.statuses ?? [] })
       } else {
-        need(line.status === state.due[0] && upper - lower === Infinity, 'another status is due')
+        const isWhole = upper === Infinity && lower === -Infinity
+        need(line.status === state.due[0] && isWhole, 'another status is due')
         state.due = state.due.slice(1)
       }
       state.lag = line.lag * 1000

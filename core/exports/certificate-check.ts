@@ -250,9 +250,11 @@ function follow(
     need(left <= rejected.rows, 'a record has no row, and is not in rejected.jsonl')
   }
   need(state.windows === windows, 'a window is missing')
-  const [isDue, isDone] = [state.statuses.length > 0, state.looks > 0]
-  const isSaid = manifest.hiddenFound === true || manifest.statusCheck !== undefined
-  need(isDue === isDone && isDue === isSaid, 'the statuses were not sampled again after the read')
+  const [isDue, isDone] = [state.statuses.length > 0, state.looked !== undefined]
+  need(isDue === isDone, 'the statuses were not sampled again after the read')
+  const isClear = manifest.statusCheck === undefined ? undefined : 'clear'
+  const said = manifest.hiddenFound === true ? 'hidden' : isClear
+  need(said === state.looked, 'whether the list hides records is not as the manifest says')
   need(state.due.length === 0, 'a status was not read')
   const through = instantOf(completeThrough)
   need(through <= state.through, 'it is complete through a later time than the responses show')

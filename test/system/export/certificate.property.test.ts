@@ -3,11 +3,12 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkCertificate } from '../../../core/exports/certificate-check.ts'
+import { sumOf } from '../../../core/reading/certificate.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { createRandom } from '../../core/reading/drifting-list.ts'
 import { hiding, rows } from '../../core/reading/hiding-service.ts'
-import { readThrough } from '../../core/reading/read-through.ts'
+import { keysOf, readThrough } from '../../core/reading/read-through.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import {
   certificates,
@@ -124,23 +125,41 @@ test('an export is accepted whose process died before and after the last look at
     expect(taken.certificate.split('"looked"')).toHaveLength(2)
     const exported = toCertified(taken)
     await judge.add(exported)
-    const lines = exported.lines.filter((line) => !('looked' in line))
-    for (const line of lines) delete line['statuses']
     if (!taken.outcome.hiddenFound) {
+      const lines = exported.lines.filter((line) => !('looked' in line))
+      for (const line of lines) delete line['statuses']
       await judge.add({ ...exported, lines }, 'the looks are missing')
       continue
     }
+    const unsaid = { ...exported.facts, hiddenFound: false, statusCheck: 'clear' as const }
+    await judge.add({ ...exported, facts: unsaid }, 'a list that hides records is said to hide none')
+    await judge.add(withoutOldest(exported, 'cancelled'), 'a status was read down to a time only')
     const first = exported.lines.findIndex((line) => 'looked' in line)
-    const read = exported.lines.slice(0, first + 1)
-    const count = read.reduce((sum, { taken: more = 0 }) => sum + Number(more), 0)
-    const windows = read.filter(({ newest }) => typeof newest === 'string').length
-    read.push({ ...read.at(-1), hidden: false })
-    const facts = { ...exported.facts, hiddenFound: false, statusCheck: 'clear' as const }
-    const forged = { ...exported, lines: read, rows: exported.rows.slice(0, count), windows, facts }
+    const lines = exported.lines.slice(0, first + 1)
+    const count = lines.reduce((sum, { taken: more = 0 }) => sum + Number(more), 0)
+    const windows = lines.filter(({ newest }) => typeof newest === 'string').length
+    const forged = { ...exported, lines, rows: exported.rows.slice(0, count), windows }
     await judge.add(forged, 'the statuses were not read although a record was hidden')
+    const twice = { ...forged, lines: [...lines, { ...lines.at(-1), hidden: false }], facts: unsaid }
+    await judge.add(twice, 'a second look says that none was hidden')
   }
   await judge.finish()
 })
+
+/** As if a status, all of which one window shows, had been read as a range that ends above its oldest record. */
+function withoutOldest(exported: CertifiedExport, status: string): CertifiedExport {
+  const lines = structuredClone(exported.lines)
+  const place = lines.findIndex((line) => line['status'] === status)
+  const [range, window] = lines.slice(place) as [Record<string, unknown>, Record<string, unknown>]
+  const end = lines.findIndex((line, at) => at > place && 'range' in line)
+  const spliced = lines.splice(place + 2, (end < 0 ? lines.length : end) - place - 2)
+  const before = lines.slice(0, place).reduce((sum, { taken = 0 }) => sum + Number(taken), 0)
+  const taken = exported.rows.slice(before, before + Number(window['taken']) - 1)
+  range['range'] = { upTo: null, downTo: window['oldest'] }
+  Object.assign(window, { beyond: 1, taken: taken.length, keys: sumOf(taken.map(keysOf)) })
+  const rows = exported.rows.toSpliced(before + taken.length, 1)
+  return { ...exported, lines, rows, windows: exported.windows - spliced.length }
+}
 
 test('an export is accepted whose list was empty now and then while it was read', async () => {
   const judge = await createJudge()
