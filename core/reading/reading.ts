@@ -134,12 +134,14 @@ export class Reading {
     const shown = new Set<string>()
     for (const [index, place] of keys.entries()) {
       const instant = descending ? -place : place
-      const identity = identityOf(records[index])
-      const record = `${instant} ${identity}`
       if (this.isBelow(instant)) beyond++
       else if (instant > frontier.at) newer++
-      else if (shown.has(record) || (instant === frontier.at && frontier.ids.has(identity))) known++
-      shown.add(record)
+      else {
+        const identity = identityOf(records[index])
+        const record = `${instant} ${identity}`
+        if (shown.has(record) || (instant === frontier.at && frontier.ids.has(identity))) known++
+        shown.add(record)
+      }
     }
     const line = toWindowLine(window, { key, datedAt: state.datedAt, newer, known, beyond })
     state.datedAt = window.servedAt ?? state.datedAt
