@@ -186,9 +186,15 @@ test('machines with nothing but the two addresses fetch the documents of a file,
   await startMember(world, { BILLING_SETTLE_SECONDS: '0.3' })
   const call = async (...words: string[]) => callCommand(world, words, { env: await newMachine(world) })
   const fetched = await call('fetch', 'creditnotes', file, '--json')
-  const { run, verdict } = JSON.parse(fetched.stdout) as { run: string; verdict: string }
+  const printed = JSON.parse(fetched.stdout) as { run: string; verdict: string; report: string }
+  const { run, verdict } = printed
   expect({ code: fetched.code, verdict }).toEqual({ code: 0, verdict: 'proven' })
-  expect((await call('run', 'report', run, '--json')).stdout).toBe(fetched.stdout)
+  const shown = JSON.parse((await call('run', 'report', run, '--json')).stdout) as { report: string }
+  expect(shown).toEqual({ ...printed, report: expect.any(String) })
+  // Each names the page on its own machine.
+  const pages = [printed.report, shown.report]
+  expect(await Promise.all(pages.map((page) => readFile(page, 'utf8')))).toHaveLength(2)
+  expect(new Set(pages)).toHaveLength(2)
   expect(await call('run', 'report', 'nothing')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('There is no report of a run nothing'),
