@@ -7,6 +7,7 @@ import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
 import type { ListName } from '../../../sandbox/options.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import type { Tally } from '../tally.ts'
+import { folderPattern } from './folders.ts'
 
 type Cells = Record<string, string>
 type Fields = Record<string, unknown>
@@ -56,7 +57,9 @@ export class ExportJudge {
       if (manifest.mode === 'full') await judgePointer({ path, found })
       judgeProven({ manifest, rows, sandbox: this.#sandbox, merged: this.#merge(manifest, rows), found })
     }
-    for (const { manifest: path, verdict } of report?.exports.filter(isPublished) ?? []) {
+    for (const { manifest: noted, verdict } of report?.exports.filter(isPublished) ?? []) {
+      // On a real machine, the worker that takes over has the path of before, which the run's notes have, too.
+      const path = noted?.replace(folderPattern, dataDir) ?? null
       if (path === null || (isRestored && !existsSync(path))) continue
       if (!this.#looked.has(path)) findings.push(`${path} is reported, and nobody looked at it`)
       const shown = JSON.parse(await readFile(path, 'utf8')) as Manifest
