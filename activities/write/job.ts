@@ -4,7 +4,6 @@ import type { Billing } from '../../core/billing/client.ts'
 import type { RetentionAudit } from '../../core/changes/audit-retentions.ts'
 import type { SendWork } from '../../core/changes/send/segment.ts'
 import type { Reported, Reporting } from '../../core/changes/write-report.ts'
-import type { ImportLimits } from '../../core/imports/input.ts'
 import type { ImportResult } from '../../core/imports/view.ts'
 import type { RecoveryReport } from '../../core/recoveries/view.ts'
 import type { Identity } from '../../core/runs/identity.ts'
@@ -23,9 +22,6 @@ export interface WriteDeps {
   rates: RunRates
   attempts: Attempts
 }
-
-/** The limits that people may change while a run is in progress. A recovery has all but one of them. */
-export type ChosenLimits = ImportLimits
 
 /** The dependencies of one attempt of a step: those of the worker, and its run's ledger and notes. */
 export type JobDeps = ActivityDeps & { ledger: Ledger; notes: RunNotes; attempt: number }

@@ -4,11 +4,12 @@ import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
+import type { ImportLimits } from '../../core/imports/input.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { StepContext } from '../step.ts'
-import type { ChosenLimits, WriteDeps } from './job.ts'
+import type { WriteDeps } from './job.ts'
 import { notifyDoubled } from './notify-doubled.ts'
 
 /** Sends this long however long the preparation took: the next segment would prepare as long, and send nothing either. */
@@ -28,7 +29,7 @@ export async function sendSegment(
   options: {
     plan: ChangeRun
     work: Omit<SendWork, 'limits'>
-    input: SendInput & { limits: ChosenLimits }
+    input: SendInput & { limits: ImportLimits }
     /** The lease under which the run sends. */
     lease: SendLease
     /** How many changes the run has staged. */

@@ -17,7 +17,8 @@ import type { SendLease } from '../../core/state/ledger/claims.ts'
 import type { StepContext } from '../step.ts'
 import { importJob } from './import-job.ts'
 import type { WritePlan } from '../deps.ts'
-import type { ChosenLimits, Job, JobDeps, WriteDeps } from './job.ts'
+import type { ImportLimits } from '../../core/imports/input.ts'
+import type { Job, JobDeps, WriteDeps } from './job.ts'
 import { recoveryJob } from './recovery-job.ts'
 import { sendSegment } from './send-segment.ts'
 
@@ -31,8 +32,8 @@ interface OpenInput {
 
 interface OfRun {
   plan: WritePlan
-  /** The current limits, which people may have changed since the plan was made. */
-  limits?: ChosenLimits
+  /** The current limits, which people may have changed since the plan was made; a recovery has all but one. */
+  limits?: ImportLimits
 }
 
 /**
@@ -126,7 +127,7 @@ export function createWriteSteps(write: WriteDeps) {
     /** Sends the staged changes of a run for a while; see `sendSegment`. */
     sendRun: async (
       context: StepContext,
-      input: SendInput & { plan: WritePlan; limits: ChosenLimits },
+      input: SendInput & { plan: WritePlan; limits: ImportLimits },
     ): Promise<SendStep> => {
       const { plan } = input
       const job = jobs[plan.job]
