@@ -20,7 +20,7 @@ import {
   type SchedulesPlace,
   toTemporal,
 } from './schedules.ts'
-import { clockWarnings, type Definition, readSchedulesFile } from './file.ts'
+import { type Definition, readSchedulesFile } from './file.ts'
 import { keyIdOf } from '../../worker/codec/payload-codec.ts'
 
 const pausedByFile = 'Paused in the schedules file: trigger it, or remove `paused` from the file.'
@@ -174,7 +174,6 @@ async function planChanges(options: Place & { wanted: ReadonlyMap<string, Defini
     const { paused, note } = found?.description.state ?? { paused: false }
     const staysPaused = paused && !definition.paused && !wasPausedByFile(found?.description)
     if (staysPaused) plan.warnings.push(`${name} stays paused: ${note ?? ''}`)
-    plan.warnings.push(...warningsOf(name, definition))
   }
   if (!isWatched(wanted))
     plan.warnings.push(
@@ -198,13 +197,6 @@ const definitionOf = (present: ScheduleDescription | undefined): Partial<Definit
   present === undefined ? {} : (scheduleMemoOf(present.action).definition ?? {})
 
 const wasPausedByFile = (present: ScheduleDescription | undefined) => definitionOf(present).paused === true
-
-function warningsOf(name: string, { cron = [], timezone }: Definition): string[] {
-  const now = Date.now()
-  return cron
-    .flatMap((text) => clockWarnings({ cron: text, timezone, now }))
-    .map((warning) => `${name}: ${warning}`)
-}
 
 function toChange(
   of: Omit<Place, 'client'> & { name: string; definition: Definition; present: ScheduleDescription },

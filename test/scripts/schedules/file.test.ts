@@ -1,12 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import {
-  clockWarnings,
-  cronProblem,
-  parseSchedules,
-  readSchedulesFile,
-  wallTimes,
-} from '../../../scripts/schedules/file.ts'
+import { cronProblem, parseSchedules, readSchedulesFile } from '../../../scripts/schedules/file.ts'
 import { SettingsError } from '../../../worker/settings/environment.ts'
 
 const example = fileURLToPath(new URL('../../../docs/schedules.example.yaml', import.meta.url))
@@ -177,34 +171,24 @@ describe('a schedules file', () => {
 })
 
 describe('a cron expression', () => {
-  // Every expression but the one for a leap day is looked at over two months.
-  test.each<[string, string]>([
-    ['0 0 * * 7', '2026-01-04T00:00 2026-01-11T00:00'],
-    ['0 0 * * SUN', '2026-01-04T00:00 2026-01-11T00:00'],
-    ['0 0 * * mon-fri', '2026-01-01T00:00 2026-01-02T00:00'],
-    ['0 0 * * 0-7', '2026-01-01T00:00 2026-01-02T00:00'],
-    ['0 0 * FEB MON', '2026-02-02T00:00 2026-02-09T00:00'],
-    ['0 0 13 * 5', '2026-02-13T00:00'],
-    ['0 0 1,15 * *', '2026-01-01T00:00 2026-01-15T00:00'],
-    ['0 0 31 1,2 *', '2026-01-31T00:00'],
-    ['  00   02 * * *  ', '2026-01-01T02:00 2026-01-02T02:00'],
-    ['0\t2\t*\t*\t*', '2026-01-01T02:00 2026-01-02T02:00'],
-    ['1-5,10-20/2 3 1 * *', '2026-01-01T03:01 2026-01-01T03:02'],
-    ['*/40 3 1 * *', '2026-01-01T03:00 2026-01-01T03:40'],
-  ])('%j is due at the times that it names', (cron, times) => {
+  test.each([
+    '0 0 * * 7',
+    '0 0 * * SUN',
+    '0 0 * * mon-fri',
+    '0 0 * FEB MON',
+    '0 0 13 * 5',
+    '0 0 1,15 * *',
+    '  00   02 * * *  ',
+    '0\t2\t*\t*\t*',
+    '1-5,10-20/2 3 1 * *',
+    '*/40 3 1 * *',
+  ])('%j is accepted', (cron) => {
     expect(cronProblem(cron)).toBeUndefined()
-    const found = wallTimes({ cron, from: Date.UTC(2026, 0, 1), to: Date.UTC(2026, 2, 1) })
-    expect(
-      found
-        .slice(0, 2)
-        .map((at) => new Date(at).toISOString().slice(0, 16))
-        .join(' '),
-    ).toBe(times)
   })
 
   test('of a leap day is due in four years, and one of a day that never comes is refused', () => {
     expect(cronProblem('0 0 29 2 *')).toBeUndefined()
-    for (const never of ['0 0 30 2 *', '0 0 31 4 *', '0 0 31 2,4,6,9,11 *'])
+    for (const never of ['0 0 30 2 *', '0 0 30 2 FRI', '0 0 31 4 *', '0 0 31 2,4,6,9,11 *'])
       expect(cronProblem(never)).toBe('names a day that never comes')
   })
 
@@ -237,31 +221,6 @@ describe('a cron expression', () => {
     '5/10 * * * *',
   ])('%j is refused with what one is', (cron) => {
     expect(cronProblem(cron)).toMatch(/^a cron expression has five fields/)
-  })
-})
-
-describe('a change of the clock', () => {
-  const now = Date.parse('2026-11-21T12:00:00Z')
-  test.each([
-    ['30 2 * * *', 'America/New_York', ['skips 2027-03-14 02:30']],
-    ['30 1 * * *', 'America/New_York', ['shows 2027-11-07 01:30 twice']],
-    ['30 0 * * *', 'America/Santiago', ['skips 2027-09-05 00:30']],
-    ['30 2 * * *', 'America/Santiago', []],
-    ['30 2 * * *', 'America/Bogota', []],
-    ['*/10 * * * *', 'America/New_York', []],
-    ['30 2 * * MON-FRI', 'America/New_York', []],
-    // Clocks that change by half an hour, at midnight, and zones an odd time away from UTC.
-    ['10 2 * * *', 'Australia/Lord_Howe', ['skips 2027-10-03 02:10']],
-    ['40 1 * * *', 'Australia/Lord_Howe', ['shows 2027-04-04 01:40 twice']],
-    ['30 0 * * *', 'Africa/Cairo', ['skips 2027-04-30 00:30']],
-    ['30 2 * * *', 'Europe/Madrid', ['skips 2027-03-28 02:30', 'shows 2027-10-31 02:30 twice']],
-    ['30 2 * * *', 'Asia/Kathmandu', []],
-    ['30 2 * * *', 'Pacific/Kiritimati', []],
-    ['30 2 * * *', 'Etc/GMT+12', []],
-    ['30 2 * * *', 'America/Sao_Paulo', []],
-  ])('is told of %s in %s where a run is lost or doubled', (cron, timezone, says) => {
-    const warnings = clockWarnings({ cron, timezone, now })
-    expect(warnings).toEqual(says.map((words) => expect.stringContaining(words)))
   })
 })
 
