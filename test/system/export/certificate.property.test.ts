@@ -184,6 +184,17 @@ test('an export is accepted whose list was empty now and then while it was read'
   await judge.finish()
 })
 
+const fieldsOfEnds =
+  'certificate resource workspace testMode mode filters key changedSince end reasons completeThrough records windows'
+
+test('an export is rejected whose certificate lacks any field of its first or its last line', async () => {
+  const exported = toCertified(await readThrough(hiding(rows(40), [])))
+  const judge = await createJudge()
+  await judge.add(exported)
+  for (const field of fieldsOfEnds.split(' ')) await judge.add({ ...exported, lacks: field }, `no ${field}`)
+  await judge.finish()
+})
+
 /** Records of one time, more of each status than a window holds. */
 const tied = rows(1_000).map((row) => ({ ...row, created: '2026-01-01T00:00:00Z' }))
 
