@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { missingPrograms } from './test/acceptance/programs.ts'
 
 const report = process.env['VITEST_JSON_REPORT']
@@ -27,8 +28,25 @@ const withServer = {
   maxWorkers: 4,
 }
 
+/**
+ * Small files that take long. In a fresh clone, which has no durations of an earlier run, large files begin first, and
+ * all workers but one would wait for these at the end.
+ */
+const smallAndLong =
+  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|package|operator|fleet-\w+|bucket\/faults)\.test/
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]) {
+    const isLong = ({ moduleId }: TestSpecification) => Number(smallAndLong.test(moduleId))
+    // oxlint-disable-next-line unicorn/no-array-sort -- `super` is no array
+    const sorted = await super.sort(files)
+    return sorted.toSorted((a, b) => isLong(b) - isLong(a))
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     // The message of a failed test is all that CI shows: `[ Array(1) ]` would not say what was found.
     chaiConfig: { truncateThreshold: 2_000 },
     // So that `npm test` takes minutes, and CI less than half an hour.
