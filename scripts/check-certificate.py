@@ -5,8 +5,8 @@ Why an export can be complete although its list moved while it was read: one res
 order of time, as it was at one moment. A slice that shows a record strictly newer than the oldest one taken so far (the
 frontier) and continues below it shows everything that was in the list in between. So a chain of such slices, from the
 newest record to the oldest, has seen every record that was in the list throughout. Each record that a slice held is
-accounted for: it was newer than the frontier, known at it, beyond the range (below), or new. Then it was taken, so it is the
-next row of the table, or left without a row, as those in rejected.jsonl are. Of records with the very time of the frontier,
+accounted for: it was newer than the frontier, known at it, shown twice, beyond the range (below), or new. Then it was taken,
+so it is the next row of the table, or left without a row, as those in rejected.jsonl are. Of records with the very time of the frontier,
 a slice may show only some. They are complete once two sweeps over all their places in a row showed the same records, as
 many as there are places: the frontier is closed then.
 A long list may be read in ranges of time, one after the other in the certificate: a chain each, and the next begins where
@@ -29,7 +29,7 @@ Its answers, and what it exits with:
   NOT CHECKED  2  It cannot check Parquet and CSV for Excel, nor what is too large for its memory.
   UNPROVEN     3  The export says itself that it is not proven complete, and why. Its files and sums are as it says.
 Of several folders, the exit is that of the worst: REJECT, then UNPROVEN, then NOT CHECKED."""
-import calendar, csv, decimal, hashlib, json, pathlib, re, sys
+import calendar, csv, decimal, hashlib, itertools, json, pathlib, re, sys
 
 EVER = float("inf")
 HEAD = "certificate resource workspace testMode mode filters key changedSince"  # What its first line has,
@@ -145,13 +145,13 @@ class Totals:
 class Chain:
     """What is known after each line: where the frontier is, and whether all records of its time are known."""
 
-    def __init__(self, records, keys):
+    def __init__(self, records, keys, rejected):
         # How many records were taken until now, and before the present range.
-        self.keys, self.records, self.place, self.before, self.windows = keys, records, 0, 0, 0
+        self.keys, self.records, self.rejected, self.place, self.before, self.windows = keys, records, rejected, 0, 0, 0
         self.dated = all(time is not None for _, time in records)  # Otherwise, nothing tells which a sweep showed.
         self.through, self.down, self.ended = EVER, EVER, True
-        # Whether the top of the list was empty at the last look, and its bottom, too; whether a record met has no row here.
-        self.top_empty, self.all_empty, self.left = False, False, False
+        # Whether the top of the list was empty at the last look, and its bottom, too; how many records of the range have no row here.
+        self.top_empty, self.all_empty, self.left = False, False, 0
         # The statuses to look at, what that found, and those that have yet to be read.
         self.statuses, self.found, self.wanted = [], None, []
 
@@ -172,19 +172,28 @@ class Chain:
         self.through = min(self.through, began - self.lag)
         self.began = None if "local" in line else began  # Dates of the service are compared with its own clock only.
         self.before, self.lower, self.frontier, self.closed = self.place, down, upper, upper == EVER
-        self.ended = self.top_empty = self.all_empty = self.left = False
+        self.ended = self.top_empty = self.all_empty = False
+        self.left = 0
 
     def take(self, line, low, high):
         """The next records of the table are those that the line took, newest first, between these times."""
+        need(line.get("left", 0) <= self.place + self.rejected, "it left records that were not met before")
         taken = self.records[self.place : self.place + line["taken"]]
         self.place += line["taken"]
-        self.left |= "left" in line
+        self.left += line.get("left", 0)
         same = len(taken) == line["taken"] and sum_of(self.keys[id] for id, _ in taken) == line["keys"]
         need(same, "the tables have other rows")
         times = [time for _, time in taken if time is not None]
         need(times == sorted(times, reverse=True), "the records are not in the order of time")
         need(all(low <= time <= high and time > self.lower for time in times), "a record lies outside of its window")
         return times
+
+    def first_at_frontier(self):
+        """Of the records that the range took, the place of the first at the frontier's time, or of all if they show no times."""
+        first = self.place if self.dated else self.before
+        while first > self.before and self.records[first - 1][1] == self.frontier:
+            first -= 1
+        return first
 
     def page(self, line):
         held, newest_first = line.get("records", line["size"]), "descending" in line
@@ -205,10 +214,11 @@ class Chain:
         self.top_empty = self.all_empty = False
         self.windows += 1
         newest, oldest = instant(line["newest"]), instant(line["oldest"])
-        # Each record of the response was newer than the frontier, known at it, beyond the range, or new: taken, or left out.
-        newer, beyond = line.get("newer", 0), line.get("beyond", 0)
-        counts = [newer, line.get("known", 0), beyond, line["taken"], line.get("left", 0)]
+        # Each record of the response was newer than the frontier, known at it, shown twice, beyond the range, or new: taken, or left.
+        newer, known, beyond = line.get("newer", 0), line.get("known", 0), line.get("beyond", 0)
+        counts = [newer, known, line.get("twice", 0), beyond, line["taken"], line.get("left", 0)]
         need(min(counts) >= 0 and sum(counts) == held, "it took more or fewer records than the response held")
+        need(known <= self.place - self.first_at_frontier() + self.left, "it knew more records of the frontier's time than were taken")
         need((newer > 0) == (newest > self.frontier), "the records newer than the frontier were miscounted")
         need((beyond > 0) == (oldest <= self.lower), "the records beyond the range were miscounted")
         above = top or newest > self.frontier or (self.closed and newest == self.frontier)
@@ -234,11 +244,8 @@ class Chain:
         need(before == between == after, "the number of places changed between the sweeps")
         need(line["shown"][0] == line["shown"][1], "the two sweeps showed different records")
         if self.dated and not self.left:  # One that was left has no row here.
-            first = self.place
-            while first > self.before and self.records[first - 1][1] == self.frontier:
-                first -= 1
             # An earlier sweep had taken those that are gone: they have left the list.
-            shown = {id for id, _ in self.records[first : self.place]} - set(line["gone"])
+            shown = {id for id, _ in self.records[self.first_at_frontier() : self.place]} - set(line["gone"])
             in_order = sorted(shown, key=lambda id: id.encode("utf-16-be"))  # As JavaScript sorts.
             need(sum_of(in_order) == line["shown"][0], "the table has other records than the sweeps showed")
             need(len(shown) == before, "the sweeps did not show a record for each place")
@@ -283,7 +290,7 @@ def check(folder):
     need(not end["reasons"], "proven, although there are reasons why it is not")
     partial = {head["mode"] == "incremental", head["key"] == "updated", bool(head["changedSince"])}
     need(len(partial) == 1, "the whole list, but only what changed since a time")
-    chain, least = Chain(records, keys), instant(head["changedSince"]) - 1 if head["changedSince"] else -EVER
+    chain, least = Chain(records, keys, kept), instant(head["changedSince"]) - 1 if head["changedSince"] else -EVER
     for number, line in enumerate(lines, 2):
         try:
             need("broken" not in line, "the chain broke")
@@ -296,9 +303,9 @@ def check(folder):
     need(local == {manifest["clock"] == "local"}, "the clock is not that of the manifest")
     need(chain.ended and chain.down == least, "the chain does not reach the end of the list")
     need(chain.place == len(records), "the table has records that no window took")
-    # Otherwise a record may come twice, and is left the second time.
-    if manifest["ordering"] == "created" and not any("status" in line for line in lines):
-        left = sum(line.get("left", 0) for line in lines)
+    # Over `updated`, and where each status is read, a record may come twice, and is left the second time.
+    if manifest["ordering"] == "created":
+        left = sum(line.get("left", 0) for line in itertools.takewhile(lambda line: "status" not in line, lines))
         need(left <= kept, f"{left} records have no row, and rejected.jsonl has fewer")
     need(chain.windows == manifest["windows"], f"{chain.windows} windows, not {manifest['windows']}")
     need(bool(chain.found) == bool(chain.statuses), "the statuses were not sampled again after the read")

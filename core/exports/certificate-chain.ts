@@ -23,8 +23,11 @@ export function instantOf(time: string | null, absent?: number): number {
   return instant
 }
 
-/** Follows the lines; after each, the state is what is known. */
-export function createChain(rows: readonly Row[] | undefined) {
+/**
+ * Follows the lines; after each, the state is what is known.
+ * @param rejected how many records are in rejected.jsonl
+ */
+export function createChain(rows: readonly Row[] | undefined, rejected: number) {
   /** Their time is excluded or hashed: nothing tells which of them a sweep showed. */
   const isUndated = rows?.some(({ at }) => at === undefined) ?? true
   const state = {
@@ -43,8 +46,8 @@ export function createChain(rows: readonly Row[] | undefined) {
     ended: true,
     isTopEmpty: false,
     isEmpty: false,
-    /** A record was met that is not in the table, or elsewhere in it. */
-    left: false,
+    /** Records of the range that are not in the table, or elsewhere in it. */
+    left: 0,
     began: undefined as number | undefined,
     lag: 0,
     statuses: [] as readonly string[],
@@ -55,9 +58,11 @@ export function createChain(rows: readonly Row[] | undefined) {
   }
 
   function take(line: Taken, { low, high }: { low: number; high: number }): number[] {
+    const { left = 0 } = line
+    need(left <= state.place + rejected, 'it left records that were not met before')
     const taken = rows?.slice(state.place, state.place + line.taken)
     state.place += line.taken
-    state.left ||= line.left !== undefined
+    state.left += left
     if (taken === undefined) return []
     const isSame = taken.length === line.taken && sumOf(taken.map(({ keys }) => keys)) === line.keys
     need(isSame, 'the tables have other rows')
@@ -69,6 +74,13 @@ export function createChain(rows: readonly Row[] | undefined) {
     const isInside = times.every((at) => low <= at && at <= high && at > state.lower)
     need(isInside, 'a record lies outside of its window')
     return times
+  }
+
+  /** Of the records that the range took, the place of the first at the frontier's time, or of all if they show no times. */
+  function firstAtFrontier(): number {
+    let first = isUndated ? state.before : state.place
+    while (first > state.before && rows?.[first - 1]?.at === state.frontier) first--
+    return first
   }
 
   function addWindow(line: WindowLine): void {
@@ -96,12 +108,14 @@ export function createChain(rows: readonly Row[] | undefined) {
     state.isTopEmpty = state.isEmpty = false
     state.windows++
     const { frontier, closed, lower } = state
-    const { newer = 0, known = 0, beyond = 0, taken, left = 0 } = line
-    const isEach = Math.min(newer, known, beyond, taken) >= 0
+    const { newer = 0, known = 0, twice = 0, beyond = 0, taken, left = 0 } = line
+    const isEach = Math.min(newer, known, twice, beyond, taken) >= 0
     need(
-      isEach && newer + known + beyond + taken + left === records,
+      isEach && newer + known + twice + beyond + taken + left === records,
       'it took more or fewer records than the response held',
     )
+    const isKnown = known <= state.place - firstAtFrontier() + state.left
+    need(isKnown, "it knew more records of the frontier's time than were taken")
     const [newest, oldest] = [instantOf(line.newest), instantOf(line.oldest)]
     const [isAbove, isBeyond] = [newest > frontier, oldest <= lower]
     need(isAbove === newer > 0, 'the records newer than the frontier were miscounted')
@@ -149,7 +163,7 @@ export function createChain(rows: readonly Row[] | undefined) {
       state.began = line.local === true ? undefined : began
       state.through = Math.min(state.through, began - state.lag)
       Object.assign(state, { before: state.place, lower, frontier: upper, closed: upper === Infinity })
-      Object.assign(state, { ended: false, isTopEmpty: false, isEmpty: false, left: false })
+      Object.assign(state, { ended: false, isTopEmpty: false, isEmpty: false, left: 0 })
     } else if ('tied' in line) {
       const isOfFrontier = instantOf(line.tied) === state.frontier && (!state.ended || state.isEmpty)
       need(isOfFrontier, "a sweep of another time than the frontier's")
@@ -164,10 +178,10 @@ export function createChain(rows: readonly Row[] | undefined) {
       )
       need(shown[0] === shown[1], 'the two sweeps showed different records')
       // One that was left has no row here.
-      if (rows !== undefined && !isUndated && !state.left) {
-        let first = state.place
-        while (first > state.before && rows[first - 1]?.at === state.frontier) first--
-        const ids = new Set(rows.slice(first, state.place).map(({ id }) => id)).difference(new Set(gone))
+      if (rows !== undefined && !isUndated && state.left === 0) {
+        const ids = new Set(rows.slice(firstAtFrontier(), state.place).map(({ id }) => id)).difference(
+          new Set(gone),
+        )
         need(sumOf([...ids].toSorted()) === shown[0], 'the table has other records than the sweeps showed')
         need(ids.size === places[0], 'the sweeps did not show a record for each place')
       }

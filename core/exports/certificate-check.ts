@@ -226,7 +226,7 @@ function follow(
   manifest: Manifest,
   rows: readonly Row[] | undefined,
 ): void {
-  const { state, add } = createChain(rows)
+  const { state, add } = createChain(rows, manifest.rejected.rows)
   for (const [index, line] of lines.entries())
     try {
       add(line)
@@ -245,8 +245,10 @@ function follow(
   // The others were read, but are in rejected.jsonl, as those without an id are.
   need(kept <= records && records <= kept + rejected.rows, 'a record that was read is missing')
   // Over `updated`, and where each status is read, a record may come twice.
-  if (manifest.ordering === 'created' && !lines.some((line) => 'status' in line)) {
-    const left = lines.reduce((sum, line) => sum + (('left' in line && line.left) || 0), 0)
+  if (manifest.ordering === 'created') {
+    const first = lines.findIndex((line) => 'status' in line)
+    const once = first < 0 ? lines : lines.slice(0, first)
+    const left = once.reduce((sum, line) => sum + (('left' in line && line.left) || 0), 0)
     need(left <= rejected.rows, 'a record has no row, and is not in rejected.jsonl')
   }
   need(state.windows === windows, 'a window is missing')

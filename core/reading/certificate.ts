@@ -51,11 +51,12 @@ export interface WindowLine extends Taken {
   /** The service named no page that follows. */
   last?: true
   /**
-   * How many records were not new, each absent if 0: newer than the frontier, taken before at its time (or shown twice in this
-   * response), and beyond the lower bound of the range. With those that were taken or left, they are all that it held.
+   * How many records were not new, each absent if 0: newer than the frontier, taken before at its time, shown before in this
+   * response, and beyond the lower bound of the range. With those that were taken or left, they are all that it held.
    */
   newer?: number
   known?: number
+  twice?: number
   beyond?: number
 }
 
@@ -128,9 +129,12 @@ export function toRangeLine(of: {
 /** @param options.datedAt what the window before has */
 export function toWindowLine(
   window: Window,
-  options: { key: Key; datedAt: number | undefined; newer: number; known: number; beyond: number },
+  options: Required<Pick<WindowLine, 'newer' | 'known' | 'twice' | 'beyond'>> & {
+    key: Key
+    datedAt: number | undefined
+  },
 ): Omit<WindowLine, keyof Taken> {
-  const { key, datedAt, newer, known, beyond } = options
+  const { key, datedAt, newer, known, twice, beyond } = options
   const { page, pageSize, descending, records, servedAt, count, follows } = window
   const [first, last] = [keyOf(records[0], key), keyOf(records.at(-1), key)]
   return {
@@ -145,6 +149,7 @@ export function toWindowLine(
     ...(!follows && { last: true }),
     ...(newer > 0 && { newer }),
     ...(known > 0 && { known }),
+    ...(twice > 0 && { twice }),
     ...(beyond > 0 && { beyond }),
   }
 }

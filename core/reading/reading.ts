@@ -130,7 +130,7 @@ export class Reading {
   #toLine(window: Window) {
     const { key, state, frontier } = this
     const { records, keys, descending } = window
-    let [newer, known, beyond] = [0, 0, 0]
+    let [newer, known, twice, beyond] = [0, 0, 0, 0]
     const shown = new Set<string>()
     for (const [index, place] of keys.entries()) {
       const instant = descending ? -place : place
@@ -139,11 +139,12 @@ export class Reading {
       else {
         const identity = identityOf(records[index])
         const record = `${instant} ${identity}`
-        if (shown.has(record) || (instant === frontier.at && frontier.ids.has(identity))) known++
+        if (shown.has(record)) twice++
+        else if (instant === frontier.at && frontier.ids.has(identity)) known++
         shown.add(record)
       }
     }
-    const line = toWindowLine(window, { key, datedAt: state.datedAt, newer, known, beyond })
+    const line = toWindowLine(window, { key, datedAt: state.datedAt, newer, known, twice, beyond })
     state.datedAt = window.servedAt ?? state.datedAt
     return line
   }

@@ -17,6 +17,7 @@ import {
   fitCounts,
   miscounted,
   mutants,
+  rowsBefore,
   seed,
   spellOtherwise,
   type Spelling,
@@ -125,6 +126,7 @@ test('an export is accepted whose process died before and after the last look at
     expect(taken.certificate.split('"looked"')).toHaveLength(2)
     const exported = toCertified(taken)
     await judge.add(exported)
+    await judge.add(leaveFirst(exported, 0), 'a record of a list with statuses has no row, as if met before')
     if (!taken.outcome.hiddenFound) {
       const lines = exported.lines.filter((line) => !('looked' in line))
       for (const line of lines) delete line['statuses']
@@ -146,6 +148,26 @@ test('an export is accepted whose process died before and after the last look at
   await judge.finish()
 })
 
+/** As if the oldest but one of the records that the first window behind a place took had no row. */
+function leaveFirst(exported: CertifiedExport, behind: number): CertifiedExport {
+  const lines = structuredClone(exported.lines)
+  const place = lines.findIndex((line, at) => at >= behind && Number(line['taken']) > 1)
+  const [line, from] = [lines[place]!, rowsBefore(exported, place)]
+  const taken = exported.rows.slice(from, from + Number(line['taken'])).toSpliced(-2, 1)
+  Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
+  return { ...exported, lines, rows: exported.rows.toSpliced(from, taken.length + 1, ...taken) }
+}
+
+test('a record that a status shows first is not left as if it had been met before', async () => {
+  const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
+  const all = ['active', 'paused', 'cancelled', 'finalized']
+  const exported = toCertified(await readThrough({ ...options, ...hiding(rows(250), all) }))
+  const judge = await createJudge()
+  await judge.add(exported)
+  await judge.add(leaveFirst(exported, 0), 'a record that was never met before is left')
+  await judge.finish()
+})
+
 /** As if a status, all of which one window shows, had been read as a range that ends above its oldest record. */
 function withoutOldest(exported: CertifiedExport, status: string): CertifiedExport {
   const lines = structuredClone(exported.lines)
@@ -153,7 +175,7 @@ function withoutOldest(exported: CertifiedExport, status: string): CertifiedExpo
   const [range, window] = lines.slice(place) as [Record<string, unknown>, Record<string, unknown>]
   const end = lines.findIndex((line, at) => at > place && 'range' in line)
   const spliced = lines.splice(place + 2, (end < 0 ? lines.length : end) - place - 2)
-  const before = lines.slice(0, place).reduce((sum, { taken = 0 }) => sum + Number(taken), 0)
+  const before = rowsBefore(exported, place)
   const taken = exported.rows.slice(before, before + Number(window['taken']) - 1)
   range['range'] = { upTo: null, downTo: window['oldest'] }
   Object.assign(window, { beyond: 1, taken: taken.length, keys: sumOf(taken.map(keysOf)) })

@@ -265,7 +265,7 @@ const moved = (time: unknown, years: number) =>
 /** The places of the windows that took something. */
 const windowsOf = ({ lines }: CertifiedExport) =>
   lines.flatMap((line, place) => ('page' in line && take(line) > 0 ? [place] : []))
-const rowsBefore = ({ lines }: CertifiedExport, place: number) =>
+export const rowsBefore = ({ lines }: CertifiedExport, place: number) =>
   lines.slice(0, place).reduce((sum, line) => sum + take(line), 0)
 const pick = <T>(all: readonly T[], random: Random): T | undefined => all[Math.floor(random() * all.length)]
 
@@ -336,15 +336,11 @@ function leaveSwept(exported: CertifiedExport): Line | undefined {
 export function fitCounts({ lines }: CertifiedExport): void {
   for (const line of lines) {
     if (!('page' in line) || line['newest'] === null) continue
-    const [held, newer, beyond, left] = [
-      line['records'] ?? line['size'],
-      line['newer'],
-      line['beyond'],
-      line['left'],
-    ]
-    line['known'] = Math.max(
+    const others = ['newer', 'known', 'beyond', 'taken', 'left'].map((name) => Number(line[name] ?? 0))
+    const held = Number(line['records'] ?? line['size'])
+    line['twice'] = Math.max(
       0,
-      Number(held) - Number(newer ?? 0) - Number(beyond ?? 0) - Number(left ?? 0) - take(line),
+      others.reduce((rest, count) => rest - count, held),
     )
   }
 }
@@ -360,6 +356,19 @@ export const mutants: Record<string, Mutant> = {
     if (taken.length === 0) return false
     exported.rows.splice(from, 1)
     Object.assign(line, { taken: taken.length, keys: sumOf(taken.map(keysOf)) })
+    return true
+  }),
+  'a record that a window held is missing, as if it had been known': onWindow((exported, place, line) => {
+    const { rows } = exported
+    const from = rowsBefore(exported, place)
+    const taken = rows.slice(from + 1, from + take(line))
+    const frontier = rows[from - 1]?.created
+    const known = Number(line['known'] ?? 0) + 1
+    // Where as many have left the list, those could have been met again.
+    const tied = rows.slice(0, from).filter(({ created }) => created === frontier).length
+    if (taken.length === 0 || known <= tied) return false
+    rows.splice(from, 1)
+    Object.assign(line, { known, taken: taken.length, keys: sumOf(taken.map(keysOf)) })
     return true
   }),
   'the statuses were looked at before the last range was read': (exported) => {
