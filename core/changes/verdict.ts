@@ -1,6 +1,6 @@
 import type { RetentionAudit } from './audit-retentions.ts'
 import type { ChangeKindName } from './change-kind.ts'
-import { countLabels } from '../runs/view/counts.ts'
+import { countLabels, resolvedByPerson } from '../runs/view/counts.ts'
 import type { Outcome } from './outcomes.ts'
 import type { ReportSummary } from './report.ts'
 
@@ -33,6 +33,8 @@ export function verdictOf({
   const reasons = [
     ...unfinished.flatMap((place) => count(counts[place], countLabels[place])),
     ...Object.entries(doubtful).flatMap(([outcome, label]) => count(outcomes[outcome] ?? 0, label)),
+    // Parked changes are in doubt, also resumes that no lookup found again; dropping them proves nothing.
+    ...count((outcomes['resolved'] ?? 0) + (outcomes['dropped'] ?? 0), resolvedByPerson),
   ]
   if (kind === 'create-retention')
     return verdict('audit', [
@@ -63,13 +65,10 @@ const unfinished = ['unknown', 'parked', 'staged', 'notTried'] as const
 /** What each outcome leaves in doubt. */
 const doubtful = {
   missing: 'of these staged by the run but missing from the ledger (state.db)',
-  resolved: 'done according to a person',
   doubled: 'done more than once',
   storedDifferently: 'stored differently than sent',
   wrongMode: 'done in the other mode',
   doneOtherwise: 'done by an earlier run with other values than this file has',
-  // Parked changes are in doubt, also resumes that no lookup found again; dropping them resolves nothing.
-  dropped: 'in doubt and dropped by a person',
   // Only that run's report can prove them.
   takenOver: 'taken over by another run, whose report has their results',
 } as const satisfies Partial<Record<Outcome, string>>

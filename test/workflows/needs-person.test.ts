@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
+import { verdictOf } from '../../core/changes/verdict.ts'
 import { needsPerson } from '../../workflows/export-run.ts'
+import { needsPerson as importNeedsPerson } from '../../workflows/write-run/write-run.ts'
+import { noCounts } from '../../core/changes/report.ts'
 
 const published = { resource: 'plans', destination: 'duckdb', verdict: 'proven', reasons: [], warnings: [] }
 
@@ -17,4 +20,19 @@ test.each([
   ['deletes that are held back', { exports: [{ ...published, warnings: ['12 plans'], heldBack: 12 }] }, true],
 ])('%s: whether a person has something to do', (_, report, needs) => {
   expect(needsPerson({ verdict: 'proven', exports: [], ...report } as never)).toBe(needs)
+})
+
+const resolved = { resolved: 1, dropped: 2 }
+
+test.each([
+  ['all is done', {}, {}, false],
+  ['people have resolved what was in doubt', {}, resolved, false],
+  ['one row is still parked', { parked: 1 }, resolved, true],
+  ['another row is done twice', {}, { ...resolved, doubled: 1 }, true],
+  ['another row is not sent', { staged: 1 }, resolved, true],
+  ['a row is rejected', { rejected: 1 }, {}, true],
+])('an import of which %s: whether a person has something to do', (_, some, outcomes, needs) => {
+  const counts = { ...noCounts, ...some }
+  const proof = verdictOf({ kind: 'create-addon', summary: { counts, outcomes, doneWithoutId: 0 } })
+  expect(importNeedsPerson({ ...proof, counts })).toBe(needs)
 })

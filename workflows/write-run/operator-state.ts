@@ -8,6 +8,7 @@ import type { WaitingFor, WriteProgress } from './progress.ts'
 export interface WriteResult {
   verdict: string
   summary: string
+  reasons: string[]
   counts: ReportCounts
   rows: Partial<Record<keyof ReportCounts, unknown[]>>
   files: object

@@ -8,6 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Opened } from '../../core/notifications/opened.ts'
+import { resolvedByPerson } from '../../core/runs/view/counts.ts'
 import type { View } from '../../core/runs/view/view.ts'
 import type { JobName, RunEnd } from '../../core/runs/run-notes.ts'
 import { allowHeartbeats } from '../run/heartbeats.ts'
@@ -182,6 +183,16 @@ async function close({ plan, operator, progress, show }: Working, end: RunEnd): 
   return result
 }
 
+/** Whether a person has something to do about the run: not if it is unproven only because people have decided. */
+export function needsPerson({
+  verdict,
+  reasons,
+  counts,
+}: Pick<WriteResult, 'verdict' | 'reasons' | 'counts'>): boolean {
+  const isInDoubt = verdict === 'unproven' && reasons.some((reason) => !reason.endsWith(resolvedByPerson))
+  return isInDoubt || counts.parked + counts.rejected > 0
+}
+
 /** Sets the final search attributes and notifies people of the end. */
 async function announce(
   { job, plan, control, notifier, attributes }: Working,
@@ -190,8 +201,7 @@ async function announce(
   const { counts, summary, verdict } = result
   const isPreview = plan.dryRun && staged !== undefined
   const attention = isPreview ? job.attention?.({ plan, staged, result }) : undefined
-  const isBad = verdict === 'unproven' || counts.parked + counts.rejected > 0
-  attributes.set({ verdict, needsPerson: attention !== undefined || isBad })
+  attributes.set({ verdict, needsPerson: attention !== undefined || needsPerson(result) })
   if (attention !== undefined) return await notifier.notify({ ...attention, report: result })
   if (counts.parked > 0)
     return await notifier.notify({

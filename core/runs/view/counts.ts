@@ -32,12 +32,15 @@ export const places = Object.keys(countLabels) as Place[]
 /** Why the others of a reason are not resumed whose canary failed. */
 export const canaryFailed = 'all that went first for this reason failed (canary)'
 
+/** Why what a person has decided is not proven: the service itself does not show it. Nobody is needed for it any more. */
+export const resolvedByPerson = 'resolved by a person'
+
 /** Outcomes whose label is more than their name in words. */
 const outcomeLabels: Readonly<Record<string, string>> = {
   needsPerson: 'needs a person',
   noId: 'answered without an id',
   nothingGiven: 'nothing to change',
-  resolved: 'resolved by a person',
+  resolved: resolvedByPerson,
   wouldResume: 'would be resumed',
 }
 

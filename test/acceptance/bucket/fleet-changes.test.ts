@@ -114,7 +114,7 @@ test('a machine with nothing but the two addresses imports, follows, reports and
     code: 0,
   })
   expect(await call('run', 'watch', run)).toMatchObject({
-    stdout: expect.stringContaining('dropped by a person'),
+    stdout: expect.stringContaining('resolved by a person'),
   })
   expect(await call('run', 'show', run)).toMatchObject({ code: 0 })
   const again = await call('run', 'report', run, '--json')

@@ -75,12 +75,12 @@ test('a person resolves a parked row: it exists, it does not, or it is dropped; 
   expect(summary.counts).toMatchObject({ done: 3, skipped: 1, parked: 0 })
   expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
     verdict: 'unproven',
-    reasons: ['1 done according to a person', '1 in doubt and dropped by a person'],
+    reasons: ['2 resolved by a person'],
     by: 'answer',
   })
   // A resume too: it may be parked because no look found the subscription again.
   expect(verdictOf({ kind: 'resume-subscription', summary, listProven: true }).reasons).toContain(
-    '1 in doubt and dropped by a person',
+    '2 resolved by a person',
   )
 })
 

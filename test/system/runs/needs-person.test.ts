@@ -88,7 +88,7 @@ test('`run list` says of no run that it needs a person once its command or sched
   expect(await inNeed(world)).toEqual([left, capped].toSorted())
 })
 
-test('`run list` says of the last run of an import alone that it needs a person', async () => {
+test('`run list` says of the last run of an import alone that it needs a person, until each row in doubt is resolved', async () => {
   const world = await createWorld({ counts, needsAttention: 0 })
   world.sandbox.control.setFaults({
     faults: [{ kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [1, 2] }],
@@ -99,8 +99,10 @@ test('`run list` says of the last run of an import alone that it needs a person'
   const resolve = ['run', 'resolve', run, '--drop', '--why', 'a test', '--rows']
   await tell(world, ...resolve, '2')
   await tell(world, 'run', 'watch', run)
+  expect(await inNeed(world)).toEqual([run])
   await tell(world, ...resolve, '3')
   await tell(world, 'run', 'watch', run)
-  expect((await tell<Listed>(world, 'run', 'list')).runs).toHaveLength(3)
-  expect(await inNeed(world)).toEqual([run])
+  const { runs } = await tell<Listed>(world, 'run', 'list')
+  expect(runs.map(({ verdict }) => verdict)).toEqual(['unproven', 'unproven', 'unproven'])
+  expect(await inNeed(world)).toEqual([])
 })
