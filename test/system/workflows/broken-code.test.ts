@@ -13,6 +13,7 @@ import {
   staged,
   startSteps,
   workflowCode,
+  workflowTaskTimeout,
   type Steps,
 } from './steps.ts'
 
@@ -95,7 +96,12 @@ test.each(Object.keys(jobs))(
     const broken = await startSteps(steps, { code: breakCode(good, breaks) })
     const { client, taskQueue } = broken
     const workflowId = `broken-${workflow}-${process.pid}`
-    const run = await client.workflow.start(workflow, { workflowId, taskQueue, args: [input] })
+    const run = await client.workflow.start(workflow, {
+      workflowId,
+      taskQueue,
+      args: [input],
+      workflowTaskTimeout,
+    })
     const events = async () => (await run.fetchHistory()).events ?? []
     await until(async () =>
       (await events()).some(

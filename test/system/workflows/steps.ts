@@ -50,6 +50,12 @@ export async function startSteps(
   return { client, taskQueue, stop }
 }
 
+/**
+ * Instead of ten seconds: a worker says nothing of a task that fails again, and Temporal waits for it that long before it
+ * gives the task to another attempt.
+ */
+export const workflowTaskTimeout = '3s'
+
 /** A promise that a test settles. */
 export function gate<T = void>() {
   const { promise, resolve, reject } = Promise.withResolvers<T>()

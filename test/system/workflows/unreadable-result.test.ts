@@ -1,7 +1,7 @@
 import type { Payload, PayloadCodec } from '@temporalio/common'
 import { expect, test } from 'vitest'
 import { until } from '../export/world.ts'
-import { closedExport, exportPlan, readSteps, startSteps } from './steps.ts'
+import { closedExport, exportPlan, readSteps, startSteps, workflowTaskTimeout } from './steps.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -29,7 +29,8 @@ test.each(['openExport', 'finishRead'] as const)(
       },
       { dataConverter: { payloadCodecs: [codec] } },
     )
-    const run = await client.workflow.start('exportData', { workflowId: taskQueue, taskQueue, args: [] })
+    const options = { workflowId: taskQueue, taskQueue, args: [], workflowTaskTimeout } as const
+    const run = await client.workflow.start('exportData', options)
     const failures = async () => {
       const { events } = await run.fetchHistory()
       return (events ?? []).flatMap(
