@@ -81,6 +81,12 @@ async function compare(older: Side, newer: Side) {
   return { ...changes, lines }
 }
 
+/** The balance of a column: its currency, then opening, new, gone, changed and closing. */
+const balances = (sums: Awaited<ReturnType<typeof compare>>['sums'], column: string) =>
+  sums
+    .filter((sum) => sum.column === column)
+    .map((sum) => [sum.currency, sum.opening, sum.new, sum.gone, sum.changed, sum.closing])
+
 const plan = (id: string, amount: string | null, currency: string | null, more: Record = {}) =>
   JSON.stringify({ id, created: '2025-01-01T00:00:00Z', currency, name: id, ...more }).replace(
     /}$/,
@@ -105,34 +111,10 @@ test('counts what is new, gone, changed and unchanged, and balances the sums of 
   const { verdict, reasons, records, sums, apart, lines } = await compare(before, after)
   expect({ verdict, reasons, apart }).toEqual({ verdict: 'proven', reasons: [], apart: [] })
   expect(records).toEqual({ opening: 5, new: 1, gone: 1, changed: 3, unchanged: 1, closing: 5 })
-  expect(sums.filter(({ column }) => column === 'plans.amount')).toEqual([
-    {
-      column: 'plans.amount',
-      currency: 'CLP',
-      opening: '5',
-      new: '0',
-      gone: '5',
-      changed: '7',
-      closing: '7',
-    },
-    {
-      column: 'plans.amount',
-      currency: 'EUR',
-      opening: '0.0',
-      new: '3.3',
-      gone: '0.0',
-      changed: '0.0',
-      closing: '3.3',
-    },
-    {
-      column: 'plans.amount',
-      currency: 'USD',
-      opening: '18.105',
-      new: '0.000',
-      gone: '0.000',
-      changed: '-5.505',
-      closing: '12.600',
-    },
+  expect(balances(sums, 'plans.amount')).toEqual([
+    ['CLP', '5', '0', '5', '7', '7'],
+    ['EUR', '0.0', '3.3', '0.0', '0.0', '3.3'],
+    ['USD', '18.105', '0.000', '0.000', '-5.505', '12.600'],
   ])
   expect(lines).toEqual([
     'changed,dearer,plans,,amount,1.005,2.5',
@@ -173,15 +155,7 @@ test.each(['csv', 'parquet'] as const)(
     )
     const { records, sums, lines: written } = await compare(before, after)
     expect(records).toEqual({ opening: 6, new: 0, gone: 1, changed: 4, unchanged: 1, closing: 5 })
-    expect(sums).toContainEqual({
-      column: 'plan_tiers.amount',
-      currency: 'USD',
-      opening: '15.5',
-      new: '0.0',
-      gone: '4.0',
-      changed: '0.0',
-      closing: '11.5',
-    })
+    expect(balances(sums, 'plan_tiers.amount')).toEqual([['USD', '15.5', '0.0', '4.0', '0.0', '11.5']])
     expect(written).toEqual([
       'gone,gone,,,,,',
       'changed,less,plan_tiers,2,position,2,',
@@ -302,54 +276,38 @@ test('says what helps where DuckDB has too little memory', async () => {
 describe('what may be concluded', () => {
   const unproven: Partial<ReadFacts> = { verdict: 'unproven', reasons: ['the chain broke'] }
 
-  test.each<[Partial<Publication>, Partial<Publication>, string[]]>([
-    [{}, {}, []],
+  test.each<[Partial<Publication>, Partial<Publication>, RegExp?]>([
+    [{}, {}],
     [
       { facts: read(1, unproven) },
       {},
-      [
-        'The older export is unproven (the chain broke): what counts as new may not be, and more may be gone.',
-      ],
+      /^The older export is unproven \(the chain broke\): what counts as new may not be, and more may be gone\.$/,
     ],
     [
       {},
       { facts: read(2, unproven) },
-      [
-        'The newer export is unproven (the chain broke): what counts as gone may still exist, and more may be new.',
-      ],
+      /^The newer .*\(the chain broke\): what counts as gone may still exist, and more may be new\.$/,
     ],
-    [
-      { filters: { status: 'active' } },
-      {},
-      [expect.stringContaining('older export has only records with status=active')],
-    ],
-    [{}, { capped: true }, [expect.stringContaining('newer export ended before the list did')]],
+    [{ filters: { status: 'active' } }, {}, /older export has only records with status=active/],
+    [{}, { capped: true }, /newer export ended before the list did/],
     [
       {},
       { mode: 'incremental', facts: read(2, { changedSince: '2026-01-01T00:00:00Z' }) },
-      [expect.stringContaining('newer export has only what changed since 2026-01-01T00:00:00Z')],
+      /newer export has only what changed since 2026-01-01T00:00:00Z/,
     ],
-    [
-      {},
-      { facts: read(2, { hiddenFound: true }) },
-      [expect.stringContaining('newer export may lack records (the list hides')],
-    ],
+    [{}, { facts: read(2, { hiddenFound: true }) }, /newer export may lack records \(the list hides/],
     [
       {},
       { facts: read(2, { completeThrough: '2024-12-31T00:00:00Z' }) },
-      [
-        expect.stringMatching(
-          /^Of what counts as gone, 1 may still exist: .* created after 2024-12-31T00:00:00Z\.$/,
-        ),
-      ],
+      /^Of what counts as gone, 1 may still exist: .* created after 2024-12-31T00:00:00Z\.$/,
     ],
-  ])('of %j and %j, %j', async (before, after, reasons) => {
+  ])('of %j and %j: %s', async (before, after, reason) => {
     const changes = await compare(
       await older([plan('a', '1', 'USD'), plan('b', '1', 'USD')], { more: before }),
       await newer([plan('a', '1', 'USD')], { more: after }),
     )
-    expect(changes.reasons).toEqual(reasons)
-    expect(changes.verdict).toBe(reasons.length === 0 ? 'proven' : 'unproven')
+    expect(changes.reasons).toEqual(reason ? [expect.stringMatching(reason)] : [])
+    expect(changes.verdict).toBe(reason ? 'unproven' : 'proven')
   })
 })
 
@@ -363,12 +321,9 @@ describe('refuses', () => {
     ['the same ids', { privacy: ids }, {}],
     ['the same ids', { privacy: ids }, { privacy: { ...ids, hashKey: 'other' } }],
   ])('what has no meaning: %s', async (words, before, after) => {
-    await expect(
-      compare(await older([{ id: 'a' }], before), await newer([{ id: 'a' }], after)),
-    ).rejects.toMatchObject({
-      name: 'InvalidInput',
-      message: expect.stringContaining(words),
-    })
+    const compared = compare(await older([{ id: 'a' }], before), await newer([{ id: 'a' }], after))
+    const message = expect.stringContaining(words)
+    await expect(compared).rejects.toMatchObject({ name: 'InvalidInput', message })
   })
 
   test('another workspace', async () => {
@@ -430,38 +385,17 @@ describe('refuses', () => {
 })
 
 describe('names what it does not compare', () => {
+  const others = 'plans._extra may hold values of the others'
+  const hashedWith = (hashKey: string): Export => ({ privacy: { hash: ['plans.sku'], hashKey } })
+  const without = (name: string): Export => ({ privacy: { exclude: [name] } })
   test.each<[Export, Export, string[]]>([
-    [
-      { privacy: { exclude: ['plans.sku'] } },
-      {},
-      ['plans.sku only in the newer', 'plans._extra may hold values of the others'],
-    ],
-    [
-      {},
-      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
-      ['plans.sku in another form', 'plans._extra may hold values of the others'],
-    ],
-    [
-      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
-      { privacy: { hash: ['plans.sku'], hashKey: 'other' } },
-      ['plans.sku in another form', 'plans._extra may hold values of the others'],
-    ],
-    [
-      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
-      { privacy: { hash: ['plans.sku'], hashKey: 'key' } },
-      [],
-    ],
-    [{ privacy: { exclude: ['plans._extra.x'] } }, {}, ['plans._extra may hold values of the others']],
-    [
-      {},
-      { privacy: { exclude: ['plans.tiers'] } },
-      ['plan_tiers only in the older', 'plans._extra may hold values of the others'],
-    ],
-    [
-      {},
-      { privacy: { exclude: ['plans.amount'] } },
-      ['plans.amount only in the older', 'plans._extra may hold values of the others'],
-    ],
+    [without('plans.sku'), {}, ['plans.sku only in the newer', others]],
+    [{}, hashedWith('key'), ['plans.sku in another form', others]],
+    [hashedWith('key'), hashedWith('other'), ['plans.sku in another form', others]],
+    [hashedWith('key'), hashedWith('key'), []],
+    [without('plans._extra.x'), {}, [others]],
+    [{}, without('plans.tiers'), ['plan_tiers only in the older', others]],
+    [{}, without('plans.amount'), ['plans.amount only in the older', others]],
   ])('of %j and %j', async (before, after, expected) => {
     const records = [
       plan('a', '1.5', 'USD', { sku: 's', x: 1, tiers: [{ amount: 2 }] }),

@@ -25,25 +25,8 @@ async function encode(folder: string, resource: typeof customers | typeof subscr
 
 /** Ids that CSV, SQL or a join may take for something else. */
 const anyId = fc.oneof(
-  fc.constantFrom(
-    '1',
-    '01',
-    '1.0',
-    'a',
-    'A',
-    'a ',
-    'á',
-    'a\u0301',
-    '"',
-    "'",
-    ',',
-    '\\N',
-    'NULL',
-    'null',
-    'a\nb',
-    '\ufeffa',
-    '😀',
-  ),
+  fc.constantFrom('1', '01', '1.0', 'a', 'A', 'a ', 'á', 'a\u0301', 'a\nb', '\ufeffa', '😀'),
+  fc.constantFrom('"', "'", ',', '\\N', 'NULL', 'null'),
   fc.string({ minLength: 1, maxLength: 3 }).filter((text) => !text.includes('\0')),
 )
 
@@ -54,16 +37,10 @@ test('the ids that no row has are found, each once, whatever they look like', as
     async (named, known) => {
       const folder = await temporaryFolder()
       const children = named.map((customer, at) => ({ id: `s${at}`, customer }))
+      const parents = known.map((id) => ({ id }))
       const found = await findDangling({
         from: { ...(await encode(folder, subscriptions, children)), column: 'customer' },
-        to: {
-          ...(await encode(
-            folder,
-            customers,
-            known.map((id) => ({ id })),
-          )),
-          column: 'id',
-        },
+        to: { ...(await encode(folder, customers, parents)), column: 'id' },
         beside: join(folder, 'beside'),
         most: 100,
         signal,

@@ -77,27 +77,7 @@ describe('an export for Excel', () => {
   test('is undone exactly, cell by cell', async () => {
     const cell = fc.oneof(
       fc.string({ unit: 'grapheme' }),
-      fc.string({
-        unit: fc.constantFrom(
-          "'",
-          '=',
-          '+',
-          '-',
-          '@',
-          '\t',
-          '\r',
-          '\n',
-          '"',
-          '0',
-          '-',
-          ';',
-          ',',
-          '.',
-          '5',
-          'a',
-          '\ufeff',
-        ),
-      }),
+      fc.string({ unit: fc.constantFrom(...Array.from(`'=+-@\t\r\n"0-;,.5a\ufeff`)) }),
     )
     const record = fc.record({
       name: fc.option(cell),

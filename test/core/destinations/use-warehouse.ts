@@ -75,6 +75,11 @@ export function useWarehouse(open: (workplace: Workplace) => Promise<WarehouseHa
     )
   const publish = async (run: string, customers: readonly Customer[], more: Partial<Publication> = {}) =>
     harness.destination.publish(await toPublication(run, customers, more))
+  /** Publishes one plan, as another resource than that of the test. */
+  const publishPlan = async (run: string, more: Partial<Publication> = {}, id = 'p') =>
+    harness.destination.publish(
+      await workplace.toPublication('plans', [[`{"id":"${id}"}`]], { run, ...more }),
+    )
   /** See `WarehouseHarness.once`. */
   const once = (key: string, carryOut: () => Promise<unknown>) =>
     opened.once === undefined ? carryOut() : opened.once(key, carryOut)
@@ -82,6 +87,12 @@ export function useWarehouse(open: (workplace: Workplace) => Promise<WarehouseHa
   const publishFirst = (customers: readonly Customer[]) =>
     once(JSON.stringify(customers), () => publish('first', customers, { facts: readOn(1) }))
   const ask = async (sql: string) => (await harness.ask(sql)) ?? []
+  const drop = async (...tables: readonly string[]) => {
+    for (const table of tables) {
+      await ask(`drop view ${harness.schema}.live_${table}`)
+      await ask(`drop table ${harness.schema}.${table}`)
+    }
+  }
   const customers = () =>
     ask(`select id, name, _run_id as run, case when _deleted_at is null then 'there' else 'gone' end as state
       from ${harness.schema}.customers order by id`)
@@ -99,9 +110,11 @@ export function useWarehouse(open: (workplace: Workplace) => Promise<WarehouseHa
     workplace,
     toPublication,
     publish,
+    publishPlan,
     once,
     publishFirst,
     ask,
+    drop,
     customers,
     states,
     contacts,

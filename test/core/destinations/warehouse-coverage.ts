@@ -9,7 +9,7 @@ export function describeCoverage(
   open: (workplace: Workplace) => Promise<WarehouseHarness>,
 ): void {
   describe(`what the ${name} warehouse covers`, () => {
-    const { harness, workplace, toPublication, publish, once, ask, states, contacts } = useWarehouse(open)
+    const { harness, toPublication, publish, publishPlan, once, ask, states, contacts } = useWarehouse(open)
     const list: readonly Customer[] = [
       { id: 'a', contacts: [{ id: '1' }, { id: '2' }] },
       { id: 'b', contacts: [{ id: '3' }] },
@@ -115,19 +115,17 @@ export function describeCoverage(
     )
 
     test('is nothing after a full export that left newer records as they were, without their child rows', async () => {
-      await publish('full 1', [{ id: 'a', updated: day(1), contacts: [{ id: '1' }] }, { id: 'b' }], {
-        facts: readOn(1),
-      })
+      const older = [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }]
+      const newer = [{ ...older[0]!, updated: day(1) }, { id: 'b' }]
+      await publish('full 1', newer, { facts: readOn(1) })
       await run('delete from $.customer_contacts')
       // A replica that lags behind shows an older state of `a`.
-      await publish('full 2', [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }], { facts: readOn(2) })
+      await publish('full 2', older, { facts: readOn(2) })
       expect(await contacts()).toEqual([])
       expect(await covered()).toBeUndefined()
-      await publish('full 3', [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'b' }], { facts: readOn(3) })
+      await publish('full 3', older, { facts: readOn(3) })
       expect(await covered()).toBeUndefined()
-      await publish('full 4', [{ id: 'a', updated: day(1), contacts: [{ id: '1' }] }, { id: 'b' }], {
-        facts: readOn(4),
-      })
+      await publish('full 4', newer, { facts: readOn(4) })
       expect(await contacts()).toEqual(['a.1 1'])
       expect(await covered()).toBe(day(4))
     })
@@ -166,9 +164,7 @@ export function describeCoverage(
       expect(await covered()).toBe(day(6))
       expect((await changes(6, 7)).manifest).toMatchObject({ verdict: 'proven' })
       expect(await covered()).toBe(day(7))
-      await workplace
-        .toPublication('plans', [['{"id":"p"}']], { run: 'plans', facts: readOn(8) })
-        .then((plans) => harness.destination.publish(plans))
+      await publishPlan('plans', { facts: readOn(8) })
       expect(await covered()).toBe(day(7))
     })
 
@@ -184,10 +180,7 @@ export function describeCoverage(
     })
 
     test('is told of documents, too, which no list brings back', async () => {
-      const fetched = (id: string) =>
-        workplace
-          .toPublication('plans', [[`{"id":"${id}"}`]], { run: id, mode: 'byId' })
-          .then((publication) => harness.destination.publish(publication))
+      const fetched = (id: string) => publishPlan(id, { mode: 'byId' }, id)
       await fetched('1')
       expect((await fetched('2')).manifest.warnings).toBeUndefined()
       await run(`delete from $.plans where id = '1'`)
