@@ -1,16 +1,16 @@
 import { Client, Connection } from '@temporalio/client'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { identify } from '../../core/state/process-identity.ts'
 import { findWorker, temporalPlace } from '../../scripts/session/temporal.ts'
 import { toFailure } from '../../scripts/terminal/failures.ts'
 import { readSettings } from '../../worker/settings/settings.ts'
+import { temporaryFolder } from '../core/state/temporary-folder.ts'
 
 const env = { BILLING_BASE_URL: 'https://api.example.test', BILLING_TOKEN: 't', BILLING_WORKSPACE: 'acc_1' }
 
@@ -59,8 +59,7 @@ test('while Temporal answers its port without hosts, a command says that it cann
 })
 
 test('a profile of temporal.toml is used although the record of a killed dev server is still in the data folder', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'temporal-place-'))
-  onTestFinished(() => rm(dataDir, { recursive: true }))
+  const dataDir = await temporaryFolder()
   const config = join(dataDir, 'temporal.toml')
   await writeFile(config, '[profile.default]\naddress = "temporal.example.test:7233"\n')
   await mkdir(join(dataDir, 'dev-server'))

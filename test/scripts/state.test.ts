@@ -1,15 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { openState } from '../../core/state/open.ts'
 import { repairState } from '../../scripts/commands/state.ts'
+import { temporaryFolder } from '../core/state/temporary-folder.ts'
 import { callCommand } from '../system/command-line/call-command.ts'
 
 test('`state show` says that a data folder which no worker has used has no watermarks', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'state-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = await temporaryFolder()
   for (const dataDir of [folder, join(folder, 'absent')]) {
     const env = {
       BILLING_BASE_URL: 'https://api.example.test',
@@ -26,8 +24,7 @@ test('`state show` says that a data folder which no worker has used has no water
 })
 
 test('`state repair` passes over a dry run of a recovery, which has staged nothing', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'state-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = await temporaryFolder()
   const state = await openState({ folder })
   const plan = { job: 'recovery', run: 'dry', dryRun: true }
   await createRunNotes(state).write('dry', { plan, snapshot: { staged: 0 } })

@@ -15,7 +15,11 @@ function problemsOf(text: string): readonly string[] {
   return []
 }
 
-const head = 'timezone: America/Santiago\nschedules:\n  nightly:\n'
+/** A file of one schedule with these settings, from the fourth line on. */
+const nightly = (...lines: string[]) =>
+  `timezone: America/Santiago\nschedules:\n  nightly:\n${lines.map((line) => `    ${line}\n`).join('')}`
+/** A file of one export with these settings, from the fifth line on. */
+const exporting = (...lines: string[]) => nightly('workflow: exportData', ...lines)
 
 describe('a schedules file', () => {
   test('of the documentation is right, and every default is filled in', async () => {
@@ -40,7 +44,7 @@ describe('a schedules file', () => {
   test.each([
     [
       'a field that is none',
-      `${head}    workflow: exportData\n    crom: 30 2 * * *\n    every: 1h\n`,
+      exporting('crom: 30 2 * * *', 'every: 1h'),
       5,
       /crom: not a field; did you mean cron\? The fields are workflow, input, cron/,
     ],
@@ -50,33 +54,13 @@ describe('a schedules file', () => {
       1,
       /zone: not a field; .*The fields are timezone, schedules/,
     ],
-    [
-      'a wrong cron',
-      `${head}    workflow: exportData\n    cron: 61 2 * * *\n`,
-      5,
-      /"61 2 \* \* \*": a cron expression has five fields/,
-    ],
-    [
-      'a cron with seconds',
-      `${head}    workflow: exportData\n    cron: 0 30 2 * * *\n`,
-      5,
-      /has five fields/,
-    ],
-    [
-      'a cron of another dialect',
-      `${head}    workflow: exportData\n    cron: 0 2 L * *\n`,
-      5,
-      /has five fields/,
-    ],
-    [
-      'a day that never comes',
-      `${head}    workflow: exportData\n    cron: 0 2 30 2 *\n`,
-      5,
-      /names a day that never comes/,
-    ],
+    ['a wrong cron', exporting('cron: 61 2 * * *'), 5, /"61 2 \* \* \*": a cron expression has five fields/],
+    ['a cron with seconds', exporting('cron: 0 30 2 * * *'), 5, /has five fields/],
+    ['a cron of another dialect', exporting('cron: 0 2 L * *'), 5, /has five fields/],
+    ['a day that never comes', exporting('cron: 0 2 30 2 *'), 5, /names a day that never comes/],
     [
       'a cron beginning with a bare star',
-      `${head}    workflow: exportData\n    cron: */5 * * * *\n`,
+      exporting('cron: */5 * * * *'),
       5,
       /Quote a value that begins with \*/,
     ],
@@ -88,7 +72,7 @@ describe('a schedules file', () => {
     ],
     [
       'a zone that is none',
-      `${head}    workflow: exportData\n    timezone: America/Santigo\n    every: 1h\n`,
+      exporting('timezone: America/Santigo', 'every: 1h'),
       5,
       /not a time zone; use a name like/,
     ],
@@ -100,56 +84,36 @@ describe('a schedules file', () => {
     ],
     [
       'an unknown workflow',
-      `${head}    workflow: exportDta\n    every: 1h\n`,
+      nightly('workflow: exportDta', 'every: 1h'),
       4,
       /expected one of "exportData"\|"recoverSubscriptions"\|"watchSchedules"/,
     ],
-    [
-      'no workflow',
-      `${head}    every: 1h\n`,
-      3,
-      /schedules\.nightly\.workflow: Invalid option: expected one of/,
-    ],
+    ['no workflow', nightly('every: 1h'), 3, /schedules\.nightly\.workflow: Invalid option: expected one of/],
     [
       'an input that the workflow does not take',
-      `${head}    workflow: exportData\n    every: 1h\n    input:\n      resources: [plans]\n      too: [csv]\n`,
+      exporting('every: 1h', 'input:', '  resources: [plans]', '  too: [csv]'),
       8,
       /input\.too: not a field; did you mean to\?/,
     ],
     [
       'a wrong value in the input',
-      `${head}    workflow: exportData\n    every: 1h\n    input:\n      to:\n        - csv\n        - exel\n`,
+      exporting('every: 1h', 'input:', '  to:', '    - csv', '    - exel'),
       9,
       /input\.to\.1: Invalid option: expected one of "csv"\|"parquet"\|"duckdb"\|"postgres"/,
     ],
     [
       'a filter that a list does not have',
-      `${head}    workflow: exportData\n    every: 1h\n    input: {resources: [plans], filters: {nonsense: x}}\n`,
+      exporting('every: 1h', 'input: {resources: [plans], filters: {nonsense: x}}'),
       6,
       /nonsense/,
     ],
-    ['neither cron nor every', `${head}    workflow: exportData\n`, 3, /nightly: needs cron or every/],
-    [
-      'both',
-      `${head}    workflow: exportData\n    cron: 30 2 * * *\n    every: 1h\n`,
-      6,
-      /every: not together with cron/,
-    ],
-    [
-      'a number for a length of time',
-      `${head}    workflow: exportData\n    every: 90\n`,
-      5,
-      /every: not a duration; write 90s/,
-    ],
-    [
-      'the same name twice',
-      `${head}    workflow: exportData\n    every: 1h\n  nightly:\n    workflow: exportData\n`,
-      6,
-      /unique/,
-    ],
+    ['neither cron nor every', exporting(), 3, /nightly: needs cron or every/],
+    ['both', exporting('cron: 30 2 * * *', 'every: 1h'), 6, /every: not together with cron/],
+    ['a number for a length of time', exporting('every: 90'), 5, /every: not a duration; write 90s/],
+    ['the same name twice', `${exporting('every: 1h')}  nightly:\n    workflow: exportData\n`, 6, /unique/],
     [
       'a proof expected of what proves nothing',
-      `${head}    workflow: watchSchedules\n    every: 1h\n    provenWithin: 2h\n`,
+      nightly('workflow: watchSchedules', 'every: 1h', 'provenWithin: 2h'),
       6,
       /for schedules of exportData only/,
     ],
@@ -161,7 +125,9 @@ describe('a schedules file', () => {
   })
 
   test('tells all that is wrong at once, in the order of its lines', () => {
-    const text = `${head}    workflow: exportData\n    cron: 61 2 * * *\n  b:\n    workflow: watchSchedules\n    evry: 1h\n  c:\n    workflow: exportData\n    every: 1h\n    input: {mode: hourly}\n`
+    const b = 'b:\n    workflow: watchSchedules\n    evry: 1h\n'
+    const c = 'c:\n    workflow: exportData\n    every: 1h\n    input: {mode: hourly}\n'
+    const text = `${exporting('cron: 61 2 * * *')}  ${b}  ${c}`
     expect(problemsOf(text).map((problem) => /line \d+/.exec(problem)?.[0])).toEqual([
       'line 5',
       'line 8',
@@ -193,34 +159,23 @@ describe('a cron expression', () => {
   })
 
   test.each([
-    '60 * * * *',
-    '0 24 * * *',
-    '0 0 0 * *',
-    '0 0 32 * *',
-    '0 0 * 13 *',
-    '0 0 * * 8',
-    '-1 * * * *',
-    '0 0 L * *',
-    '0 0 15W * *',
-    '0 0 * * 5#2',
-    '0 0 ? * *',
-    '0 2 * * LUN',
-    'JAN 0 * * *',
-    '1e1 * * * *',
-    '30 2 * *',
-    '0 30 2 * * *',
-    '@daily',
-    'CRON_TZ=UTC 0 0 * * *',
-    '',
-    '0,, * * * *',
-    '*/0 * * * *',
-    '22-2 * * * *',
-    '0 22-2 * * *',
-    '0 0 * * FRI-MON',
-    '*/90 * * * *',
-    '5/10 * * * *',
-  ])('%j is refused with what one is', (cron) => {
-    expect(cronProblem(cron)).toMatch(/^a cron expression has five fields/)
+    [
+      'a number out of its range',
+      ['60 * * * *', '0 24 * * *', '0 0 0 * *', '0 0 32 * *', '0 0 * 13 *', '0 0 * * 8'],
+    ],
+    ['what is no number', ['-1 * * * *', '1e1 * * * *', '0,, * * * *', '0 2 * * LUN', 'JAN 0 * * *']],
+    [
+      'a step or a range of nothing',
+      ['*/0 * * * *', '22-2 * * * *', '0 22-2 * * *', '0 0 * * FRI-MON', '*/90 * * * *', '5/10 * * * *'],
+    ],
+    [
+      'another dialect',
+      ['0 0 L * *', '0 0 15W * *', '0 0 * * 5#2', '0 0 ? * *', '@daily', 'CRON_TZ=UTC 0 0 * * *'],
+    ],
+    ['another number of fields', ['', '30 2 * *', '0 30 2 * * *']],
+  ])('with %s is refused with what one is', (_, crons) => {
+    const cron = expect.stringMatching(/^a cron expression has five fields/)
+    expect(crons.map(cronProblem)).toEqual(crons.map(() => cron))
   })
 })
 
