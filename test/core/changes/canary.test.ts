@@ -2,13 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { canaryResult, chooseCanary, markCanary, openCanary } from '../../../core/changes/send/canary.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { SentTooLate } from '../../../core/billing/errors.ts'
-import { refusedFrom, retention, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
+import { refusedFrom, retention, retentionRows, startRun } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 const line = { name: 'x', amount: 1 }
 
 test('goes first with the largest amount, the most lines and each type of document', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const rows = Array.from({ length: 50 }, (_, index) => ({
     row: index + 1,
     body: retention(index + 1, { document: 7, total: 10, lines: [line] }),
@@ -20,7 +19,7 @@ test('goes first with the largest amount, the most lines and each type of docume
   change(30, { lines: [line, line, line] })
   change(40, { document: 8 })
   change(41, { document: 9 })
-  await engine.stage(rows)
+  const { engine } = await startRun(kind, rows)
   const choose = (size: number) => chooseCanary({ ledger: engine.ledger, run: engine.run, kind, size })
   expect(await choose(5)).toEqual([1, 20, 30, 40, 41])
   expect(await choose(2)).toEqual([20, 30])
@@ -29,14 +28,13 @@ test('goes first with the largest amount, the most lines and each type of docume
 })
 
 test('goes first with the largest line and with rows that give other fields, where no row gives a total', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const without = (row: number, lines: object[]) => {
     const { total: _, ...body } = retention(row, { document: 7, lines }) as Record<string, unknown>
     return { row, body }
   }
   const rows = Array.from({ length: 30 }, (_, index) => without(index + 1, [{ ...line, amount: index }]))
   rows.splice(9, 1, without(10, [{ name: 'no amount' }]))
-  await engine.stage(rows)
+  const { engine } = await startRun(kind, rows)
   const chosen = await chooseCanary({ ledger: engine.ledger, run: engine.run, kind, size: 3 })
   expect(chosen).toEqual([1, 10, 30])
 })
@@ -77,9 +75,9 @@ describe('the canary of a run that begins again', () => {
     states: Readonly<Record<number, 'staged' | 'unknown' | 'rejected' | 'done' | 'parked'>>,
     { sent = Object.keys(states).map(Number) }: { sent?: number[] } = {},
   ) {
-    const engine = await startEngine({ kind, sandbox: await startSandbox() })
+    const rows = retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' }))
+    const { engine } = await startRun(kind, rows)
     const { ledger } = engine
-    await engine.stage(retentionRows(10).map((row) => ({ ...row, breakerKey: row.row > 5 ? 'b' : 'a' })))
     expect(await markCanary({ ...engine, size: 2 })).toBe(true)
     expect(await openCanary({ ...engine, size: 2 })).toEqual({ open: 10, ...none, canary: [1, 5, 6, 10] })
     for (const { id, row } of await engine.rows()) {
@@ -126,19 +124,14 @@ describe('the canary of a run that begins again', () => {
     const { engine } = await startRun(kind, retentionRows(10))
     const [, second] = await engine.rows()
     await engine.ledger.move({ id: second!.id, from: ['staged'], patch: { state: 'rejected', sends: 1 } })
-    expect(await openCanary({ ...engine, size: 2, unlessAtMost })).toEqual({
-      open: 9,
-      sent: 1,
-      again: 0,
-      canary,
-    })
+    const opened = { open: 9, sent: 1, again: 0, canary }
+    expect(await openCanary({ ...engine, size: 2, unlessAtMost })).toEqual(opened)
   })
 
   test('does not count rows that are closed without being sent', async () => {
-    const engine = await startEngine({ kind, sandbox: await startSandbox() })
-    const { ledger } = engine
-    await engine.stage(retentionRows(10))
-    await ledger.move({ id: (await engine.rows())[0]!.id, from: ['staged'], patch: { state: 'dropped' } })
+    const { engine } = await startRun(kind, retentionRows(10))
+    const [first] = await engine.rows()
+    await engine.ledger.move({ id: first!.id, from: ['staged'], patch: { state: 'dropped' } })
     expect(await markCanary({ ...engine, size: 2, unlessAtMost: 9 })).toBe(false)
   })
 })

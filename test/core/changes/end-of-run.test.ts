@@ -6,7 +6,8 @@ import { resolveChange } from '../../../core/changes/resolve.ts'
 import { StateBusyError } from '../../../core/state/errors.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { addonRows, clientOf, copies, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import { addonRows, clientOf, contactRows, copies, retentionRows, stageChanges, startRun } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -16,27 +17,14 @@ test('rows left when a run ends are not tried, and free for another run', async 
   expect(await closeUntried({ ledger: engine.ledger, run: engine.run, why: 'at most 3' })).toBe(7)
   const { counts } = await summarize(engine)
   expect(counts).toEqual({ staged: 0, done: 3, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 7 })
-  const other = { ...engine, run: 'run-2' }
-  const { staged, held } = await other.ledger.stage({
-    workspace: 'acc_sandbox',
-    mode: 'live',
-    kind: kind.name,
-    run: 'run-2',
-    repeats: 'never',
-    changes: retentionRows(10).map(({ row, body }) => ({
-      row,
-      key: kind.keyOf(body),
-      body: JSON.stringify(body),
-    })),
-  })
-  expect({ staged, held: held.map(({ by }) => by.run) }).toEqual({
-    staged: 7,
-    held: ['run-1', 'run-1', 'run-1'],
-  })
+  const other = { ledger: engine.ledger, run: 'run-2', kind, changes: retentionRows(10) }
+  const { staged, held } = await stageChanges(other)
+  expect([staged, ...held.map(({ by }) => by.run)]).toEqual([7, 'run-1', 'run-1', 'run-1'])
 })
 
 test('a run whose unsent rows cannot be closed does not end as if they were', async () => {
-  const { ledger, run } = await startEngine({ kind, sandbox: await startSandbox() })
+  const { engine } = await startRun(kind, [])
+  const { ledger, run } = engine
   const moveAll = ledger.moveAll.bind(ledger)
   ledger.moveAll = async (options) => {
     if (options.from === 'staged') throw new StateBusyError({ place: 'state.db' })
@@ -103,32 +91,30 @@ test('a verdict is proven only where nothing is left and the service itself says
 
 /** A run whose updates were made, each without an answer, and wait to be sent once more. */
 async function loseReplies() {
-  const on = 'PATCH /contacts/{id}/'
-  const sandbox = await startSandbox({
+  const rows = (sandbox: Sandbox) => contactRows(sandbox, 2, { phone: '+5691' })
+  const { engine } = await startRun(changeKinds['update-contact'], rows, {
     counts: { customers: 5 },
-    faults: [{ kind: 'reset', effect: 'done', on }],
+    faults: [{ kind: 'reset', effect: 'done', on: 'PATCH /contacts/{id}/' }],
+    settleMs: 0,
   })
-  const engine = await startEngine({ kind: changeKinds['update-contact'], sandbox, settleMs: 0 })
-  const [customer] = [...sandbox.control.records({ resource: 'customers' })]
-  const { contacts } = JSON.parse(customer ?? '') as { contacts: { id: string }[] }
-  await engine.stage(contacts.map(({ id }, at) => ({ row: at + 1, body: { id, phone: '+5691' } })))
   await engine.send()
   await engine.settle()
-  expect(await engine.rows()).toMatchObject(contacts.map(() => ({ state: 'staged', outcome: 'repeatable' })))
-  return { engine, count: contacts.length }
+  const lost = { state: 'staged', outcome: 'repeatable' }
+  expect(await engine.rows()).toMatchObject([lost, lost])
+  return engine
 }
 
 test('an update whose reply was lost is unknown in the report until it was sent once more, and never not tried', async () => {
-  const { engine, count } = await loseReplies()
-  const { ledger, run } = engine
-  expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: count, staged: 0 })
+  const { ledger, run } = await loseReplies()
+  expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: 2, staged: 0 })
   expect(await closeUntried({ ledger, run, why: 'at most 3' })).toBe(0)
-  expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: count, notTried: 0 })
+  expect((await summarize({ ledger, run })).counts).toMatchObject({ unknown: 2, notTried: 0 })
 })
 
 test('a further send that never left does not hide what an earlier one may have done', async () => {
-  const { engine } = await loseReplies()
-  const before = await engine.rows()
+  const engine = await loseReplies()
+  const facts = async () => (await engine.rows()).map(({ outcome, sends, error }) => [outcome, sends, error])
+  const before = await facts()
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), {
     code: 'ENOSPC',
     syscall: 'write',
@@ -139,7 +125,5 @@ test('a further send that never left does not hide what an earlier one may have 
     throw full
   }
   await expect(engine.send({ ledger: { ...engine.ledger, claim } })).rejects.toBe(full)
-  expect((await engine.rows()).map(({ outcome, sends, error }) => ({ outcome, sends, error }))).toEqual(
-    before.map(({ outcome, sends, error }) => ({ outcome, sends, error })),
-  )
+  expect(await facts()).toEqual(before)
 })

@@ -204,14 +204,25 @@ export async function startEngine({
 /** A run whose rows are staged, and a service of its own. */
 export async function startRun(
   kind: ChangeKind,
-  rows: readonly ChangeToStage[],
-  options: Pick<EngineOptions, 'concurrency' | 'limits' | 'settleMs'> & SandboxOptions = {},
+  rows: readonly ChangeToStage[] | ((sandbox: Sandbox) => readonly ChangeToStage[]),
+  options: Pick<EngineOptions, 'concurrency' | 'limits' | 'settleMs' | 'mode' | 'isHeld'> &
+    SandboxOptions & { billing?: (sandbox: Sandbox) => Billing } = {},
 ) {
-  const { concurrency = 4, limits = {}, settleMs = 20, ...service } = options
+  const { concurrency = 4, limits = {}, settleMs = 20, mode = 'live', ...others } = options
+  const { isHeld = () => true, billing = clientOf, ...service } = others
   const sandbox = await startSandbox(service)
-  const engine = await startEngine({ kind, sandbox, concurrency, limits, settleMs })
-  await engine.stage(rows)
+  const how = { concurrency, limits, settleMs, mode, isHeld, billing: billing(sandbox) }
+  const engine = await startEngine({ kind, sandbox, ...how })
+  await engine.stage(typeof rows === 'function' ? rows(sandbox) : rows)
   return { sandbox, engine }
+}
+
+/** Claims the first row, as a worker does that is killed before it sends it. */
+export async function claimFirst({ ledger, run, rows }: Awaited<ReturnType<typeof startEngine>>) {
+  const [row] = await rows()
+  const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
+  await ledger.claim({ sender, id: row!.id, sends: 0, at: ledger.now() })
+  return row!
 }
 
 /** Waits for a time that the engine itself named. */
@@ -249,6 +260,21 @@ export const contactRows = (sandbox: Sandbox, count: number, fields: object): Ch
     .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
     .slice(0, count)
     .map(({ id }, index) => ({ row: index + 1, body: { id, ...fields } }))
+
+/** A service with one subscription, which needs attention. */
+export const oneBroken = { counts: { subscriptions: 1, customers: 1, plans: 1 }, needsAttention: 1 }
+
+/** Resumes of the first subscriptions of the sandbox that need attention. */
+export const resumeRows = (sandbox: Sandbox, count = 1, more: Partial<ChangeToStage> = {}): ChangeToStage[] =>
+  [...sandbox.control.records({ resource: 'subscriptions' })]
+    .map((text) => JSON.parse(text) as { id: string; customer: string; status: string })
+    .filter(({ status }) => status === 'needs_attention')
+    .slice(0, count)
+    .map(({ id, customer }, index) => ({ row: index + 1, body: { id, customer }, ...more }))
+
+/** The requests of a method that the service got. */
+export const requestsOf = (sandbox: Sandbox, method: string) =>
+  sandbox.control.requests().filter((request) => request.method === method)
 
 /** A retention that somebody else makes, now or at that time in microseconds; its id. */
 export const insertRetention = (sandbox: Sandbox, fields: object, created?: number): string =>

@@ -11,8 +11,12 @@ import {
   addonRows,
   attempts,
   clientOf,
+  contactRows,
   copies,
   insertRetention,
+  oneBroken,
+  requestsOf,
+  resumeRows,
   retention,
   retentionRows,
   startCache,
@@ -24,6 +28,8 @@ import { temporaryFolder } from '../state/temporary-folder.ts'
 
 const kind = changeKinds['create-retention']
 const post = 'POST /retentions/'
+const resume = changeKinds['resume-subscription']
+const postResume = 'POST /subscriptions/{id}/resume/'
 const lost = (effect: 'none' | 'done', ...requests: number[]) =>
   ({ kind: 'reset', effect, on: post, requests }) as const
 const retentionsIn = (sandbox: Sandbox) => [...copies(sandbox, 'retentions', 'number').values()]
@@ -173,15 +179,8 @@ test.each([
 ] as const)(
   'a resume %s and that had no lasting effect is sent again only when its first request cannot be on its way any more',
   async (_, fault, settles) => {
-    const sandbox = await startSandbox({
-      counts: { subscriptions: 1, customers: 1, plans: 1 },
-      needsAttention: 1,
-      faults: [{ ...fault, on: 'POST /subscriptions/{id}/resume/', requests: [1] }],
-    })
-    const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox })
-    const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
-    const { id, customer } = JSON.parse(text) as { id: string; customer: string }
-    await engine.stage([{ row: 1, body: { id, customer } }])
+    const faults = [{ ...fault, on: postResume, requests: [1] }]
+    const { engine } = await startRun(resume, resumeRows, { ...oneBroken, faults })
     await engine.send()
     const since = (await engine.rows())[0]?.unknownSince ?? NaN
     await engine.settle({ settleMs: 1_000, ledger: { ...engine.ledger, now: () => since + 1_000 } })
@@ -193,18 +192,19 @@ test.each([
   },
 )
 
+/** Deletes of all orders of the sandbox. */
+const orderRows = (sandbox: Sandbox): ChangeToStage[] =>
+  sandbox.control.ids({ resource: 'orders' }).map((id, index) => ({ row: index + 1, body: { id } }))
+
 test('a delete that was refused after a request without an answer is for a person, and not sent again', async () => {
   const on = 'DELETE /orders/{id}/'
-  const sandbox = await startSandbox({
+  const { engine } = await startRun(changeKinds['delete-order'], orderRows, {
     counts: { orders: 1 },
     faults: [
       { kind: 'error', status: 500, on, requests: [1] },
       { kind: 'error', status: 409, on, from: 2 },
     ],
   })
-  const [id] = sandbox.control.ids({ resource: 'orders' })
-  const engine = await startEngine({ kind: changeKinds['delete-order'], sandbox })
-  await engine.stage([{ row: 1, body: { id } }])
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'refusedLater', sends: 2 })
 })
@@ -222,13 +222,8 @@ test('a lookup that matches more than a page finds all records', async () => {
 })
 
 test('absence is not believed if the list no longer shows a row that is done', async () => {
-  const { sandbox, engine } = await startRun(kind, retentionRows(4), {
-    faults: [
-      { kind: 'reset', effect: 'none', on: post, requests: [2] },
-      { kind: 'reset', effect: 'done', on: post, requests: [3] },
-    ],
-    concurrency: 1,
-  })
+  const faults = [lost('none', 2), lost('done', 3)]
+  const { sandbox, engine } = await startRun(kind, retentionRows(4), { faults, concurrency: 1 })
   await engine.send()
   // The first looks: row 2 is not there, and of row 3 it is not told yet.
   const hide = { kind: 'hide', statuses: ['draft'], on: 'GET /retentions/' } as const
@@ -277,30 +272,26 @@ test('a row that cannot be looked up is parked, never sent again, and a person r
 })
 
 test('updates of scalar fields and deletes are sent again, and a delete that is gone then is done', async () => {
-  const sandbox = await startSandbox({
-    counts: { orders: 3, customers: 5 },
-    faults: [
-      { kind: 'reset', effect: 'done', on: 'DELETE /orders/{id}/', requests: [2] },
-      { kind: 'reset', effect: 'done', on: 'PATCH /contacts/{id}/', requests: [1] },
-    ],
-  })
-  const deletes = await startEngine({
-    kind: changeKinds['delete-order'],
-    sandbox,
-    concurrency: 1,
-  })
-  const orders = sandbox.control.ids({ resource: 'orders' }).map(String)
-  await deletes.stage([...orders, 'ord_none'].map((id, index) => ({ row: index + 1, body: { id } })))
+  const lostReply = { kind: 'reset', effect: 'done' } as const
+  const missing = { row: 4, body: { id: 'ord_none' } }
+  const { engine: deletes } = await startRun(
+    changeKinds['delete-order'],
+    (sandbox) => [...orderRows(sandbox), missing],
+    {
+      counts: { orders: 3 },
+      faults: [{ ...lostReply, on: 'DELETE /orders/{id}/', requests: [2] }],
+      concurrency: 1,
+    },
+  )
   await deletes.finish()
   const states = (await deletes.rows()).map(({ state, sends }) => `${state} ${sends}`)
   expect(states).toEqual(['done 1', 'done 2', 'done 1', 'rejected 1'])
 
-  const customers = [...sandbox.control.records({ resource: 'customers' })]
-  const contact = customers
-    .flatMap((text) => (JSON.parse(text) as { contacts: { id: string }[] }).contacts)
-    .at(0)
-  const updates = await startEngine({ kind: changeKinds['update-contact'], sandbox })
-  await updates.stage([{ row: 1, body: { id: contact?.id, name: 'Ana' } }])
+  const { engine: updates } = await startRun(
+    changeKinds['update-contact'],
+    (sandbox) => contactRows(sandbox, 1, { name: 'Ana' }),
+    { counts: { customers: 5 }, faults: [{ ...lostReply, on: 'PATCH /contacts/{id}/', requests: [1] }] },
+  )
   await updates.finish()
   expect((await updates.rows())[0]).toMatchObject({ state: 'done', outcome: 'updated', sends: 2 })
 })
@@ -310,33 +301,32 @@ test('an update with lines, addons, references or a coupon is not repeated witho
   for (const field of ['lines', 'addons', 'references', 'coupon'])
     expect(update.whenUnknown({ id: 'sub_1', [field]: [] })).toBe('park')
   expect(update.whenUnknown({ id: 'sub_1', note: 'x' })).toBe('sendAgain')
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 1, customers: 1, plans: 1 },
+  const rows = (sandbox: Sandbox) =>
+    resumeRows(sandbox).map(({ row, body: { id } }) => ({
+      row,
+      body: { id, references: [{ document: '801', serial: 'A-1' }] },
+    }))
+  const { sandbox, engine } = await startRun(update, rows, {
+    ...oneBroken,
     faults: [{ kind: 'error', status: 500, effect: 'done', on: 'PATCH /subscriptions/{id}/' }],
   })
-  const [id] = sandbox.control.ids({ resource: 'subscriptions' })
-  const engine = await startEngine({ kind: update, sandbox })
-  await engine.stage([{ row: 1, body: { id, references: [{ document: '801', serial: 'A-1' }] } }])
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'cannotLookUp', sends: 1 })
-  expect(sandbox.control.requests().filter(({ method }) => method === 'PATCH')).toHaveLength(1)
+  expect(requestsOf(sandbox, 'PATCH')).toHaveLength(1)
 })
 
 test('a row without an answer after three sends needs a person', async () => {
-  const sandbox = await startSandbox({
+  const { engine } = await startRun(changeKinds['delete-order'], orderRows, {
     counts: { orders: 1 },
     faults: [{ kind: 'error', status: 500, on: 'DELETE /orders/{id}/' }],
   })
-  const [id] = sandbox.control.ids({ resource: 'orders' })
-  const engine = await startEngine({ kind: changeKinds['delete-order'], sandbox })
-  await engine.stage([{ row: 1, body: { id } }])
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'sentTooOften', sends: 3 })
 })
 
 test('a lookup that fails leaves its rows unknown', async () => {
   const { sandbox, engine } = await startRun(kind, retentionRows(1), {
-    faults: [{ kind: 'reset', effect: 'done', on: post, requests: [1] }],
+    faults: [lost('done', 1)],
     settleMs: 0,
   })
   await engine.send()
@@ -349,26 +339,14 @@ test('a lookup that fails leaves its rows unknown', async () => {
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'found' })
 })
 
-const resume = changeKinds['resume-subscription']
-const post2 = 'POST /subscriptions/{id}/resume/'
-
-async function startRecovery(options: Parameters<typeof startSandbox>[0], most = 3) {
-  const sandbox = await startSandbox({
+async function startRecovery(options: SandboxOptions, most = 3) {
+  const { sandbox, engine } = await startRun(resume, (sandbox) => resumeRows(sandbox, 3), {
     counts: { subscriptions: 40, customers: 10, plans: 3 },
     needsAttention: 1,
+    concurrency: 1,
     ...options,
   })
-  const engine = await startEngine({
-    kind: resume,
-    sandbox,
-    billing: clientOf(sandbox),
-    concurrency: 1,
-  })
-  const records = [...sandbox.control.records({ resource: 'subscriptions' })].map(
-    (text) => JSON.parse(text) as { id: string; customer: string; status: string },
-  )
-  const broken = records.filter(({ status }) => status === 'needs_attention').slice(0, 3)
-  await engine.stage(broken.map(({ id, customer }, index) => ({ row: index + 1, body: { id, customer } })))
+  const broken = resumeRows(sandbox, 3).map(({ body }) => String(body['id']))
   const settle = () => engine.settle({ attempts: { ...attempts, most } })
   return { sandbox, engine, broken, settle }
 }
@@ -377,35 +355,33 @@ test('one that is active already is not resumed', async () => {
   const { sandbox, engine, broken } = await startRecovery({})
   sandbox.control.update({
     resource: 'subscriptions',
-    id: broken[1]?.id ?? '',
+    id: broken[1]!,
     fields: { status: 'active', needs_attention: null, needs_attention_reason: null },
   })
   await engine.finish()
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'alreadyFine', sends: 0 })
-  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(2)
+  expect(requestsOf(sandbox, 'POST')).toHaveLength(2)
 })
 
 test('one that falls back is tried again, up to its attempts, and then is for a person and a later run', async () => {
   const { sandbox, engine, broken } = await startRecovery({
-    faults: [{ kind: 'fallBack', on: post2, requests: [1, 4, 5] }],
+    faults: [{ kind: 'fallBack', on: postResume, requests: [1, 4, 5] }],
   })
   await engine.finish()
   const [first, second] = await engine.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 3, holdsKey: 0 })
   expect(first?.error).toMatch(/^needs_attention: \w+ \(attempt 3 of 3\)$/)
   expect(second).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
-  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(5)
-  const keys = [broken[0]?.id ?? '']
-  const space = { workspace: 'acc_sandbox', mode: 'live', kind: resume.name } as const
-  expect((await engine.ledger.history({ ...space, keys })).get(keys[0] ?? '')).toMatchObject({ attempts: 3 })
-  const held = await engine.ledger.holders({ ...space, keys })
-  expect(held).toEqual([])
+  expect(requestsOf(sandbox, 'POST')).toHaveLength(5)
+  const of = { workspace: 'acc_sandbox', mode: 'live', kind: resume.name, keys: [broken[0]!] } as const
+  expect((await engine.ledger.history(of)).get(broken[0]!)).toMatchObject({ attempts: 3 })
+  expect(await engine.ledger.holders(of)).toEqual([])
 })
 
 test('one that falls back is tried again after waits that grow', async () => {
-  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2 }] })
+  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: postResume }] })
   await engine.segment({ attempts: { most: 3, waitsMs: [150, 300] } })
-  const posts = sandbox.control.requests().filter(({ method }) => method === 'POST')
+  const posts = requestsOf(sandbox, 'POST')
   const [[first, second, third] = []] = Map.groupBy(posts, ({ url }) => url).values()
   expect(second!.receivedAt - first!.receivedAt).toBeGreaterThan(140)
   expect(third!.receivedAt - second!.receivedAt).toBeGreaterThan(290)
@@ -413,7 +389,7 @@ test('one that falls back is tried again after waits that grow', async () => {
 
 test('one without a reply and without an effect uses up its attempt and is never sent again in it', async () => {
   const { sandbox, engine, settle } = await startRecovery(
-    { faults: [{ kind: 'reset', effect: 'none', on: post2, requests: [1] }] },
+    { faults: [{ kind: 'reset', effect: 'none', on: postResume, requests: [1] }] },
     1,
   )
   await engine.send()
@@ -421,11 +397,13 @@ test('one without a reply and without an effect uses up its attempt and is never
   const [first] = await engine.rows()
   expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 1 })
   expect(first?.error).toContain('nothing has changed')
-  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
+  expect(requestsOf(sandbox, 'POST')).toHaveLength(3)
 })
 
 test('a subscription that falls back in a canary has failed it, and is resumed again within its attempts', async () => {
-  const { engine, settle } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2, requests: [1] }] })
+  const { engine, settle } = await startRecovery({
+    faults: [{ kind: 'fallBack', on: postResume, requests: [1] }],
+  })
   await engine.ledger.addToCanary({ run: engine.run, rows: [1] })
   await engine.send({ canary: true })
   await settle()
@@ -437,13 +415,8 @@ test('a subscription that falls back in a canary has failed it, and is resumed a
 })
 
 test('requests of earlier runs count against the attempts of this one', async () => {
-  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: post2 }] })
-  const [last] = [...sandbox.control.records({ resource: 'subscriptions' })]
-    .map((text) => JSON.parse(text) as { id: string; customer: string; status: string })
-    .filter(({ status }) => status === 'needs_attention')
-    .slice(3)
-  const body = { id: last?.id ?? '', customer: last?.customer ?? '' }
-  await engine.stage([{ row: 4, body, attemptsBefore: 2 }])
+  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: postResume }] })
+  await engine.stage(resumeRows(sandbox, 4, { attemptsBefore: 2 }).slice(3))
   await engine.finish()
   expect((await engine.rows()).map(({ sends, outcome }) => [sends, outcome])).toEqual([
     [3, 'attemptsUsedUp'],
@@ -454,9 +427,7 @@ test('requests of earlier runs count against the attempts of this one', async ()
 })
 
 test('one that is sent again after an answer without an id takes no record for its own', async () => {
-  const sandbox = await startSandbox({
-    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
-  })
+  const sandbox = await startSandbox({ faults: [lost('none', 3)] })
   const folder = await temporaryFolder()
   const first = await startEngine({ kind, sandbox, folder, run: 'first', concurrency: 1 })
   await first.stage(retentionRows(2))
@@ -471,9 +442,7 @@ test('one that is sent again after an answer without an id takes no record for i
 })
 
 test('one that is sent again takes no record for its own that was there before an earlier run sent it', async () => {
-  const sandbox = await startSandbox({
-    faults: [{ kind: 'reset', effect: 'none', on: post, requests: [3] }],
-  })
+  const sandbox = await startSandbox({ faults: [lost('none', 3)] })
   const theirs = insertRetention(sandbox, retention(1))
   const folder = await temporaryFolder()
   const first = await startEngine({ kind, sandbox, folder, run: 'first', concurrency: 1 })
@@ -490,20 +459,17 @@ test('one that is sent again takes no record for its own that was there before a
 })
 
 test('absence is not believed where filters begin to find between the lookup and its control', async () => {
-  const sandbox = await startSandbox({
-    faults: [{ kind: 'reset', effect: 'done', on: post, requests: [2] }],
-  })
-  const service = clientOf(sandbox)
   let asked = 0
-  const billing: Billing = {
-    ...service,
-    list: async (query) => {
+  const billing = (sandbox: Sandbox): Billing => {
+    const service = clientOf(sandbox)
+    const list: Billing['list'] = async (query) => {
       const page = await service.list(query)
       return (asked += 1) > 2 ? page : { ...page, records: [], count: 0, next: null }
-    },
+    }
+    return { ...service, list }
   }
-  const engine = await startEngine({ kind, sandbox, billing, concurrency: 1 })
-  await engine.stage(retentionRows(2))
+  const how = { faults: [lost('done', 2)], billing, concurrency: 1 }
+  const { sandbox, engine } = await startRun(kind, retentionRows(2), how)
   await engine.finish()
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1])
   expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'found', sends: 1 })
@@ -526,16 +492,11 @@ test('a lookup does not believe a cache that answers from before it', async () =
 })
 
 test('a resume that took effect is not sent again because a cache shows what it was before', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 1, customers: 1, plans: 1 },
-    needsAttention: 1,
-    faults: [{ kind: 'reset', effect: 'done', on: 'POST /subscriptions/{id}/resume/', requests: [1] }],
-  })
+  const faults = [{ kind: 'reset', effect: 'done', on: postResume, requests: [1] }] as const
+  const sandbox = await startSandbox({ ...oneBroken, faults })
   const billing = clientOf(sandbox, { baseUrl: await startCache(sandbox) })
-  const engine = await startEngine({ kind: changeKinds['resume-subscription'], sandbox, billing })
-  const [record = ''] = sandbox.control.records({ resource: 'subscriptions' })
-  const { id, customer } = JSON.parse(record) as { id: string; customer: string }
-  await engine.stage([{ row: 1, body: { id, customer } }])
+  const engine = await startEngine({ kind: resume, sandbox, billing })
+  await engine.stage(resumeRows(sandbox))
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 1 })
   expect(sandbox.control.effects().filter(({ effect }) => effect === 'resume')).toHaveLength(1)

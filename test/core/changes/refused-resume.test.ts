@@ -3,7 +3,8 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { createResumeKind, resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { canaryResult, openCanary } from '../../../core/changes/send/canary.ts'
 import type { Fault } from '../../../sandbox/faults.ts'
-import { attempts, startEngine, startSandbox } from './engine.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import { attempts, oneBroken, requestsOf, resumeRows, startEngine, startRun, startSandbox } from './engine.ts'
 
 const post = 'POST /subscriptions/{id}/resume/'
 const list = 'GET /subscriptions/'
@@ -47,12 +48,8 @@ async function startRace({
     },
   }
   const engine = await startEngine({ kind: racing, sandbox, limits: { concurrency: 1, ...limits } })
-  const customerOf = (id: string) =>
-    (control.get({ resource: 'subscriptions', id }) as { customer: string }).customer
   const snapshot = { reason: 'gateway_issue', since: '2026-11-20T10:00:00Z' }
-  await engine.stage(
-    ids.map((id, index) => ({ row: index + 1, body: { id, customer: customerOf(id), snapshot } })),
-  )
+  await engine.stage(resumeRows(sandbox, 6).map(({ row, body }) => ({ row, body: { ...body, snapshot } })))
   const canary = [1, 2, 3]
   await engine.ledger.addToCanary({ run: engine.run, rows: canary })
   return {
@@ -112,7 +109,7 @@ test.for([400, 404, 409, 422])(
       sends: 1,
     })
     expect(await race.failed()).toEqual([''])
-    expect(race.sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(3)
+    expect(requestsOf(race.sandbox, 'POST')).toHaveLength(3)
   },
 )
 
@@ -120,7 +117,7 @@ test('a resume that was refused counts for maxChanges, whatever its lookup shows
   const race = await startRace({ meanwhile: () => ({ status: 'cancelled' }), limits: { maxChanges: 2 } })
   expect(await race.send({})).toMatchObject({ ended: 'maxChanges', begun: 2 })
   expect(await race.send({})).toMatchObject({ ended: 'maxChanges', begun: 0 })
-  expect(race.sandbox.control.requests().filter(({ method }) => method === 'POST')).toHaveLength(2)
+  expect(requestsOf(race.sandbox, 'POST')).toHaveLength(2)
 })
 
 test('a refused resume is looked up again where the first lookup fails or shows an old state', async () => {
@@ -230,13 +227,9 @@ test('a refusal that comes after another attempt has resumed the subscription sa
 
 test('a resume whose attempts are used up before it is sent is parked, and no request leaves', async () => {
   const bounded = createResumeKind({ refuses: () => undefined, attempts: 2, ends: () => undefined })
-  const counts = { customers: 1, subscriptions: 1, plans: 1 }
-  const sandbox = await startSandbox({ counts, needsAttention: 1 })
-  const engine = await startEngine({ kind: bounded, sandbox })
-  const id = String(sandbox.control.ids({ resource: 'subscriptions' })[0])
-  const { customer } = sandbox.control.get({ resource: 'subscriptions', id }) as { customer: string }
-  await engine.stage([{ row: 1, body: { id, customer }, attemptsBefore: 2 }])
+  const rows = (sandbox: Sandbox) => resumeRows(sandbox, 1, { attemptsBefore: 2 })
+  const { sandbox, engine } = await startRun(bounded, rows, oneBroken)
   await engine.send()
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 0 })
-  expect(sandbox.control.requests().filter(({ method }) => method === 'POST')).toEqual([])
+  expect(requestsOf(sandbox, 'POST')).toEqual([])
 })

@@ -5,13 +5,12 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { repairLedger } from '../../../core/changes/old-ledger.ts'
+import { repairLedger, watchLedger } from '../../../core/changes/old-ledger.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { chooseCanary } from '../../../core/changes/send/canary.ts'
 import { takeOver } from '../../../core/changes/close.ts'
 import { type ChangeToStage, createChangesFile, toNewChange } from '../../../core/changes/staged-changes.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
-import { watchLedger } from '../../../core/changes/old-ledger.ts'
 import { sharedMark } from '../../../core/state/claims-mark.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -22,6 +21,9 @@ import { senderOf } from '../state/sender-of.ts'
 import {
   addonRows,
   copies,
+  oneBroken,
+  requestsOf,
+  resumeRows,
   retentionRows,
   stageChanges,
   startEngine,
@@ -35,12 +37,22 @@ const markFile = 'state.claims'
 const rowsOf = (name: ChangeKindName, count: number): ChangeToStage[] =>
   name === 'create-addon' ? addonRows(count) : retentionRows(count)
 
+/** The state of each row, and how often it was sent. */
+const statesOf = async ({ rows }: Pick<Awaited<ReturnType<typeof startEngine>>, 'rows'>) =>
+  (await rows()).map(({ state, sends }) => `${state} ${sends}`)
+
 const timesOf = (sandbox: Sandbox, name: ChangeKindName) => [
   ...(name === 'create-addon'
     ? copies(sandbox, 'addons', 'name')
     : copies(sandbox, 'retentions', 'number')
   ).values(),
 ]
+
+interface Kept {
+  kind: ChangeKind
+  changes: ChangeToStage[]
+  run?: string
+}
 
 /** Copies the state as `sqlite3 .backup` does. */
 function backUp(folder: string, to: string) {
@@ -49,20 +61,22 @@ function backUp(folder: string, to: string) {
   db.close()
 }
 
-async function keep({
-  kind,
-  changes,
-  run = 'run-1',
-}: {
-  kind: ChangeKind
-  changes: ChangeToStage[]
-  run?: string
-}) {
+async function keep({ kind, changes, run = 'run-1' }: Kept) {
   const folder = await temporaryFolder()
   await using file = await createChangesFile(folder, { run, workspace, mode: 'live', kind: kind.name })
   for (const change of changes) file.add(toNewChange({ kind, change }))
   await file.keep()
   return folder
+}
+
+/** A state of its own, with staged addons of the run `r`, and its sender. */
+async function stageAddons(count: number) {
+  const folder = await temporaryFolder()
+  const state = await openState({ folder })
+  onTestFinished(() => state.close())
+  const changes = addonRows(count)
+  await stageChanges({ ledger: state.ledger, run: 'r', kind: changeKinds['create-addon'], changes })
+  return { folder, state, markNow: () => readFile(join(folder, markFile), 'utf8') }
 }
 
 const repairFolder = async (folder: string, runFolders: readonly string[], writes = Infinity) => {
@@ -92,6 +106,13 @@ async function startRun(name: ChangeKindName, count: number) {
     restored,
     beside,
     backUp: () => backUp(folder, restored),
+    /** Leaves a backup that has only so many rows of the run. */
+    backUpRows: async (count: number) => {
+      const backup = await openState({ folder: restored })
+      if (count > 0)
+        await stageChanges({ ledger: backup.ledger, run: 'run-1', kind, changes: changes.slice(0, count) })
+      await backup.close()
+    },
     /** What lies beside the ledger stays as it is. */
     putMark: () => copyFileSync(join(folder, markFile), join(restored, markFile)),
     repair: (writes?: number) => repairFolder(restored, [beside], writes),
@@ -123,16 +144,8 @@ test.each(['create-addon', 'create-retention'] as const)(
 test.each([0, 7])(
   'of a run of which the backup has %i rows, the others are staged again, all as unknown',
   async (stagedThen) => {
-    const { changes, engine, sandbox, kind, ...run } = await startRun('create-retention', 30)
-    const backup = await openState({ folder: run.restored })
-    if (stagedThen > 0)
-      await stageChanges({
-        ledger: backup.ledger,
-        run: engine.run,
-        kind,
-        changes: changes.slice(0, stagedThen),
-      })
-    await backup.close()
+    const { changes, engine, sandbox, ...run } = await startRun('create-retention', 30)
+    await run.backUpRows(stagedThen)
     await engine.send({ rows: [3, 30] })
     run.putMark()
     expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 30 - stagedThen, unknown: stagedThen }])
@@ -154,13 +167,7 @@ test('rows that a backup shows as closed stay so, and a repeated repair changes 
   expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 4 }])
   expect(await run.repair()).toEqual([])
   const after = await run.open()
-  expect((await after.rows()).map(({ state, sends }) => [state, sends])).toEqual([
-    ['done', 1],
-    ['unknown', 1],
-    ['unknown', 1],
-    ['unknown', 1],
-    ['unknown', 1],
-  ])
+  expect(await statesOf(after)).toEqual(['done 1', 'unknown 1', 'unknown 1', 'unknown 1', 'unknown 1'])
 })
 
 test('a ledger from before a repair is refused, also one that is newer than the first backup', async () => {
@@ -207,10 +214,8 @@ test('a ledger that lost the whole run proves nothing', async () => {
 test.each([0, 1])(
   'a repair that ends after %i writes leaves a ledger that is refused, and repeating it completes it',
   async (writes) => {
-    const { engine, changes, kind, ...run } = await startRun('create-addon', 20)
-    const backup = await openState({ folder: run.restored })
-    await stageChanges({ ledger: backup.ledger, run: engine.run, kind, changes: changes.slice(0, 7) })
-    await backup.close()
+    const { engine, ...run } = await startRun('create-addon', 20)
+    await run.backUpRows(7)
     await engine.send({ rows: [3, 15] })
     run.putMark()
     await expect(run.repair(writes)).rejects.toThrow('away')
@@ -257,10 +262,8 @@ test.each(['staged', 'unknown'] as const)(
     await second.send()
     run.putMark()
     await repairFolder(run.restored, [run.beside, beside])
-    const [first, after] = [
-      await run.open(),
-      await startEngine({ kind, sandbox, folder: run.restored, beside, run: 'run-2' }),
-    ]
+    const first = await run.open()
+    const after = await startEngine({ kind, sandbox, folder: run.restored, beside, run: 'run-2' })
     expect((await first.rows()).map((row) => row.state)).toEqual(
       all.map(() => (state === 'staged' ? 'dropped' : 'unknown')),
     )
@@ -270,62 +273,41 @@ test.each(['staged', 'unknown'] as const)(
 )
 
 test('100 kills between a claim and its mark are never taken for a restore', async () => {
-  const folder = await temporaryFolder()
-  const first = await openState({ folder })
-  await stageChanges({
-    ledger: first.ledger,
-    run: 'r',
-    kind: changeKinds['create-addon'],
-    changes: addonRows(100),
-  })
+  const { folder, state: first, markNow } = await stageAddons(100)
   const rows = await Array.fromAsync(first.ledger.rows({ run: 'r' }))
   await first.close()
   for (const { id } of rows) {
-    const before = await readFile(join(folder, markFile), 'utf8').catch(() => '')
+    const before = await markNow().catch(() => '')
     const state = await openState({ folder })
     await state.ledger.claim({ sender: await senderOf(state.ledger, 'r'), id, sends: 0, at: 1 })
     await state.close()
-    expect(Number(await readFile(join(folder, markFile), 'utf8'))).toBe(Number(before) + 1)
+    expect(Number(await markNow())).toBe(Number(before) + 1)
     // What the kill leaves: the claim is committed, and its mark is not written.
     await writeFile(join(folder, markFile), before)
     await (await openState({ folder })).close()
-    expect(Number(await readFile(join(folder, markFile), 'utf8'))).toBe(Number(before) + 1)
+    expect(Number(await markNow())).toBe(Number(before) + 1)
   }
 })
 
 test('claims that share a write of the mark are all marked before any of them is sent', async () => {
-  const folder = await temporaryFolder()
-  const state = await openState({ folder })
-  onTestFinished(() => state.close())
-  await stageChanges({
-    ledger: state.ledger,
-    run: 'r',
-    kind: changeKinds['create-addon'],
-    changes: addonRows(30),
-  })
+  const { state, markNow } = await stageAddons(30)
   const sender = await senderOf(state.ledger, 'r')
   let claimed = 0
   const claim = async ({ id }: { id: number }) => {
     await state.ledger.claim({ sender, id, sends: 0, at: 1 })
     const number = (claimed += 1)
-    expect(Number(await readFile(join(folder, markFile), 'utf8'))).toBeGreaterThanOrEqual(number)
+    expect(Number(await markNow())).toBeGreaterThanOrEqual(number)
   }
   await Promise.all((await state.ledger.page({ run: 'r', limit: 30 })).map(claim))
-  expect(await readFile(join(folder, markFile), 'utf8')).toBe(`${'30'.padStart(16)}\n`)
+  expect(await markNow()).toBe(`${'30'.padStart(16)}\n`)
 })
 
 test('a claim whose mark the disk does not take is never sent, and stops the run', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox })
-  await engine.stage(addonRows(3))
+  const { engine, sandbox } = await startRun('create-addon', 3)
   mkdirSync(join(engine.folder, markFile))
   await expect(engine.send()).rejects.toMatchObject({ code: 'EISDIR' })
   expect(copies(sandbox, 'addons', 'name').size).toBe(0)
-  expect((await engine.rows()).map(({ state, sends }) => [state, sends])).toEqual([
-    ['staged', 0],
-    ['staged', 0],
-    ['staged', 0],
-  ])
+  expect(await statesOf(engine)).toEqual(['staged 0', 'staged 0', 'staged 0'])
 })
 
 test('a mark that is not a number stops the worker with the name of its file', async () => {
@@ -350,11 +332,16 @@ test.each([
   },
 )
 
-test('workers on PostgreSQL keep the mark in their bucket: as they send, at the end of a segment, and never lower', async () => {
-  const { engine } = await startRun('create-addon', 4)
+/** The mark of workers that have a bucket in common. */
+async function markInBucket() {
   const dataDir = await temporaryFolder()
   const shared = cached(dataDir, createFolderStore(await temporaryFolder()))
-  const mark = sharedMark({ shared, dataDir })!
+  return sharedMark({ shared, dataDir })!
+}
+
+test('workers on PostgreSQL keep the mark in their bucket: as they send, at the end of a segment, and never lower', async () => {
+  const { engine } = await startRun('create-addon', 4)
+  const mark = await markInBucket()
   const { ledger, run } = engine
   expect(await mark.read()).toBe(0)
   const watched = await watchLedger({ ledger, mark, run, told: { rows: 4, claims: 0 } })
@@ -373,9 +360,7 @@ test('workers on PostgreSQL keep the mark in their bucket: as they send, at the 
 
 test('a segment under which the ledger is replaced by an older one leaves a mark of what it has claimed', async () => {
   const { engine } = await startRun('create-addon', 1)
-  const dataDir = await temporaryFolder()
-  const shared = cached(dataDir, createFolderStore(await temporaryFolder()))
-  const mark = sharedMark({ shared, dataDir })!
+  const mark = await markInBucket()
   const { ledger, run } = engine
   const watched = await watchLedger({ ledger, mark, run, told: { rows: 1, claims: 0 } })
   const [row] = await engine.rows()
@@ -408,14 +393,11 @@ test.each([1, 2, 3])(
   async (lost) => {
     const kind = changeKinds['resume-subscription']
     const sandbox = await startSandbox({
-      counts: { subscriptions: 40, customers: 10, plans: 3 },
-      needsAttention: 1,
+      ...oneBroken,
       faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
     })
-    const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-    const [text = ''] = sandbox.control.records({ resource: 'subscriptions' })
-    const { id, customer } = JSON.parse(text) as { id: string; customer: string }
-    const changes = [{ row: 1, body: { id, customer } }]
+    const resumes = () => requestsOf(sandbox, 'POST').length
+    const changes = resumeRows(sandbox)
     const beside = await keep({ kind, changes })
     const restored = await temporaryFolder()
     const engine = await startEngine({ kind, sandbox, beside })

@@ -5,7 +5,7 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { type Decision, resolveChange } from '../../../core/changes/resolve.ts'
 import type { RowPatch } from '../../../core/state/ledger/row.ts'
 import { recordAnswer } from '../../../core/changes/transitions.ts'
-import { addonRows, clientOf, copies, retentionRows, startEngine, startRun, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, retention, retentionRows, startRun } from './engine.ts'
 
 const person = { by: 'Ana', why: 'seen in the dashboard' }
 
@@ -22,29 +22,19 @@ async function parkRetentions() {
   const stored = [...sandbox.control.records({ resource: 'retentions' })].map(
     (text) => JSON.parse(text) as { id: number; number: number; supplier: string },
   )
-  const { body } = retentionRows(1)[0]!
-  const ofFirst = stored.find(
-    ({ number, supplier }) => number === body['number'] && supplier === body['supplier'],
-  )
+  const { number, supplier } = retention(1)
+  const ofFirst = stored.find((one) => one.number === number && one.supplier === supplier)
   const options = { ledger, billing: clientOf(sandbox), run, row: 1, ...person }
-  return {
-    sandbox,
-    engine,
-    options,
-    id: String(ofFirst?.id),
-    others: stored.filter((one) => one !== ofFirst),
-  }
+  const others = stored.filter((one) => one !== ofFirst)
+  return { sandbox, engine, options, id: String(ofFirst?.id), others }
 }
 
 test('the service is asked for the id that a person gives: it confirms the right one, and a wrong one is refused', async () => {
   const { engine, options, id, others } = await parkRetentions()
-  for (const [exists, reason] of [
-    ['ret_1', `the service has ${id} under the key of this row`],
-    [String(others[0]?.id), `the service has ${id} under the key of this row`],
-  ] as const)
+  for (const exists of ['ret_1', String(others[0]?.id)])
     await expect(resolveChange({ ...options, decision: { exists } })).rejects.toMatchObject({
       name: 'WrongIdError',
-      message: `Row 1 cannot exist as ${exists}: ${reason}. Nothing was changed.`,
+      message: `Row 1 cannot exist as ${exists}: the service has ${id} under the key of this row. Nothing was changed.`,
     })
   expect((await engine.rows())[0]).toMatchObject({ state: 'parked', resolvedBy: null })
   expect(await resolveChange({ ...options, decision: { exists: id } })).toEqual({ confirmed: true })
@@ -157,11 +147,8 @@ test('a decision that is repeated does not undo the correction that followed it'
 })
 
 test('an update exists under the id of its own record only', async () => {
-  const { sandbox, engine } = await startRun(
-    changeKinds['update-contact'],
-    [{ row: 1, body: { id: 'con_1', phone: '1' } }],
-    { counts: { customers: 1 } },
-  )
+  const rows = [{ row: 1, body: { id: 'con_1', phone: '1' } }]
+  const { sandbox, engine } = await startRun(changeKinds['update-contact'], rows)
   const { ledger, run } = engine
   for (const { id } of await engine.rows())
     await ledger.move({ id, from: ['staged'], patch: { state: 'parked', outcome: 'sentTooOften' } })
@@ -197,10 +184,8 @@ const decisions: Decision[] = [{ exists: 'sub_1' }, { absent: true }, { drop: tr
 
 /** A parked subscription of a recovery. */
 async function parkResume(patch: RowPatch) {
-  const sandbox = await startSandbox()
-  const kind = changeKinds['resume-subscription']
-  const engine = await startEngine({ kind, sandbox })
-  await engine.stage([{ row: 1, body: { id: 'sub_1', customer: 'cus_1' } }])
+  const rows = [{ row: 1, body: { id: 'sub_1', customer: 'cus_1' } }]
+  const { engine } = await startRun(changeKinds['resume-subscription'], rows)
   const { ledger, run, billing } = engine
   for (const { id } of await engine.rows())
     await ledger.move({ id, from: ['staged'], patch: { state: 'parked', ...patch } })

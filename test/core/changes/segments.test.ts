@@ -10,6 +10,7 @@ import { leaseOf } from '../state/sender-of.ts'
 import {
   addonRows,
   attempts,
+  claimFirst,
   copies,
   refusedFrom,
   retentionRows,
@@ -37,11 +38,8 @@ async function sendAddons({
   preparationMs?: number
 }) {
   const kind = changeKinds['create-addon']
-  const { ledger, run, billing, stage } = await startEngine({
-    kind,
-    sandbox: await startSandbox(),
-  })
-  await stage(addonRows(3))
+  const { engine } = await startRun(kind, addonRows(3))
+  const { ledger, run, billing } = engine
   const known: typeof ledger.known = async (of) => {
     await wait(preparationMs)
     return await ledger.known(of)
@@ -95,12 +93,11 @@ const refused = (rows: ReturnType<typeof retentionRows>, breakerKey: string) =>
   refusedFrom(1, rows).map((row) => ({ ...row, breakerKey }))
 
 test('a canary whose breaker is open waits for its trials, and gives up after the last, while others are staged', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
   const bad = refused(retentionRows(20), 'biller_issue')
   const good = retentionRows(25)
     .slice(20)
     .map((row) => ({ ...row, breakerKey: 'gateway_issue' }))
-  await engine.stage([...bad, ...good])
+  const { engine } = await startRun(kind, [...bad, ...good], { settleMs, limits })
   const rows = [...bad.map(({ row }) => row), 21]
   const { breakers, ...step } = await engine.segment({ rows, breakerWaitsMs: [60_000, 20, 20] })
   expect(step).toMatchObject({ ended: 'breaker', counts: { rejected: 10, done: 1 } })
@@ -166,9 +163,9 @@ test('a row whose reply is lost while another one is looked up is looked up, too
 })
 
 test('a breaker that has given up is the end, although another one is open that has nothing left to try', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
   const [first, others] = [retentionRows(10), retentionRows(30).slice(10)]
-  await engine.stage([...refused(first, 'biller_issue'), ...refused(others, 'gateway_issue')])
+  const rows = [...refused(first, 'biller_issue'), ...refused(others, 'gateway_issue')]
+  const { engine } = await startRun(kind, rows, { settleMs, limits })
   const step = await engine.segment({ breakerWaitsMs: [20, 20, 20] })
   expect(step).toMatchObject({ ended: 'breaker', givenUp: ['gateway_issue'], counts: { rejected: 23 } })
   expect(step).not.toHaveProperty('nextAt')
@@ -189,14 +186,9 @@ test.each([
 ] as const)(
   'a segment that only looks up finds what a killed worker was sending: killed %s',
   async (_killed, counts) => {
-    const sandbox = await startSandbox()
-    const engine = await startEngine({ kind, sandbox, settleMs })
-    const { ledger, run } = engine
-    await engine.stage(retentionRows(2))
-    const [row] = await engine.rows()
-    const before = await takeRight({ ledger, run, lease: leaseOf(run) })
-    await ledger.claim({ sender: before, id: row?.id ?? 0, sends: 0, at: ledger.now() })
-    const fields = JSON.parse(row?.body ?? '{}') as Record<string, unknown>
+    const { sandbox, engine } = await startRun(kind, retentionRows(2), { settleMs })
+    const { body } = await claimFirst(engine)
+    const fields = JSON.parse(body) as Record<string, unknown>
     if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })
 
     const step = await engine.segment({ lookupsOnly: true })
@@ -207,12 +199,8 @@ test.each([
 
 test('a lookup that finds nothing waits for the first change of its run that is done, so that its control can be found', async () => {
   const slow = { kind: 'latency', ms: 300, on: 'POST /retentions/' } as const
-  const engine = await startEngine({ kind, sandbox: await startSandbox({ faults: [slow] }), settleMs })
-  const { ledger, run } = engine
-  await engine.stage(retentionRows(3))
-  const [row] = await engine.rows()
-  const before = await takeRight({ ledger, run, lease: leaseOf(run) })
-  await ledger.claim({ sender: before, id: row!.id, sends: 0, at: ledger.now() })
+  const { engine } = await startRun(kind, retentionRows(3), { faults: [slow], settleMs })
+  await claimFirst(engine)
   expect(await engine.finish()).toBe('finished')
   expect(await engine.rows()).toMatchObject([1, 2, 3].map(() => ({ state: 'done', outcome: 'created' })))
 })
@@ -221,11 +209,8 @@ test.each([1, 4])(
   'while %i changes at once wait for their answers, nothing asks the ledger over and over',
   async (concurrency) => {
     const slow = { kind: 'latency', ms: 500, on: 'POST /retentions/' } as const
-    const { engine } = await startRun(kind, retentionRows(2), {
-      faults: [slow],
-      settleMs,
-      limits: { concurrency },
-    })
+    const how = { faults: [slow], settleMs, limits: { concurrency } }
+    const { engine } = await startRun(kind, retentionRows(2), how)
     let asked = 0
     const now = () => {
       asked += 1
@@ -303,12 +288,9 @@ test('a row that the ledger has forgotten since an earlier attempt is not sent a
 })
 
 test('a row that was looked up while a page of unknown rows was worked off is neither looked up nor counted again', async () => {
-  const engine = await startEngine({ kind: changeKinds['create-addon'], sandbox: await startSandbox() })
-  const { ledger, run } = engine
-  await engine.stage(addonRows(1))
-  const [row] = await engine.rows()
-  const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
-  await ledger.claim({ sender, id: row!.id, sends: 0, at: ledger.now() })
+  const { engine } = await startRun(addon, addonRows(1))
+  const { ledger } = engine
+  await claimFirst(engine)
   /** Gives each row once more, as it was when the page was read. */
   async function* rows(which: Parameters<Ledger['rows']>[0]) {
     for await (const one of ledger.rows(which)) yield* [one, one]
@@ -324,13 +306,10 @@ test('a row that was looked up while a page of unknown rows was worked off is ne
 })
 
 test('a row that another worker has just looked up is looked up again when that is due, not left unknown', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox(), settleMs, limits })
+  const { engine } = await startRun(kind, retentionRows(1), { settleMs, limits })
   const { ledger, run } = engine
-  await engine.stage(retentionRows(1))
-  const take = () => takeRight({ ledger, run, lease: leaseOf(run) })
-  const [staged] = await engine.rows()
-  await ledger.claim({ sender: await take(), id: staged!.id, sends: 0, at: ledger.now() })
-  const sender = await take()
+  await claimFirst(engine)
+  const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
   await wait(2 * settleMs)
   /** The other worker finds nothing, once this one has read the page on which the row is due. */
   async function* rows(which: Parameters<Ledger['rows']>[0]) {

@@ -11,8 +11,9 @@ import { summarize } from '../../../core/changes/report.ts'
 import { sendOne } from '../../../core/changes/send/send-one.ts'
 import { transition } from '../../../core/changes/transitions.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
+import type { SandboxOptions } from '../../../sandbox/options.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import { SupersededError } from '../../../core/state/errors.ts'
-import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import { senderOf, takeRight } from '../state/sender-of.ts'
 import {
   addonRows,
@@ -20,6 +21,7 @@ import {
   contactRows,
   copies,
   refusedFrom,
+  requestsOf,
   retentionRows,
   startEngine,
   startRun,
@@ -29,6 +31,10 @@ import {
 const retentions = changeKinds['create-retention']
 const addons = changeKinds['create-addon']
 const post = 'POST /retentions/'
+
+/** The state of each row, and how often it was sent. */
+const statesOf = async ({ rows }: Awaited<ReturnType<typeof startEngine>>) =>
+  (await rows()).map(({ state, sends }) => `${state} ${sends}`)
 
 test('each change is on the disk as being sent before its request leaves, and closed by the answer', async () => {
   const sandbox = await startSandbox()
@@ -59,7 +65,7 @@ test('numbers leave digit for digit', async () => {
   const body = { ...retentionRows(1)[0]?.body, total }
   const { sandbox, engine } = await startRun(retentions, [{ row: 1, body }])
   await engine.send()
-  const [sent] = sandbox.control.requests().filter((request) => request.method === 'POST')
+  const [sent] = requestsOf(sandbox, 'POST')
   expect(sent?.body).toContain('"total":12345678901234567.890')
 })
 
@@ -97,11 +103,10 @@ test('while answers wait to be recorded, as many other changes are sent as the b
 })
 
 test('a row that the service refuses is rejected with its message; the others continue', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: retentions, sandbox, concurrency: 1 })
-  const rows = retentionRows(3)
+  const [first, second, third] = retentionRows(3)
   const lines = [{ name: 'a', amount: 1 }, { amount: 'much' }]
-  await engine.stage(rows.map((row) => (row.row === 2 ? { ...row, body: { ...row.body, lines } } : row)))
+  const rows = [first!, { ...second!, body: { ...second!.body, lines } }, third!]
+  const { engine } = await startRun(retentions, rows, { concurrency: 1 })
   expect(await engine.send()).toMatchObject({ done: 2, failed: 1 })
   expect((await engine.rows())[1]).toMatchObject({
     state: 'rejected',
@@ -123,17 +128,8 @@ test('a lost reply is unknown and is not sent again by the sender, whatever it w
   })
   await engine.send()
   await engine.send()
-  const rows = await engine.rows()
-  expect(rows.map((row) => row.state)).toEqual([
-    'unknown',
-    'unknown',
-    'unknown',
-    'unknown',
-    'unknown',
-    'done',
-  ])
-  expect(rows.every((row) => row.sends === 1)).toBe(true)
-  expect(sandbox.control.requests().filter((request) => request.method === 'POST')).toHaveLength(6)
+  expect(await statesOf(engine)).toEqual([...Array.from({ length: 5 }, () => 'unknown 1'), 'done 1'])
+  expect(requestsOf(sandbox, 'POST')).toHaveLength(6)
 })
 
 test.each([400, 404, 409, 422, 429])(
@@ -154,13 +150,7 @@ test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in
   const faults = [{ kind: 'error', status, html: true, effect: 'done', on: post, requests: [3] }] as const
   const { sandbox, engine } = await startRun(retentions, retentionRows(5), { faults, concurrency: 1 })
   await expect(engine.send()).rejects.toThrow('a gateway sent it')
-  expect((await engine.rows()).map(({ state }) => state)).toEqual([
-    'done',
-    'done',
-    'unknown',
-    'staged',
-    'staged',
-  ])
+  expect(await statesOf(engine)).toEqual(['done 1', 'done 1', 'unknown 1', 'staged 0', 'staged 0'])
   await engine.finish()
   expect((await engine.rows()).every(({ state }) => state === 'done')).toBe(true)
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
@@ -189,10 +179,7 @@ test('a service that can not be reached leaves everything staged', async () => {
   const engine = await startEngine({ kind: addons, sandbox, billing, concurrency: 1 })
   await engine.stage(addonRows(2))
   expect(await engine.send({ ms: 50 })).toMatchObject({ ended: 'timeUp', unknown: 0 })
-  expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
-    { state: 'staged', sends: 0 },
-    { state: 'staged', sends: 0 },
-  ])
+  expect(await statesOf(engine)).toEqual(['staged 0', 'staged 0'])
 })
 
 test('what was claimed more than two seconds before it could leave is not sent then, also where it counts as unknown by now, and is sent once by the next claim', async () => {
@@ -210,22 +197,14 @@ test('what was claimed more than two seconds before it could leave is not sent t
           if (claims > 1) return
           const [row] = await engine.rows()
           // As another attempt does that takes the run over.
-          await transition({
-            ledger: engine.ledger,
-            row: row as LedgerRow,
-            to: 'unknown',
-            by: 'interruption',
-            outcome: 'interrupted',
-          })
+          const taken = { to: 'unknown', by: 'interruption', outcome: 'interrupted' } as const
+          await transition({ ledger: engine.ledger, row: row!, ...taken })
           await sleep(sendWithinMs + 20)
         },
       }),
   }
   expect(await engine.send({ billing: slow })).toMatchObject({ ended: 'finished', done: 2, unknown: 0 })
-  expect((await engine.rows()).map(({ state, sends }) => ({ state, sends }))).toEqual([
-    { state: 'done', sends: 1 },
-    { state: 'done', sends: 1 },
-  ])
+  expect(await statesOf(engine)).toEqual(['done 1', 'done 1'])
   expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1, 1])
   expect(claims).toBe(3)
 })
@@ -270,16 +249,12 @@ test.each([
 })
 
 test('a change that was done in the other mode stops the run at that change', async () => {
-  const sandbox = await startSandbox({ honoursTestMode: false })
-  const billing = clientOf(sandbox, { testMode: true })
-  const engine = await startEngine({
-    kind: retentions,
-    sandbox,
-    billing,
+  const { engine } = await startRun(retentions, retentionRows(5), {
+    honoursTestMode: false,
+    billing: (sandbox) => clientOf(sandbox, { testMode: true }),
     mode: 'test',
     limits: { concurrency: 1 },
   })
-  await engine.stage(retentionRows(5))
   await expect(engine.send()).rejects.toMatchObject({ name: 'WrongModeError' })
   const rows = await engine.rows()
   expect(rows.map(({ state }) => state)).toEqual(['done', 'staged', 'staged', 'staged', 'staged'])
@@ -288,10 +263,10 @@ test('a change that was done in the other mode stops the run at that change', as
 })
 
 test('a stop lets requests in flight finish, and leaves waiting rows staged', async () => {
-  const sandbox = await startSandbox({ faults: [{ kind: 'latency', ms: 150 }] })
-  const billing = clientOf(sandbox).limited({ requestsPerSecond: 20 })
-  const engine = await startEngine({ kind: addons, sandbox, billing })
-  await engine.stage(addonRows(40))
+  const { sandbox, engine } = await startRun(addons, addonRows(40), {
+    faults: [{ kind: 'latency', ms: 150 }],
+    billing: (sandbox) => clientOf(sandbox).limited({ requestsPerSecond: 20 }),
+  })
   const stop = new AbortController()
   const sending = engine.send({ signal: stop.signal })
   await expect.poll(() => sandbox.control.requests().length, { interval: 5 }).toBeGreaterThan(2)
@@ -336,76 +311,68 @@ test('a second attempt of a run ends and awaits the first, and neither sends twi
   expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 30 }, () => 1))
 })
 
+/** Sends the phones of three contacts. */
+async function updatePhones(faults: SandboxOptions['faults'] & {}) {
+  const kind = changeKinds['update-contact']
+  const changes = (sandbox: Sandbox) => contactRows(sandbox, 3, { phone: '+56900' })
+  const how = { counts: { customers: 5 }, faults, concurrency: 1 }
+  const { engine } = await startRun(kind, changes, how)
+  await engine.finish()
+  const verdict = verdictOf({ kind: kind.name, summary: await summarize(engine) })
+  return { rows: await engine.rows(), verdict }
+}
+
 test('an answer that is not about the record that was asked for proves nothing', async () => {
   const on = 'PATCH /contacts/{id}/'
-  const sandbox = await startSandbox({
-    counts: { customers: 5 },
-    faults: [
-      { kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [1] },
-      { kind: 'refuse', status: 200, answer: { id: 'con_other' }, on, requests: [2] },
-    ],
-  })
-  const changes = contactRows(sandbox, 3, { phone: '+56900' })
-  const kind = changeKinds['update-contact']
-  const engine = await startEngine({ kind, sandbox, concurrency: 1 })
-  await engine.stage(changes)
-  await engine.finish()
-  const rows = await engine.rows()
-  expect(rows.map(({ answerId }) => answerId)).toEqual([null, null, changes[2]?.body['id']])
-  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
-  expect(verdictOf({ kind: kind.name, summary })).toMatchObject({
+  const { rows, verdict } = await updatePhones([
+    { kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [1] },
+    { kind: 'refuse', status: 200, answer: { id: 'con_other' }, on, requests: [2] },
+  ])
+  const third = (JSON.parse(rows[2]!.body) as { id: string }).id
+  expect(rows.map(({ answerId }) => answerId)).toEqual([null, null, third])
+  expect(verdict).toMatchObject({
     verdict: 'unproven',
     reasons: ['2 done without an id in the service’s answer'],
   })
 })
 
 test('a create that is answered without an id is looked up, or left to a person', async () => {
-  const faults = (on: string) =>
-    [{ kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [2] }] as const
-  const retentionsThere = await startSandbox({ faults: faults(post) })
-  const looked = await startEngine({ kind: retentions, sandbox: retentionsThere, concurrency: 1 })
-  await looked.stage(retentionRows(3))
-  await looked.finish()
-  expect((await looked.rows()).every(({ state, answerId }) => state === 'done' && answerId !== null)).toBe(
-    true,
-  )
-  expect([...copies(retentionsThere, 'retentions', 'number').values()]).toEqual([1, 1, 1])
+  const answerWithoutId = (on: string) =>
+    ({ kind: 'refuse', status: 200, answer: { status: 'ok' }, on, requests: [2] }) as const
+  const looked = await startRun(retentions, retentionRows(3), {
+    faults: [answerWithoutId(post)],
+    concurrency: 1,
+  })
+  await looked.engine.finish()
+  expect(await statesOf(looked.engine)).toEqual(['done 1', 'done 2', 'done 1'])
+  expect((await looked.engine.rows()).map(({ answerId }) => answerId)).not.toContain(null)
+  expect([...copies(looked.sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1])
 
-  const addonsThere = await startSandbox({ faults: faults('POST /addons/') })
-  const parked = await startEngine({ kind: addons, sandbox: addonsThere, concurrency: 1 })
-  await parked.stage(addonRows(3))
-  await parked.finish()
-  expect((await parked.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
+  const faults = [answerWithoutId('POST /addons/')]
+  const parked = await startRun(addons, addonRows(3), { faults, concurrency: 1 })
+  await parked.engine.finish()
+  expect((await parked.engine.rows()).map(({ state }) => state)).toEqual(['done', 'parked', 'done'])
 })
 
 test('an answer with other values than were sent is reported and proves nothing', async () => {
   const on = 'PATCH /contacts/{id}/'
-  const sandbox = await startSandbox({
-    counts: { customers: 5 },
-    faults: [{ kind: 'storeOtherwise', fields: { phone: '' }, on, requests: [2] }],
-  })
-  const changes = contactRows(sandbox, 3, { phone: '+56900' })
-  const kind = changeKinds['update-contact']
-  const engine = await startEngine({ kind, sandbox, concurrency: 1 })
-  await engine.stage(changes)
-  await engine.finish()
-  expect(await engine.rows()).toMatchObject([
+  const { rows, verdict } = await updatePhones([
+    { kind: 'storeOtherwise', fields: { phone: '' }, on, requests: [2] },
+  ])
+  expect(rows).toMatchObject([
     { outcome: 'updated', error: null },
     { state: 'done', outcome: 'storedDifferently', error: 'phone was sent as +56900 and is stored as ' },
     { outcome: 'updated', error: null },
   ])
-  const summary = await summarize({ ledger: engine.ledger, run: engine.run })
-  expect(verdictOf({ kind: kind.name, summary }).reasons).toEqual(['1 stored differently than sent'])
+  expect(verdict.reasons).toEqual(['1 stored differently than sent'])
 })
 
 test('bounds end the run: most changes, most failures', async () => {
-  const sandbox = await startSandbox()
-  const few = await startEngine({ kind: retentions, sandbox, limits: { maxChanges: 5 } })
-  await few.stage(retentionRows(20))
+  const { engine: few } = await startRun(retentions, retentionRows(20), { limits: { maxChanges: 5 } })
   expect(await few.send()).toMatchObject({ ended: 'maxChanges', done: 5, begun: 5 })
   expect(await few.send()).toMatchObject({ ended: 'maxChanges', begun: 0 })
-  const failing = await startEngine({ kind: retentions, sandbox, limits: { maxFailures: 2, concurrency: 1 } })
-  await failing.stage(refusedFrom(3, retentionRows(20)))
+  const limits = { maxFailures: 2, concurrency: 1 }
+  const { engine: failing } = await startRun(retentions, refusedFrom(3, retentionRows(20)), { limits })
   expect(await failing.send()).toMatchObject({ ended: 'maxFailures', failed: 3 })
   expect(await failing.send()).toMatchObject({ ended: 'maxFailures', begun: 0 })
 })

@@ -3,19 +3,18 @@ import { expect, test } from 'vitest'
 import { SentTooLate, Unauthorized } from '../../../core/billing/errors.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
-import { addonRows, clientOf, copies, startEngine, startSandbox } from './engine.ts'
+import { addonRows, clientOf, copies, oneBroken, resumeRows, startRun, startSandbox } from './engine.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { showTestMode } from '../../../core/changes/send/probe-mode.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
 
 const addons = changeKinds['create-addon']
 
 test('a row whose request timed out while it was claimed is staged again, and sent once', async () => {
-  const sandbox = await startSandbox()
-  const billing = clientOf(sandbox, { timeoutSeconds: 0.2 })
-  const engine = await startEngine({ kind: addons, sandbox, billing, concurrency: 1 })
-  await engine.stage(addonRows(1))
+  const billing = (sandbox: Sandbox) => clientOf(sandbox, { timeoutSeconds: 0.2 })
+  const { sandbox, engine } = await startRun(addons, addonRows(1), { billing, concurrency: 1 })
   let claims = 0
   // A disk that hangs once.
   const ledger: Ledger = {
@@ -32,18 +31,15 @@ test('a row whose request timed out while it was claimed is staged again, and se
 })
 
 test('a service that accepts no token ends the round, although each renewed token is another one', async () => {
-  const sandbox = await startSandbox()
   let tokens = 0
-  const billing = clientOf(sandbox, { token: async () => `token-${++tokens}` })
-  const engine = await startEngine({ kind: addons, sandbox, billing, concurrency: 2 })
-  await engine.stage(addonRows(6))
+  const billing = (sandbox: Sandbox) => clientOf(sandbox, { token: async () => `token-${++tokens}` })
+  const { sandbox, engine } = await startRun(addons, addonRows(6), { billing, concurrency: 2 })
   await expect(engine.send({ ms: 2_000 })).rejects.toBeInstanceOf(Unauthorized)
   expect(sandbox.control.requests().length).toBeLessThan(9)
   expect((await engine.rows()).every(({ state, sends }) => state === 'staged' && sends === 0)).toBe(true)
 })
 
 test('claims that always take too long end the round instead of repeating without end', async () => {
-  const sandbox = await startSandbox()
   const late: typeof addons = {
     ...addons,
     send: async ({ options }) => {
@@ -51,21 +47,13 @@ test('claims that always take too long end the round instead of repeating withou
       throw new SentTooLate({ method: 'POST', path: '/addons/', ms: 2_500 })
     },
   }
-  const engine = await startEngine({ kind: late, sandbox, concurrency: 8 })
-  await engine.stage(addonRows(20))
+  const { engine } = await startRun(late, addonRows(20), { concurrency: 8 })
   await expect(engine.send({ ms: 2_000 })).rejects.toBeInstanceOf(SentTooLate)
   expect((await engine.rows()).every(({ state, sends }) => state === 'staged' && sends === 0)).toBe(true)
 })
 
 /** A resume whose turn comes a minute after its look, for as many checks as are said. */
 async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhile: object }) {
-  const counts = { customers: 1, subscriptions: 1, plans: 1 }
-  const sandbox = await startSandbox({ counts, needsAttention: 1 })
-  const id = String(sandbox.control.ids({ resource: 'subscriptions' })[0])
-  const set = (fields: Record<string, unknown>) =>
-    sandbox.control.update({ resource: 'subscriptions', id, fields })
-  set({ status: 'needs_attention', needs_attention_reason: 'gateway_issue', cancelled: null })
-  const { customer } = sandbox.control.get({ resource: 'subscriptions', id }) as { customer: string }
   let checks = 0
   let aheadMs = 0
   const kind: ChangeKind = {
@@ -73,14 +61,15 @@ async function resumeLate({ lateLooks, meanwhile }: { lateLooks: number; meanwhi
     send: async (request) => {
       checks += 1
       if (checks <= lateLooks) {
-        set({ ...meanwhile })
+        const id = String(request.body['id'])
+        sandbox.control.update({ resource: 'subscriptions', id, fields: { ...meanwhile } })
         aheadMs += 60_000
       }
       return await resumeSubscription.send(request)
     },
   }
-  const { send, stage, rows, ledger } = await startEngine({ kind, sandbox })
-  await stage([{ row: 1, body: { id, customer } }])
+  const { sandbox, engine } = await startRun(kind, resumeRows, oneBroken)
+  const { send, rows, ledger } = engine
   await send({ ledger: { ...ledger, now: () => Date.now() + aheadMs }, ms: 10_000 })
   const resumed = sandbox.control.effects().filter(({ effect }) => effect === 'resume')
   return { checks, resumed: resumed.length, row: (await rows())[0] }

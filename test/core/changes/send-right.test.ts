@@ -8,8 +8,8 @@ import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { LockLostError, SupersededError } from '../../../core/state/errors.ts'
-import { addonRows, retentionRows, startEngine, startSandbox } from './engine.ts'
-import { leaseOf, senderOf } from '../state/sender-of.ts'
+import { addonRows, claimFirst, requestsOf, retentionRows, type startEngine, startRun } from './engine.ts'
+import { leaseOf } from '../state/sender-of.ts'
 
 const kind = changeKinds['create-addon']
 
@@ -21,10 +21,8 @@ const sharedBy = ({ state, ledger, runFolder: dataDir }: Awaited<ReturnType<type
 })
 
 test('an attempt that was superseded between two rounds does not take the right back', async () => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox })
+  const { engine } = await startRun(kind, addonRows(3))
   const { ledger, run } = engine
-  await engine.stage(addonRows(3))
   const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
   const first = await take(1)
   await engine.send({ sender: first, rows: [1] })
@@ -36,35 +34,26 @@ test('an attempt that was superseded between two rounds does not take the right 
 })
 
 test('rows that another machine may still send are looked up two seconds later', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { engine } = await startRun(kind, addonRows(1))
   const { ledger, run } = engine
-  await engine.stage(addonRows(1))
-  const [row] = await engine.rows()
-  await ledger.claim({ sender: await senderOf(ledger, run), id: row!.id, sends: 0, at: 1 })
+  await claimFirst(engine)
   const shared = { ...ledger, isShared: true }
   await takeRight({ ledger: { ...shared, now: () => 5 }, run, lease: leaseOf(run) })
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', unknownSince: 5 + sendWithinMs }])
 })
 
 test('ending the sending of a run takes the right from an attempt on another machine', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { engine } = await startRun(kind, addonRows(2))
   const { ledger, run } = engine
-  await engine.stage(addonRows(2))
   const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
   await engine.send({ sender, rows: [1] })
-  await endSending({
-    deps: sharedBy(engine),
-    attempts: createAttempts(),
-    run,
-    lease: leaseOf(run),
-  })
+  await endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease: leaseOf(run) })
   await expect(engine.send({ sender })).rejects.toBeInstanceOf(SupersededError)
 })
 
 test('an attempt that slept until its run had reported and released its lease sends nothing', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { engine } = await startRun(kind, addonRows(2))
   const { ledger, run, state } = engine
-  await engine.stage(addonRows(2))
   const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
   const lease = leaseOf(run, 2)
   const deps = sharedBy(engine)
@@ -76,9 +65,8 @@ test('an attempt that slept until its run had reported and released its lease se
 })
 
 test('a run sends nothing under a lease that another run holds, and ends its own sending without it', async () => {
-  const engine = await startEngine({ kind, sandbox: await startSandbox() })
+  const { engine } = await startRun(kind, addonRows(1))
   const { ledger, leases, run } = engine
-  await engine.stage(addonRows(1))
   const lease = leaseOf(run)
   const other = { workflowId: 'other', runId: 'other' }
   await leases.take({ name: lease.name, owner: other, isClosed: async () => false })
@@ -88,37 +76,23 @@ test('a run sends nothing under a lease that another run holds, and ends its own
 })
 
 const retentions = changeKinds['create-retention']
-const posts = (sandbox: Awaited<ReturnType<typeof startSandbox>>) =>
-  sandbox.control.requests().filter(({ method }) => method === 'POST').length
+const limits = { concurrency: 1 }
 
 test('a sender whose folder is no longer its own sends nothing more, and the run fails with the reason', async () => {
-  const sandbox = await startSandbox()
   let held = true
-  const engine = await startEngine({
-    kind: retentions,
-    sandbox,
-    isHeld: () => held,
-    limits: { concurrency: 1 },
-  })
-  await engine.stage(retentionRows(4))
+  const { sandbox, engine } = await startRun(retentions, retentionRows(4), { isHeld: () => held, limits })
   await engine.send({ rows: [1] })
   held = false
   await expect(engine.send()).rejects.toThrow(LockLostError)
-  expect(posts(sandbox)).toBe(1)
+  expect(requestsOf(sandbox, 'POST')).toHaveLength(1)
   expect((await engine.rows()).map(({ state }) => state)).toEqual(['done', 'staged', 'staged', 'staged'])
 })
 
 test('a sender that lost its folder while it wrote the claim does not send it; the next one looks up its outcome', async () => {
-  const sandbox = await startSandbox()
   let checks = 0
-  const engine = await startEngine({
-    kind: retentions,
-    sandbox,
-    isHeld: () => ++checks < 2,
-    limits: { concurrency: 1 },
-  })
-  await engine.stage(retentionRows(1))
+  const isHeld = () => ++checks < 2
+  const { sandbox, engine } = await startRun(retentions, retentionRows(1), { isHeld, limits })
   await expect(engine.send()).rejects.toThrow('worker.lock was removed or replaced')
-  expect(posts(sandbox)).toBe(0)
+  expect(requestsOf(sandbox, 'POST')).toEqual([])
   expect(await engine.rows()).toMatchObject([{ state: 'sending', sends: 1 }])
 })

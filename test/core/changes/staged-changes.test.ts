@@ -5,10 +5,11 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { createChangesFile, stageKeptChanges, toNewChange } from '../../../core/changes/staged-changes.ts'
 import { retentionRows, startEngine, startSandbox, workspace } from './engine.ts'
 
+const kind = changeKinds['create-retention']
+const onHeld = () => Promise.reject(new Error('no key is held'))
 const of = { run: 'run-1', workspace, mode: 'live', kind: 'create-retention' } as const
 
 test('all changes that a run keeps are staged, however many and however long they are', async () => {
-  const kind = changeKinds['create-retention']
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, runFolder: folder } = engine
   const changes = retentionRows(5_100).map((change) => toNewChange({ kind, change }))
@@ -23,11 +24,7 @@ test('all changes that a run keeps are staged, however many and however long the
     written.push(options.changes.length)
     return ledger.stage(options)
   }
-  await stageKeptChanges({
-    ledger: { ...ledger, stage },
-    folder,
-    onHeld: () => Promise.reject(new Error('no key is held')),
-  })
+  await stageKeptChanges({ ledger: { ...ledger, stage }, folder, onHeld })
   const rows = await engine.rows()
   expect(rows.map(({ body }) => body)).toEqual(kept.flat().map(({ body }) => body))
   // One write for the short ones; then 4 MB end the next.
@@ -35,17 +32,15 @@ test('all changes that a run keeps are staged, however many and however long the
 })
 
 test('a decision on a change after it was written is staged with it, even after the ledger lost it', async () => {
-  const kind = changeKinds['create-retention']
   const engine = await startEngine({ kind, sandbox: await startSandbox() })
   const { ledger, runFolder: folder } = engine
   await using file = await createChangesFile(folder, of)
   for (const change of retentionRows(3)) file.add(toNewChange({ kind, change }))
   const closed = { state: 'dropped', outcome: 'existed', error: 'it already exists' } as const
   expect(await file.keep(new Map([[2, { closed, before: '{"ids":["ret_1"]}' }]]))).toBe(3)
-  const staging = { ledger, folder }
   for (let time = 1; time <= 2; time += 1) {
-    await stageKeptChanges({ ...staging, onHeld: () => Promise.reject(new Error('no key is held')) })
-    expect((await engine.rows()).map(({ state, outcome, before }) => ({ state, outcome, before }))).toEqual([
+    await stageKeptChanges({ ledger, folder, onHeld })
+    expect(await engine.rows()).toMatchObject([
       { state: 'staged', outcome: null, before: null },
       { state: 'dropped', outcome: 'existed', before: '{"ids":["ret_1"]}' },
       { state: 'staged', outcome: null, before: null },
@@ -54,7 +49,6 @@ test('a decision on a change after it was written is staged with it, even after 
 })
 
 test('changes that are not kept leave no file, and are read as they were added, any number of times', async () => {
-  const kind = changeKinds['create-retention']
   const { runFolder: folder } = await startEngine({ kind, sandbox: await startSandbox() })
   const before = await readdir(folder)
   const changes = retentionRows(5_100).map((change) => toNewChange({ kind, change }))

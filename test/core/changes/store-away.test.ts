@@ -5,7 +5,8 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { whenStoreIsBack } from '../../../core/state/store.ts'
 import { KeyHeldError, StateBusyError, SupersededError } from '../../../core/state/errors.ts'
 import { senderOf } from '../state/sender-of.ts'
-import { addonRows, refusedFrom, retentionRows, startEngine, startSandbox } from './engine.ts'
+import type { ChangeToStage } from '../../../core/changes/staged-changes.ts'
+import { addonRows, refusedFrom, retentionRows, startRun } from './engine.ts'
 
 const { 'create-addon': addon, 'create-retention': retention } = changeKinds
 const away = () => new StateBusyError({ place: 'state.db' })
@@ -13,10 +14,10 @@ const away = () => new StateBusyError({ place: 'state.db' })
 /** An engine whose ledger is away for the first writes of an outcome; `lost` loses only the confirmation of one. */
 async function startAway(
   kind: ChangeKind,
+  rows: ChangeToStage[],
   { times = 3, lost }: { times?: number; lost?: () => Promise<void> } = {},
 ) {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind, sandbox })
+  const { engine } = await startRun(kind, rows)
   const { ledger } = engine
   const move = ledger.move.bind(ledger)
   let failures = 0
@@ -29,12 +30,11 @@ async function startAway(
     }
     throw away()
   }
-  return { ...engine, sandbox, failures: () => failures }
+  return { ...engine, failures: () => failures }
 }
 
 test('an answer in hand waits until the state store is back', async () => {
-  const engine = await startAway(addon)
-  await engine.stage(addonRows(1))
+  const engine = await startAway(addon, addonRows(1))
   expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
   expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', sends: 1 }])
   expect(engine.failures()).toBe(3)
@@ -42,8 +42,7 @@ test('an answer in hand waits until the state store is back', async () => {
 
 /** An engine whose ledger commits the first claim and loses its confirmation; `meanwhile` comes in between. */
 async function startLosingClaim(meanwhile: (claimed: number) => Promise<void> = async () => {}) {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: addon, sandbox })
+  const { sandbox, engine } = await startRun(addon, addonRows(1))
   const { ledger } = engine
   const claim = ledger.claim.bind(ledger)
   const lose = async (options: Parameters<typeof claim>[0]) => {
@@ -58,7 +57,6 @@ async function startLosingClaim(meanwhile: (claimed: number) => Promise<void> = 
 
 test('a claim whose confirmation by the state store was lost is put back as not sent, and its row is sent once', async () => {
   const engine = await startLosingClaim()
-  await engine.stage(addonRows(1))
   await expect(engine.send()).rejects.toBeInstanceOf(StateBusyError)
   expect(await engine.rows()).toMatchObject([{ state: 'staged', outcome: 'neverSent', claims: 1, sends: 0 }])
   expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
@@ -69,21 +67,18 @@ test('a claim whose confirmation by the state store was lost is put back as not 
 test('a claim whose confirmation was lost is not put back by a sender that another one has superseded', async () => {
   const engine = await startLosingClaim(() => senderOf(ledger, run).then(() => undefined))
   const { ledger, run } = engine
-  await engine.stage(addonRows(1))
   await expect(engine.send()).rejects.toBeInstanceOf(SupersededError)
   expect(await engine.rows()).toMatchObject([{ state: 'unknown', claims: 1 }])
 })
 
 test('a refusal in hand waits until the state store is back', async () => {
-  const engine = await startAway(retention)
-  await engine.stage(refusedFrom(1, retentionRows(1)))
+  const engine = await startAway(retention, refusedFrom(1, retentionRows(1)))
   expect(await engine.send()).toMatchObject({ ended: 'finished', failed: 1 })
   expect(await engine.rows()).toMatchObject([{ state: 'rejected', outcome: 'refused' }])
 })
 
 test('an answer whose confirmation by the state store was lost is written once and counts once', async () => {
-  const engine = await startAway(addon, { times: 1, lost: async () => {} })
-  await engine.stage(addonRows(1))
+  const engine = await startAway(addon, addonRows(1), { times: 1, lost: async () => {} })
   expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
   expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', sends: 1 }])
 })
@@ -99,9 +94,8 @@ test('a request that did not leave is not put back a second time while another s
     },
   }
   let claim = async () => {}
-  const engine = await startAway(late, { times: 1, lost: () => claim() })
+  const engine = await startAway(late, addonRows(1), { times: 1, lost: () => claim() })
   const { ledger, run } = engine
-  await engine.stage(addonRows(1))
   claim = async () => {
     const sender = await senderOf(ledger, run)
     const [row] = await engine.rows()
@@ -130,9 +124,8 @@ test('the wait for the state store ends with its error after its time, and at on
 })
 
 test('a round that fails while requests are in flight ends after their answers are written', async () => {
-  const engine = await startEngine({ kind: addon, sandbox: await startSandbox(), concurrency: 4 })
+  const { engine } = await startRun(addon, addonRows(2))
   const { ledger } = engine
-  await engine.stage(addonRows(2))
   const due = ledger.due.bind(ledger)
   let reads = 0
   ledger.due = async (options) => {

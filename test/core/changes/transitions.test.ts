@@ -7,16 +7,8 @@ import { temporaryFolder } from '../state/temporary-folder.ts'
 import { senderOf } from '../state/sender-of.ts'
 
 const causes: Exclude<Trigger, 'claim'>[] = [
-  'answer',
-  'notSent',
-  'noAnswer',
-  'interruption',
-  'check',
-  'lookup',
-  'repeat',
-  'restore',
-  'end',
-  'person',
+  ...(['answer', 'notSent', 'noAnswer', 'interruption', 'check'] as const),
+  ...(['lookup', 'repeat', 'restore', 'end', 'person'] as const),
 ]
 
 test('a change moves as the table says and in no other way', async () => {
@@ -49,12 +41,8 @@ async function stageOne() {
   const stage = (run: string) => ledger.stage({ ...space, run, changes: [{ row: 1, key: 'k', body: '{}' }] })
   await stage('r')
   const staged = await ledger.row({ run: 'r', row: 1 })
-  const first = await ledger.claim({
-    sender: await senderOf(ledger, 'r'),
-    id: staged?.id ?? 0,
-    sends: 0,
-    at: 1,
-  })
+  const sender = await senderOf(ledger, 'r')
+  const first = await ledger.claim({ sender, id: staged?.id ?? 0, sends: 0, at: 1 })
   if (first === undefined) throw new Error('not claimed')
   const answer = (answerId: string) =>
     recordAnswer({ ledger, row: first, outcome: 'created', answerId, answer: null, at: 9 })

@@ -1,9 +1,7 @@
 import type { LedgerRow } from '../../../core/state/ledger/row.ts'
 import type { ChangeState } from '../../../core/state/schema.ts'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { createChangesFile } from '../../../core/changes/staged-changes.ts'
 import { type CheckOptions, checkFile, closedBy } from '../../../core/imports/check.ts'
 import { type InputFiles, prepareInput } from '../../../core/imports/stored-input.ts'
@@ -11,13 +9,9 @@ import type { ImportFile } from '../../../core/imports/open-file.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { refuseInvalid } from '../../../core/imports/staging.ts'
 import type { NewChange } from '../../../core/state/ledger/stage.ts'
+import { temporaryFolder } from '../state/temporary-folder.ts'
 
-/** A fresh folder that is gone after the test. */
-export async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'connector-imports-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
+export { temporaryFolder } from '../state/temporary-folder.ts'
 
 /** A file of that content in a folder of its own. */
 export async function fileOf(content: string | Uint8Array, name = 'file.csv'): Promise<string> {
