@@ -2,7 +2,7 @@ import { Worker, type ReplayHistoriesIterable } from '@temporalio/worker'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -45,13 +45,32 @@ export async function loadWorkflowBundle({ encodesFailures }: { encodesFailures:
  */
 export async function prepareWorkflowBundle(): Promise<string> {
   if (existsSync(packedBundle)) return packedBundle
-  const path = join(openCacheFolder(), `workflows-${await (ownCode ??= codeHash())}.js`)
-  if (existsSync(path)) return path
+  const folder = openCacheFolder()
+  const path = join(folder, `workflows-${await (ownCode ??= codeHash())}.js`)
+  const now = new Date()
+  // Its time is that of its last use. A cache that cannot be written to serves, too.
+  if (existsSync(path)) await utimes(path, now, now).catch(() => {})
   // Two workers may build it at once, also in one process: each writes a file of its own.
-  await replace(path, (fresh) =>
-    promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() }),
-  )
+  else
+    await replace(path, (fresh) =>
+      promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() }),
+    )
+  await removeOldBundles(folder).catch(() => {})
   return path
+}
+
+const mostKept = 5
+/** Within it, every worker has loaded the bundle that it asked for. */
+const hourMs = 3_600_000
+
+/** Each change of the code in a clone makes another bundle of a megabyte. */
+async function removeOldBundles(folder: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => /^workflows-[\da-f]{16}\.js$/.test(name))
+  const bundles = await Promise.all(
+    names.map(async (name) => ({ name, usedMs: (await stat(join(folder, name))).mtimeMs })),
+  )
+  for (const { name, usedMs } of bundles.toSorted((a, b) => b.usedMs - a.usedMs).slice(mostKept))
+    if (usedMs < Date.now() - hourMs) await rm(join(folder, name), { force: true })
 }
 
 /** Computed once: what a process has loaded does not change. */

@@ -1,21 +1,42 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
-test('the bundle is made once, in a folder of this user', { tags: ['long'] }, async () => {
-  const cache = await mkdtemp(join(tmpdir(), 'cache-'))
-  onTestFinished(() => rm(cache, { recursive: true }))
-  vi.stubEnv('XDG_CACHE_HOME', cache)
-  onTestFinished(() => void vi.unstubAllEnvs())
-  const made = await Promise.all([prepareWorkflowBundle(), prepareWorkflowBundle()])
-  const { mtimeMs } = await stat(made[0])
-  expect([...made, await prepareWorkflowBundle()]).toEqual(Array(3).fill(made[0]))
-  expect(await readdir(dirname(made[0]))).toEqual([basename(made[0])])
-  expect((await stat(made[0])).mtimeMs).toBe(mtimeMs)
-})
+test(
+  'the bundle is made once, in a folder of this user, and those of other versions stay while they are new or in use',
+  { tags: ['long'] },
+  async () => {
+    const cache = await mkdtemp(join(tmpdir(), 'cache-'))
+    onTestFinished(() => rm(cache, { recursive: true }))
+    vi.stubEnv('XDG_CACHE_HOME', cache)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const folder = join(cache, 'connector')
+    await mkdir(folder, { mode: 0o700 })
+    const nameOf = (number: number) => `workflows-${String(number).padStart(16, '0')}.js`
+    const write = async (name: string, hours: number) => {
+      await writeFile(join(folder, name), '')
+      const used = Date.now() / 1_000 - hours * 3_600
+      await utimes(join(folder, name), used, used)
+    }
+    await write('workflows-notes.js', 9)
+    for (const number of [1, 2, 3, 4, 5, 6]) await write(nameOf(number), 0.5)
+    for (const number of [7, 8]) await write(nameOf(number), 2)
+    const made = await Promise.all([prepareWorkflowBundle(), prepareWorkflowBundle()])
+    const { ino } = await stat(made[0])
+    const others = [basename(made[0]), 'workflows-notes.js']
+    const found = async () => (await readdir(dirname(made[0]))).toSorted()
+    expect(await found()).toEqual([...others, ...[1, 2, 3, 4, 5, 6].map(nameOf)].toSorted())
+    for (const number of [1, 2, 3, 4, 5, 6]) await write(nameOf(number), 2 + number)
+    // A start marks its bundle as used, which keeps it.
+    await utimes(made[0], 0, 0)
+    expect([...made, await prepareWorkflowBundle()]).toEqual(Array(3).fill(made[0]))
+    expect(await found()).toEqual([...others, ...[1, 2, 3, 4].map(nameOf)].toSorted())
+    expect((await stat(made[0])).ino).toBe(ino)
+  },
+)
 
 test('the bundle takes one byte a character, and its map names its sources without a copy of them', async () => {
   const bundle = await readFile(await prepareWorkflowBundle(), 'utf8')
