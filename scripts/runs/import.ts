@@ -205,16 +205,17 @@ function describeGaps({ empty, nulls }: { empty: number; nulls: number }): strin
 
 function describe(check: FileCheck): string[] {
   const { totals, problems, problemCount, columns, ignored } = check
-  const left = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
+  const unused = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
     empty + nulls === 0 ? [] : [`${column}: ${describeGaps({ empty, nulls })}`],
   )
-  const shown = problems.slice(0, mostShown).map(toSentence)
-  const more = problemCount > shown.length ? [`... and ${problemCount - shown.length} more problems`] : []
+  const shown = problems.slice(0, mostShown)
+  const left = shown.reduce((count, { more = 0 }) => count - 1 - more, problemCount)
   return [
     // First: of a sheet without its columns, the totals say nothing.
-    ...[...shown, ...more].map(toPrintableLine),
+    ...shown.map((problem) => toPrintableLine(toSentence(problem))),
+    ...(left > 0 ? [`... and ${formatCountOf(left, 'more problems')}`] : []),
     toTablesText(toReceiptTables({ file: totals, columns: columnNames(columns) })),
-    ...[...left, ...cells].map(toPrintableLine),
+    ...[...unused, ...cells].map(toPrintableLine),
   ]
 }

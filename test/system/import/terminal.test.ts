@@ -85,6 +85,13 @@ describe('connector import', () => {
     // A sheet without its columns has totals that say nothing.
     expect(stderr).toMatch(/row 5, total: 4\.5O[^]*Control totals/)
     expect(stderr).toMatch(/error: rows.csv has 2 problems, so nothing was sent\..*--on-invalid skip/)
+    // One line stands for all numbers of a column that can be read in two ways.
+    const unclear = retentionsCsv(30)
+      .replaceAll(/,(\d)\.50,/g, ',$1.500,')
+      .replaceAll('2026-03', '2026-13')
+    const unread = await importOf(world, ['retentions', await fileIn(world, unclear)])
+    expect(unread.stderr).toMatch(/\(and 8 more\)[^]*\n\.\.\. and 11 more problems\n/)
+    expect(unread.stderr).toContain('has 39 problems')
     expect(world.sandbox.control.counters().requests).toBe(0)
     // Programs read the same problems.
     const { stdout } = await importOf(world, ['retentions', await fileIn(world, rows), '--json'])
