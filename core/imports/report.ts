@@ -119,7 +119,7 @@ function withoutFindings(note: AuditNote): ImportResult['audit'] {
 
 function toReport(
   plan: ImportPlan,
-  { audit, ended, staged, check }: Partial<ImportNotes>,
+  { audit, ended, staged, check, skipped }: Partial<ImportNotes>,
   summary: ReportSummary,
 ): Omit<ImportReport, 'files' | 'rows'> {
   const { counts, outcomes } = summary
@@ -140,7 +140,10 @@ function toReport(
     run: plan.run,
     ...(plan.dryRun
       ? {
-          summary: `dry run, nothing was sent: ${valid} valid and ${invalid} invalid of ${totals?.changes ?? 0} ${plan.kind}`,
+          summary: [
+            `dry run, nothing was sent: ${valid} valid and ${invalid} invalid of ${totals?.changes ?? 0} ${plan.kind}`,
+            ...(skipped ? [`${skipped} would be skipped`] : []),
+          ].join('; '),
           verdict: 'dryRun',
           reasons: [],
         }

@@ -48,6 +48,8 @@ export interface Origin {
 export interface ImportNotes {
   plan: ImportPlan
   check: FileCheck
+  /** Of a dry run: rows not to be sent, because an earlier run did them or the service has them. */
+  skipped: number
   staged: StagedNote
   audit: AuditNote
   ended: EndedNote

@@ -99,7 +99,11 @@ export async function stageRun(
   refuseTaken(plan, matches)
   refuseUnseen(plan, matches)
   const counts = noteOf(check, matches)
-  if (dryRun) return counts
+  if (dryRun) {
+    const existed = plan.existing === 'skip' ? matches.existing.length : 0
+    await notes.write(run, { skipped: matches.doneEarlier + existed })
+    return counts
+  }
   onPhase('staging')
   await takeOverRows(deps, plan, matches)
   const rows = await changes.keep(matches.decided)
@@ -151,8 +155,9 @@ interface Matches {
 }
 
 interface HeldRows {
-  /** How many of them the run has done. */
+  /** How many of them the run has done, and which of these with other values. */
   done: number
+  otherwise: number[]
   /** Changes the run has not sent. */
   unsent: { row: number; change: Pick<LedgerRow, 'id' | 'claims'> }[]
   /** All others: in flight, unknown or parked. */
@@ -182,7 +187,7 @@ async function matchLedger(
   }
   const addHeld = (holder: LedgerRow, { row, body }: NewChange) => {
     const { run, id, claims, answerId, outcome } = holder
-    const rows = matches.held.get(run) ?? { done: 0, unsent: [], active: [] }
+    const rows = matches.held.get(run) ?? { done: 0, otherwise: [], unsent: [], active: [] }
     matches.held.set(run, rows)
     if (holder.state === 'staged') rows.unsent.push({ row, change: { id, claims } })
     else if (holder.state !== 'done') rows.active.push(row)
@@ -194,6 +199,7 @@ async function matchLedger(
       ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
     )
     const isSame = differences.length === 0
+    if (!isSame) rows.otherwise.push(row)
     const error = `the run ${run} did it${isSame ? '' : `: ${differences.join('; ')}`}`
     const closed = {
       state: 'dropped',
@@ -312,14 +318,14 @@ function refuseMissing({ sendAgain, kind }: ImportPlan, { valid }: Matches, chec
 function refuseTaken(plan: ImportPlan, matches: Matches): void {
   const all = matches.valid.toLocaleString('en')
   const left = (matches.valid - matches.doneEarlier).toLocaleString('en')
-  for (const [run, { done, active }] of matches.held) {
+  for (const [run, { done, otherwise, active }] of matches.held) {
     if (active.length > 0)
       throw new RowsTaken(
         `${active.length.toLocaleString('en')} of ${all} rows belong to the run ${run}, which has not finished with them (rows ${few(active)}). First let it end, with its own command if it was stopped, or resolve the rows it has parked.`,
       )
     if (done > 0 && plan.done === 'refuse')
       throw new RowsTaken(
-        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}. ${left === '0' ? 'No other is left to send.' : `To send the other ${left}, add --done skip.`}`,
+        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}${otherwise.length === 0 ? '' : ` (with other values in ${otherwise.length === 1 ? 'row' : 'rows'} ${few(otherwise)})`}. ${left === '0' ? 'No other is left to send.' : `To send the other ${left}, add --done skip.`}`,
       )
   }
   const { existing } = matches

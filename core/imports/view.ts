@@ -128,13 +128,17 @@ const openPlaces = ({ rows }: FullReport) =>
   places.filter((place) => place !== 'done' && place !== 'skipped' && rows[place] !== undefined)
 
 function toProblems(report: FullReport): Problem[] {
-  const { rows, counts, audit } = report
+  const { rows, counts, audit, outcomes } = report
   const open = openPlaces(report)
   const found = audit?.first.map(({ row }) => row) ?? []
+  const { storedDifferently = 0, doneOtherwise = 0 } = outcomes
   return [
     ...open.map((place) => ({
       text: `${counts[place]} ${countLabels[place]}: ${counts[place] === 1 ? 'row' : 'rows'} ${listRows(rows[place] ?? [], counts[place])}.`,
     })),
+    ...(storedDifferently + doneOtherwise === 0
+      ? []
+      : [{ text: `${runFiles.results} says which row differs, and how.` }]),
     ...(found.length === 0
       ? []
       : [

@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync'
 import { expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { createWorld, startTestWorker, type World } from '../export/world.ts'
-import type { FullReport } from '../../../core/imports/view.ts'
+import { type FullReport, toImportView } from '../../../core/imports/view.ts'
 import { addonsCsv, once, retentionsCsv, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 40, orders: 0 }
@@ -77,8 +77,26 @@ test('a row that an earlier run did is not proven where the service has lost it,
     report: { verdict: 'unproven', audit: { rows: 6, found: 5, findings: { missing: 1 } } },
   })
   const changed = corrected.replace(',106,2026', ',206,2026').replace(',2.50,', ',99.50,')
+  const refused = await importText(world, 'retentions', changed)
+  expect(refused).toMatchObject({
+    code: 2,
+    report: {
+      error: {
+        message: expect.stringContaining(
+          `by the run ${first.report.run} (with other values in row 3). To send`,
+        ),
+      },
+    },
+  })
+  const dry = await importText(world, 'retentions', changed, '--done', 'skip', '--dry-run')
+  expect(dry.report.summary).toBe(
+    'dry run, nothing was sent: 6 valid and 0 invalid of 6 retentions; 5 would be skipped',
+  )
   const { report } = await importText(world, 'retentions', changed, '--done', 'skip')
   expect(report.reasons).toContain('1 done by an earlier run with other values than this file has')
+  expect(toImportView(report).problems).toContainEqual({
+    text: 'results.csv says which row differs, and how.',
+  })
   expect((await resultsOf(report))[1]).toMatchObject({
     _status: 'skipped',
     _error: `the run ${first.report.run} did it: total was 2.50 and is 99.50 here`,
