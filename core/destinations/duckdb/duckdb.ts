@@ -33,6 +33,7 @@ const typeOf: Database['typeOf'] = ({ kind }) => types[kind]
 const toDatabase = (db: DuckDb, where: string): Database => ({
   name: 'duckdb',
   where,
+  certificates: 'duckdb',
   instead: 'move the file away',
   nameOf: quote,
   run: (sql) => db.run(sql),

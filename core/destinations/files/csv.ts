@@ -72,11 +72,8 @@ export async function stageNotes(
   }
   const notes = { rejected: await stageNote('rejected.jsonl', '', rejected) }
   if (certificate !== undefined) {
-    // With its first and its last line.
-    const rows = rowsOf(certificate) + 2
-    const chunks = certificateOf(publication)
-    const file = await stageParts(folder, { path: certificateName, rows, header: '', chunks })
-    return { ...notes, certificate: { rows, files: [file] } }
+    const file = await stageCertificate(publication, folder)
+    return { ...notes, certificate: { rows: file.rows, files: [file] } }
   }
   if (missing === undefined) return notes
   const ids = await stageNote('missing.csv', 'id\n', missing.parts)
@@ -84,6 +81,15 @@ export async function stageNotes(
 }
 
 export const certificateName = 'certificate.jsonl'
+
+export const stageCertificate = (publication: Publication, folder: string): Promise<PublishedFile> =>
+  stageParts(folder, {
+    path: certificateName,
+    // With its first and its last line.
+    rows: rowsOf(publication.certificate ?? []) + 2,
+    header: '',
+    chunks: certificateOf(publication),
+  })
 
 /** The bytes of a certificate. Its first line says what was read, the last one what is claimed. */
 export async function* certificateOf(of: Publication): AsyncGenerator<Buffer> {

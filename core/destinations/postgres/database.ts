@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { pipeline } from 'node:stream/promises'
 import { type Client, DatabaseError } from 'pg'
 import { from } from 'pg-copy-streams'
@@ -78,6 +79,8 @@ export function toSession(client: Client, { schema, where }: Pick<Session, 'sche
     client,
     schema,
     where,
+    // Of another schema or database, it is another one.
+    certificates: `postgres/${schema}-${hash('sha256', where).slice(0, 10)}`,
     instead: 'name another schema',
     nameOf,
     run: async (sql, values) => (await query(sql, values)).rowCount ?? 0,

@@ -1,7 +1,5 @@
-import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { removeTemporaries, temporaryName } from '../../storage/durable.ts'
 import { createFolderStore } from '../../storage/folder-store.ts'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
@@ -9,7 +7,7 @@ import { refuseLinkOut } from '../../storage/inside.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import type { Publication } from '../destination.ts'
 import { AlreadyPublishedError, UnwritableError } from '../errors.ts'
-import { certificateName, certificateOf } from '../files/csv.ts'
+import { certificateName, certificateOf, stageCertificate } from '../files/csv.ts'
 import { exportPath } from '../files/publish.ts'
 import { manifestName, manifestSchema, type Manifest } from '../manifest.ts'
 import { rowsOf, sumBytes } from '../parts.ts'
@@ -19,15 +17,14 @@ import type { Database } from './tables.ts'
 
 /** What `_exports` says of the certificate; the file comes after the commit. */
 export async function describeCertificate(
-  { name }: Pick<Database, 'name'>,
+  { certificates }: Pick<Database, 'certificates'>,
   publication: Publication,
 ): Promise<Pick<Manifest, 'certificate'>> {
-  const { certificate, schema = '' } = publication
+  const { certificate } = publication
   if (certificate === undefined) return {}
   const rows = rowsOf(certificate) + 2
   const file = { path: certificateName, rows, ...(await sumBytes(certificateOf(publication))) }
-  const folder = exportPath(publication, posix.join(name, schema))
-  return { certificate: { rows, files: [file], folder } }
+  return { certificate: { rows, files: [file], folder: exportPath(publication, certificates) } }
 }
 
 // An abandoned attempt may still be writing when the next one begins, which removes staged files.
@@ -64,9 +61,7 @@ async function write(
   const staged = temporaryName(local)
   await mkdir(staged)
   try {
-    const file = join(staged, certificateName)
-    await pipeline(certificateOf({ ...publication, facts: manifest }), createWriteStream(file))
-    const { sha256 } = await sumBytes(createReadStream(file))
+    const { sha256 } = await stageCertificate({ ...publication, facts: manifest }, staged)
     if (sha256 !== manifest.certificate?.files[0]?.sha256)
       throw new AlreadyPublishedError(
         `The warehouse has ${manifest.resource} of this run with another certificate than these parts make. What is published is` +

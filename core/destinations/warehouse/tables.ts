@@ -38,6 +38,8 @@ export interface Database {
   name: WarehouseName
   /** Describes the warehouse for people. */
   where: string
+  /** The folder of its certificates, below the exports'. */
+  certificates: string
   /** What people name instead of a warehouse that is refused, after "or": `name another schema`. */
   instead: string
   /** The qualified name of one of its tables or views. */

@@ -85,6 +85,15 @@ describe('tables in PostgreSQL', () => {
         where attrelid = 'billing.customers'::regclass and attname = '${column}'`)
     )?.[0]?.['type']
 
+  test('leave the certificates of one run in a folder for each database', async () => {
+    const publication = await workplace.toPublication('customers', [], { certificate: [] })
+    const folders = [url, await postgres.createDatabase()].map(async (one) => {
+      const { manifest } = await createPostgresDestination({ url: one }).publish(publication)
+      return manifest.certificate?.folder
+    })
+    expect(new Set(await Promise.all(folders)).size).toBe(2)
+  })
+
   test.each([
     ['{"a":[1.50,12345678901234567.89],"b":"1e12345"}', 'in its column'],
     ['{"a":1e9999}', 'in its column'],
