@@ -59,10 +59,7 @@ export function createFileDestination(format: FileFormat): Destination {
     publish(publication) {
       const local = exportPath(publication, format.below)
       const folder = join(publication.folder, local)
-      const place =
-        publication.store === undefined
-          ? { store: createFolderStore(publication.folder), path: local }
-          : { store: publication.store, path: posix.join('exports', local) }
+      const place = placeIn(publication, local)
       return mutex.runExclusive(folder, async () => {
         try {
           return await publish({ ...place, format, publication, folder })
@@ -73,6 +70,12 @@ export function createFileDestination(format: FileFormat): Destination {
     },
   }
 }
+
+/** The store that a publication goes to, and there the path of what lies in a folder below its root. */
+export const placeIn = ({ store, folder }: Publication, local: string) =>
+  store === undefined
+    ? { store: createFolderStore(folder), path: local }
+    : { store, path: posix.join('exports', local) }
 
 /**
  * The path of an export below its root. Test data has a folder of its own. The folder is named by the run, with its start in
@@ -153,7 +156,8 @@ async function findPublished({ publication, store, path }: Export): Promise<Mani
 async function show(of: Export): Promise<Manifest | undefined> {
   const { format, publication, store, path } = of
   const { signal, onStep } = publication
-  return await withStaged(of, async (staged, arrived) => {
+  return await withStaged(of.folder, async (staged) => {
+    const arrived = await stage(of, staged)
     if (store.folder === undefined) await keep(of, staged, filesOf(arrived))
     onStep?.('staged')
     const { facts = publication.facts, ...files } = arrived
@@ -190,8 +194,8 @@ async function restoreFiles(of: Export, manifest: Manifest): Promise<void> {
   if (lost.length === 0) return
   const isLost = (file: PublishedFile) =>
     lost.some((one) => one.isMissing && one.path === file.path && one.sha256 === file.sha256)
-  const restored = await withStaged(of, async (staged, arrived) => {
-    const files = filesOf(arrived).filter(isLost)
+  const restored = await withStaged(of.folder, async (staged) => {
+    const files = filesOf(await stage(of, staged)).filter(isLost)
     await keep(of, staged, files)
     return new Set(files.map((file) => file.path))
   })
@@ -219,27 +223,28 @@ function lostManifest({ store, path }: Export): never {
   throw new Error(`${store.locate(path)} lost its manifest while it was published.`)
 }
 
-/** Stages the files of an export in a local folder beside its own, which is removed after `work` unless it was moved. */
-async function withStaged<T>(
-  { format, publication, store, folder }: Export,
-  work: (staged: string, arrived: StagedFiles) => Promise<T>,
-): Promise<T> {
+/** Works in a local folder beside the given one, which is removed afterwards unless it was moved. */
+export async function withStaged<T>(folder: string, work: (staged: string) => Promise<T>): Promise<T> {
   await mkdir(dirname(folder), { recursive: true })
   await removeTemporaries(folder)
   const staged = temporaryName(folder)
   await mkdir(staged)
   try {
-    const arrived = await format.stage(publication, staged)
-    if (store.folder === undefined)
-      for (const file of filesOf(arrived)) {
-        const plain = join(staged, file.path)
-        file.path = contentName(file)
-        await rename(plain, join(staged, file.path))
-      }
-    return await work(staged, arrived)
+    return await work(staged)
   } finally {
     await rm(staged, { recursive: true, force: true })
   }
+}
+
+async function stage({ format, publication, store }: Export, staged: string): Promise<StagedFiles> {
+  const arrived = await format.stage(publication, staged)
+  if (store.folder === undefined)
+    for (const file of filesOf(arrived)) {
+      const plain = join(staged, file.path)
+      file.path = contentName(file)
+      await rename(plain, join(staged, file.path))
+    }
+  return arrived
 }
 
 /**
@@ -252,8 +257,8 @@ function contentName({ path, sha256 }: PublishedFile): string {
 }
 
 /** Copies staged files to the store. */
-async function keep(
-  { publication, store, path }: Export,
+export async function keep(
+  { publication, store, path }: Pick<Export, 'publication' | 'store' | 'path'>,
   staged: string,
   files: readonly Pick<PublishedFile, 'path'>[],
 ): Promise<void> {

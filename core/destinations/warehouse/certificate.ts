@@ -1,14 +1,12 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { dirname, join, posix } from 'node:path'
-import { removeTemporaries, temporaryName } from '../../storage/durable.ts'
-import { createFolderStore } from '../../storage/folder-store.ts'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createKeyedMutex } from '../../storage/keyed-mutex.ts'
 import { refuseLinkOut } from '../../storage/inside.ts'
 import { isSystemError } from '../../storage/system-errors.ts'
 import type { Publication } from '../destination.ts'
 import { AlreadyPublishedError, UnwritableError } from '../errors.ts'
 import { certificateName, certificateOf, stageCertificate } from '../files/csv.ts'
-import { exportPath } from '../files/publish.ts'
+import { exportPath, keep, placeIn, withStaged } from '../files/publish.ts'
 import { manifestName, manifestSchema, type Manifest } from '../manifest.ts'
 import { rowsOf, sumBytes } from '../parts.ts'
 import type { Database } from './tables.ts'
@@ -53,14 +51,9 @@ async function write(
   publication: Publication,
   { manifest, folder, local }: { manifest: Manifest; folder: string; local: string },
 ): Promise<string> {
-  const { folder: root, store = createFolderStore(root), signal } = publication
-  const path = publication.store === undefined ? folder : posix.join('exports', folder)
-  await refuseLinkOut({ root, path: local })
-  await mkdir(dirname(local), { recursive: true })
-  await removeTemporaries(local)
-  const staged = temporaryName(local)
-  await mkdir(staged)
-  try {
+  const { store, path } = placeIn(publication, folder)
+  await refuseLinkOut({ root: publication.folder, path: local })
+  return await withStaged(local, async (staged) => {
     const { sha256 } = await stageCertificate({ ...publication, facts: manifest }, staged)
     if (sha256 !== manifest.certificate?.files[0]?.sha256)
       throw new AlreadyPublishedError(
@@ -70,10 +63,7 @@ async function write(
     // In the order in which a repeated attempt finds it in `_exports`: the page of the run has the checksum.
     const text = JSON.stringify(manifestSchema.parse(manifest), null, 2)
     await writeFile(join(staged, manifestName), `${text}\n`)
-    for (const name of [certificateName, manifestName])
-      await store.put(`${path}/${name}`, join(staged, name), { signal })
+    await keep({ publication, store, path }, staged, [{ path: certificateName }, { path: manifestName }])
     return store.locate(`${path}/${manifestName}`)
-  } finally {
-    await rm(staged, { recursive: true, force: true })
-  }
+  })
 }
