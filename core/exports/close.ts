@@ -1,4 +1,4 @@
-import { dirname, relative, sep } from 'node:path'
+import { relative, sep } from 'node:path'
 import type { Reference } from '../destinations/manifest.ts'
 import { InvalidInput } from '../runs/errors.ts'
 import { toReportPage } from '../runs/view/html.ts'
@@ -16,7 +16,7 @@ import {
   toReport,
 } from './report.ts'
 import { toExportPage } from './page.ts'
-import { type Sheet, sheetOf, type Sheets } from './sheet.ts'
+import { sheetOf, type Sheets } from './sheet.ts'
 import { toExportView } from './view.ts'
 
 /**
@@ -38,9 +38,6 @@ export async function closeExport(options: {
   const { dataDir, plan, references = [], sheets, name } = options
   const files = options.files?.locate('') === plan.files ? options.files : undefined
   const exports = options.exports.map((item) => toItem(plan, sheets, item))
-  const missing = toMissing(
-    exports.filter(isPublished).flatMap((item) => sheets[sheetOf(item.resource, item.destination)] ?? []),
-  )
   const { startedAt, identity } = plan
   const page = reportFile({ dataDir, run: name, ending: '.html' })
   const report: ExportReport = {
@@ -49,7 +46,6 @@ export async function closeExport(options: {
     identity,
     next: exportNextSteps({ plan, exports }),
     page,
-    ...(missing && { missing }),
     ...(references.length > 0 && { references }),
     ...(plan.files !== undefined && { files: plan.files }),
   }
@@ -75,14 +71,4 @@ function toItem(plan: ExportPlan, sheets: Sheets, item: ExportedItem): ExportedI
   if (sheet === undefined)
     throw new InvalidInput(`exports: the run ${plan.run} did not publish ${resource} to ${destination}.`)
   return toPublished(resource, sheet)
-}
-
-/** The ids of a fetch that do not exist, and the file of a publication that has them all: a warehouse keeps none. */
-function toMissing(of: readonly Sheet[]): ExportReport['missing'] {
-  const [sheet] = of.toSorted((a, b) => b.files.length - a.files.length)
-  if (sheet?.missing === undefined || sheet.missing.rows === 0) return undefined
-  const { manifestPath, missing } = sheet
-  const [file] = missing.files
-  const path = file && manifestPath && `${dirname(manifestPath)}/${file.path}`
-  return { count: missing.rows, first: missing.first, file: path ?? null }
 }

@@ -31,8 +31,8 @@ export interface PublishedExport extends Pick<
   where: string
   /** Path of the manifest; of a warehouse that beside its certificate, null for documents. */
   manifest: string | null
-  /** Set for a fetch: the ids that do not exist, with the first few listed. */
-  missing?: { count: number; first: string[] }
+  /** Set for a fetch: the ids that do not exist. `file` lists all of them; null for a warehouse. */
+  missing?: { count: number; first: string[]; file: string | null }
 }
 
 /** A resource that is not published, in one destination or, where the read had no end, in any. */
@@ -63,14 +63,16 @@ export interface ExportReport {
   page?: string
   /** The address of the store that has a copy of this report. */
   files?: string
-  /** Set for a fetch: the ids that do not exist. `file` lists all of them; null where only a warehouse has the export. */
-  missing?: { count: number; first: string[]; file: string | null }
+  /** Of a publication in files, if there is one. */
+  missing?: PublishedExport['missing']
 }
 
 /** What the report says of a publication. */
 export function toPublished(resource: ResourceName, sheet: Omit<Sheet, 'tables' | 'files'>): PublishedExport {
   const { destination, verdict, reasons, warnings = [], mode, scope, completeThrough, records } = sheet
   const { capped, changes, deletes, missing, location, manifestPath } = sheet
+  const [file] = missing?.files ?? []
+  const all = file && manifestPath && `${dirname(manifestPath)}/${file.path}`
   return {
     resource,
     destination,
@@ -89,7 +91,9 @@ export function toPublished(resource: ResourceName, sheet: Omit<Sheet, 'tables' 
     heldBack: deletes?.doubt === undefined ? (deletes?.heldBack ?? 0) : 0,
     where: location,
     manifest: manifestPath ?? null,
-    ...(missing !== undefined && { missing: { count: missing.rows, first: missing.first } }),
+    ...(missing !== undefined && {
+      missing: { count: missing.rows, first: missing.first, file: all ?? null },
+    }),
   }
 }
 
@@ -104,17 +108,21 @@ export function toReport(run: string, exports: ExportedItem[]): ExportReport {
   const published = exports.filter(isPublished)
   const records = new Map(published.map((one) => [one.resource, one.records]))
   const total = [...records.values()].reduce((sum, count) => sum + count, 0)
-  const [first] = published
+  const [missing] = published
+    .flatMap((one) => one.missing ?? [])
+    .filter(({ count }) => count > 0)
+    .toSorted((a, b) => Number(a.file === null) - Number(b.file === null))
   const { complete, lists } = countLists(exports)
   const parts = [
     `${complete} of ${lists}${lists === 1 ? '' : ' lists'} proven complete, ${formatCountOf(total, 'records')}`,
-    ...(first?.missing ? toMissing(first.resource, first.missing) : []),
+    ...(missing ? [toMissing(published[0]!.resource, missing)] : []),
     ...of('unproven').map(({ resource, reasons }) => `${resource} unproven: ${reasons.join(' ')}`),
     ...of('stopped').map((one) => `${name(one)} stopped`),
     ...of('failed').map((one) => `${name(one)} failed: ${one.reasons.join(' ')}`),
   ]
   const worst = (['failed', 'stopped', 'unproven'] as const).find((verdict) => of(verdict).length > 0)
-  return { summary: parts.join('; '), run, verdict: worst ?? 'proven', exports }
+  const summary = parts.join('; ')
+  return { summary, run, verdict: worst ?? 'proven', exports, ...(missing && { missing }) }
 }
 
 /** How many lists there are, and how many are proven complete in every destination. */
@@ -127,11 +135,8 @@ export function countLists(exports: readonly ExportedItem[]): { lists: number; c
 }
 
 /** Lists the first five missing ids, enough to see what is wrong; the file has the rest. */
-function toMissing(resource: ResourceName, { count, first }: { count: number; first: string[] }): string[] {
-  if (count === 0) return []
-  const named = first.slice(0, 5).join(', ')
-  return [`${count} ${resource} do not exist: ${named}${count > 5 ? ', ...' : ''}`]
-}
+const toMissing = (resource: ResourceName, { count, first }: { count: number; first: string[] }): string =>
+  `${count} ${resource} do not exist: ${first.slice(0, 5).join(', ')}${count > 5 ? ', ...' : ''}`
 
 /** The report of an export for programs: every item has all fields, null where nothing was published. */
 export function toDocument(report: ExportReport) {

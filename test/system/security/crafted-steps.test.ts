@@ -157,7 +157,7 @@ const published = () => ({
   where: outside,
   manifest: join(outside, 'manifest.json'),
   warnings: [],
-  missing: { count: 1, first: ['x'] },
+  missing: { count: 1, first: ['x'], file: null },
 })
 
 /** What each step takes beside its run, crafted. */
