@@ -132,10 +132,7 @@ export interface Destination {
 }
 
 /** A destination whose tables hold the newest state of every record across runs. */
-export interface Warehouse extends Destination {
-  placeOf: NonNullable<Destination['placeOf']>
-  coveredThrough: NonNullable<Destination['coveredThrough']>
-  checkBeforeRead: NonNullable<Destination['checkBeforeRead']>
+export interface Warehouse extends Required<Destination> {
   /**
    * Compares its tables with an export in CSV files: every row of the export is there with the same values, unless another
    * run has written its record since; the run has no other rows; and no record that the export proves gone is unmarked.

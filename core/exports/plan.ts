@@ -226,7 +226,7 @@ export function storeOf(
 }
 
 const planFile = (folder: string) => join(folder, 'plan.json')
-const partsOf = ({ dataDir, run }: { dataDir: string; run: string }) =>
+export const partsOf = ({ dataDir, run }: { dataDir: string; run: string }) =>
   join(dataDir, 'parts', toFileName(run))
 
 /**

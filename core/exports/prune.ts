@@ -9,7 +9,7 @@ import { createFolderStore } from '../storage/folder-store.ts'
 import { orMissing } from '../storage/system-errors.ts'
 import { latestCheckpoint } from './parts/checkpoint.ts'
 import { partsFolder } from './parts/read-plan.ts'
-import { type ExportPlan, loadPlan, planIn } from './plan.ts'
+import { type ExportPlan, loadPlan, partsOf, planIn } from './plan.ts'
 import { findProven, manifestAt } from './proven.ts'
 
 const keptMs = 14 * 24 * 3600_000
@@ -88,7 +88,7 @@ export async function reserveParts(
   const found = await finishedReads(deps, plan)
   const now = new Date()
   // Parts are pruned by the age of the run's folder.
-  await orMissing(utimes(partsFolder({ ...deps, run: plan.run, resource: '' }), now, now))
+  await orMissing(utimes(partsOf({ ...deps, run: plan.run }), now, now))
   return found
 }
 

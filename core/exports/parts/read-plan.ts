@@ -16,10 +16,9 @@ import type { ReadOptions } from '../../reading/range-state.ts'
 import { isRecord } from '../../reading/record.ts'
 import type { State } from '../../state/open.ts'
 import type { SharedFolder } from '../../storage/cached.ts'
-import { toFileName } from '../../storage/file-name.ts'
 import { PrivacyRefusedError, toTables, UnknownFieldError } from '../../tables/privacy.ts'
 import type { Table } from '../../tables/table.ts'
-import { type ExportPlan, markOf } from '../plan.ts'
+import { type ExportPlan, markOf, partsOf } from '../plan.ts'
 
 /** The dependencies of a read. */
 export interface ReadDeps {
@@ -49,7 +48,7 @@ export interface ReadPlan {
 }
 
 export const partsFolder = (options: { dataDir: string; run: string; resource: string }) =>
-  join(options.dataDir, 'parts', toFileName(options.run), options.resource)
+  join(partsOf(options), options.resource)
 
 /** The folder for the parts of one range, from 0 for the newest. */
 export const rangeFolder = (folder: string, range: number): string =>
