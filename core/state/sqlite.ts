@@ -125,7 +125,11 @@ function nodeSqlite({ database, file }: { database: DatabaseSync; file: string }
     return {
       reader: statement.columns().length > 0,
       all: (parameters) => translated(() => statement.all(...bound(parameters))),
-      run: (parameters) => translated(() => statement.run(...bound(parameters))),
+      run: (parameters) => {
+        // SQLite rolls back by itself when the disk is full; a second rollback would fail, and hide why.
+        if (text === 'rollback' && !database.isTransaction) return { changes: 0, lastInsertRowid: 0 }
+        return translated(() => statement.run(...bound(parameters)))
+      },
       iterate: (parameters) => statement.iterate(...bound(parameters)),
     }
   }

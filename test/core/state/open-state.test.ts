@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { NoStateError, StateUnreadableError, toStateError } from '../../../core/state/errors.ts'
+import { NoStateError, StateUnreadableError } from '../../../core/state/errors.ts'
 import { readStateFile } from '../../../core/state/sqlite.ts'
 import { openSqliteStore } from '../../../core/state/sqlite.ts'
 import { openState } from '../../../core/state/open.ts'
@@ -65,21 +65,18 @@ test('says what to look at where a file takes no writes', async () => {
   await reader.close()
 })
 
-test('calls a full disk a full disk', async () => {
-  const folder = await temporaryFolder()
-  const file = join(folder, 'small.db')
-  const database = new DatabaseSync(file)
+test('calls a full disk a full disk, also in a transaction, which SQLite then rolls back by itself', async () => {
+  const store = await openSqliteStore({ folder: await temporaryFolder(), readOnly: false })
   // SQLite gives the very same code for its own limit of pages as for a disk without room.
-  database.exec('create table t (x text); pragma max_page_count = 2')
-  const fill = () => database.prepare('insert into t values (?)').run('x'.repeat(100_000))
-  let error: unknown
-  try {
-    fill()
-  } catch (cause) {
-    error = toStateError({ place: file, cause })
-  }
-  database.close()
-  expect(error).toMatchObject({ name: 'DiskFullError' })
+  await sql`pragma max_page_count = 2`.execute(store.db)
+  const long = 'x'.repeat(1_000_000)
+  const filling = store.db
+    .transaction()
+    .execute((inside) =>
+      sql`insert into store (id, version, created_at) values (${long}, 1, 1)`.execute(inside),
+    )
+  await expect(filling).rejects.toMatchObject({ name: 'DiskFullError' })
+  await store.close()
 })
 
 // In seconds of the processor, which other work on the machine does not lengthen.
