@@ -50,6 +50,8 @@ export interface StepContext {
    * of the last attempt.
    */
   report: (details: () => unknown) => void
+  /** Says that PostgreSQL did not answer just now; the heartbeats have it as `trouble`, too. */
+  onAway: () => void
   /** The client with which the step's requests say why they fail or wait; the heartbeats have it as `trouble`. */
   watch: (billing: Billing) => Billing
   /**
@@ -198,6 +200,7 @@ async function withHeartbeat<T>(
       details = current
       beat()
     },
+    onAway,
     watch: (billing) => billing.watched(watch),
     async takeLeases(leases, asker = owner) {
       for (const name of leases)

@@ -65,6 +65,7 @@ export async function sendSegment(
         onProgress: (now) => {
           counts = now
         },
+        onAway: context.onAway,
         onDoubled: (doubled) => notified.push(notifyDoubled({ deps, context, run, doubled })),
       })
       await watched.end()

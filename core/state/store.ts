@@ -75,7 +75,7 @@ export async function whenStoreIsBack<T>(
     forMs?: number
     signal?: AbortSignal
     /** Called each time that the store was away. */
-    onAway?: () => void
+    onAway?: (() => void) | undefined
   } = {},
 ): Promise<T> {
   const waitsMs = Math.min(forMs, longestWaitMs)

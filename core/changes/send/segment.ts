@@ -55,6 +55,8 @@ export interface SegmentOptions
   onProgress?: (counts: ReportCounts) => void
   /** Called when an answer shows that the service has done a change more than once. */
   onDoubled?: ((doubled: Doubled) => void) | undefined
+  /** Called each time that an outcome could not be recorded, because the store is away. */
+  onAway?: (() => void) | undefined
 }
 
 /** Waits up to this long here for what is due soon, such as subscriptions that fell back: a timer of the workflow costs more. */
@@ -295,11 +297,11 @@ class Segment {
   }
 
   async #send(row: LedgerRow): Promise<number> {
-    const { ledger, sender, kind, billing, signal: stop, onDoubled } = this.#options
+    const { ledger, sender, kind, billing, signal: stop, onDoubled, onAway } = this.#options
     const isTrial = this.#breakers.isOpen(row.breakerKey)
     this.#tally.begin(row)
     const onAnswer = () => this.#answered(row)
-    const sent = await sendOne({ ledger, sender, kind, billing, row, stop, onAnswer })
+    const sent = await sendOne({ ledger, sender, kind, billing, row, stop, onAnswer, onAway })
     // First: what an answer says must not be lost where the ledger cannot be read.
     if (sent.doubled !== undefined) onDoubled?.({ row: row.row, ids: sent.doubled })
     this.#error ??= sent.error

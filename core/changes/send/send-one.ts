@@ -35,6 +35,8 @@ export interface SendOneOptions {
   stop: AbortSignal
   /** Called when the service has done the change, before that is recorded. */
   onAnswer?: () => void
+  /** As in `SegmentOptions`. */
+  onAway?: (() => void) | undefined
 }
 
 /** What the sender must know of one send besides what its row says. */
@@ -112,7 +114,7 @@ async function claimAndSend(
   options: SendOneOptions,
   { before, sendBy = Infinity }: { before?: string; sendBy?: number },
 ): Promise<SendResult | undefined> {
-  const { ledger, sender, kind, billing, row, stop } = options
+  const { ledger, sender, kind, billing, row, stop, onAway } = options
   const body = parseBody(row)
   let claimed: LedgerRow | undefined
   let claimError: unknown
@@ -140,12 +142,12 @@ async function claimAndSend(
     stored = await kind.send({ billing, body, options: write })
   } catch (error) {
     const failed = claimed && { ...options, claimed }
-    if (failed !== undefined) return await whenStoreIsBack(() => closeFailed(failed, error))
+    if (failed !== undefined) return await whenStoreIsBack(() => closeFailed(failed, error), { onAway })
     // The disk may refuse the mark of a claim that was committed. Its request did not leave, and while the caller has the
     // right to send, nobody else can have claimed the row.
     if (isStateAway(claimError) || isSystemError(claimError)) {
       const lost = { ...options, claimed: { ...row, claims: row.claims + 1, sends: row.sends + 1 } }
-      await whenStoreIsBack(() => unclaim(lost, error, sender))
+      await whenStoreIsBack(() => unclaim(lost, error, sender), { onAway })
     }
     if (error instanceof NotClaimedError) return isExpired ? undefined : {}
     if (error instanceof Unreachable) return { notLeft: error }
@@ -155,7 +157,7 @@ async function claimAndSend(
   }
   if (claimed === undefined) throw new TypeError(`${kind.name} was sent without a claim`)
   const answered = { ...options, claimed }
-  return await whenStoreIsBack(() => closeAnswered(answered, stored))
+  return await whenStoreIsBack(() => closeAnswered(answered, stored), { onAway })
 }
 
 type Claimed = SendOneOptions & { claimed: LedgerRow }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SentTooLate } from '../../../core/billing/errors.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
@@ -33,9 +33,11 @@ async function startAway(
   return { ...engine, failures: () => failures }
 }
 
-test('an answer in hand waits until the state store is back', async () => {
+test('an answer in hand waits until the state store is back, and the run is told each time that it was away', async () => {
   const engine = await startAway(addon, addonRows(1))
-  expect(await engine.send()).toMatchObject({ ended: 'finished', done: 1 })
+  const onAway = vi.fn<() => void>()
+  expect(await engine.send({ onAway })).toMatchObject({ ended: 'finished', done: 1 })
+  expect(onAway).toHaveBeenCalledTimes(3)
   expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'created', sends: 1 }])
   expect(engine.failures()).toBe(3)
 })
