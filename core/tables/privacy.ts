@@ -27,8 +27,8 @@ export class PrivacyRefusedError extends Error {
 export class UnknownFieldError extends Error {
   override readonly name = 'UnknownFieldError'
   readonly retryable = false
-  constructor(field: string, known: readonly string[], name = field) {
-    const nearest = nearestName(name, known)
+  constructor(field: string, known: readonly string[], name = field, meant: readonly string[] = []) {
+    const nearest = meant.length > 0 ? meant.join(' or ') : nearestName(name, known)
     const hint = nearest === undefined ? `The known names: ${known.join(', ')}.` : `Did you mean ${nearest}?`
     super(`There is no field ${field}. ${hint}`)
   }
@@ -40,9 +40,15 @@ export class UnknownFieldError extends Error {
  * @throws {PrivacyRefusedError} a field cannot be treated that way, or a hash has no key
  */
 export function checkPrivacy(resources: readonly TableSource[], privacy: Privacy): void {
-  const tables = resources.flatMap((resource) => tablesOf(resource).map((table) => table.name))
-  for (const name of [...(privacy.exclude ?? []), ...(privacy.hash ?? [])])
-    if (!tables.includes(firstPart(name))) throw new UnknownFieldError(name, tables, firstPart(name))
+  const tables = resources.flatMap((resource) => tablesOf(resource))
+  const known = tables.map((table) => table.name)
+  for (const name of [...(privacy.exclude ?? []), ...(privacy.hash ?? [])]) {
+    if (known.includes(firstPart(name))) continue
+    // A column without its table.
+    const having = tables.filter(({ columns }) => columns.some((column) => column.name === name))
+    const meant = having.map((table) => `${table.name}.${name}`)
+    throw new UnknownFieldError(name, known, firstPart(name), meant)
+  }
   for (const resource of resources) toPrivateFields(resource, privacy)
 }
 

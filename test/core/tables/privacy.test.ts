@@ -127,6 +127,8 @@ describe('a name that means no field', () => {
   test.each([
     [{ exclude: ['customers.emial'] }, 'There is no field customers.emial. Did you mean customers.email?'],
     [{ exclude: ['custmers.email'] }, 'There is no field custmers.email. Did you mean customers?'],
+    [{ exclude: ['tax_id'] }, 'There is no field tax_id. Did you mean customers.tax_id?'],
+    [{ hash: ['email'] }, 'Did you mean customers.email or customer_contacts.email?'],
     [{ exclude: ['customers.country.nmae'] }, 'Did you mean customers.country_name?'],
     [{ exclude: ['customers.email.work'] }, 'There is no field customers.email.work.'],
     [{ exclude: ['subscription_lines.plam'] }, 'Did you mean subscription_lines.plan?'],
