@@ -49,6 +49,11 @@ test('every command that README and docs name exists', () => {
   expect(named.filter(({ names }) => !find(commands, names))).toEqual([])
 })
 
+test('the guide names every command as its reader has to type it, in a folder with the package', () => {
+  const short = read('docs/guia-rapida.md').match(/(?:`|^)(?:connector|run) .*/gm)
+  expect(short ?? []).toEqual([])
+})
+
 test('every npm script that README and docs name exists', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const named = pages.flatMap((page) =>
