@@ -7,7 +7,7 @@ const seed = 42
 
 test(
   `kills, freezes, pauses, stops, restores, lost locks and lost replies let no report say what the service denies, and nothing be done twice (seed ${seed})`,
-  { timeout: 240_000 },
+  { tags: ['long'], timeout: 240_000 },
   async () => {
     const tally = new Tally()
     await using runner = await openRunner({ address: inject('temporalAddress') })

@@ -40,8 +40,10 @@ async function sendAddons({
   const kind = changeKinds['create-addon']
   const { engine } = await startRun(kind, addonRows(3))
   const { ledger, run, billing } = engine
+  let waitMs = preparationMs
   const known: typeof ledger.known = async (of) => {
-    await wait(preparationMs)
+    await wait(waitMs)
+    waitMs = 0
     return await ledger.known(of)
   }
   const write = {

@@ -15,7 +15,7 @@ import { seed } from '../reading/any-list.ts'
 import { createRandom, start } from '../reading/drifting-list.ts'
 import { createIdSet, readOptions, repeatedIn } from '../reading/read-through.ts'
 
-const runs = Number(process.env['REFERENCE_RUNS'] ?? 1_000)
+const runs = Number(process.env['REFERENCE_RUNS'] ?? 250)
 
 interface Item {
   id: string

@@ -164,7 +164,8 @@ export function describeJob(name: string, kind: JobKind): void {
     test('waits for a service that is down, and resumes', async () => {
       const { job, run } = await begin()
       const { control } = job.world.sandbox
-      control.setFaults({ faults: [{ kind: 'error', status: 503, html: true, forSeconds: 1.5 }] })
+      // More than are under way at once, so that some fail again.
+      control.setFaults({ faults: [{ kind: 'error', status: 503, html: true, to: 6 }] })
       await job.expectDone(await run.result())
     })
 

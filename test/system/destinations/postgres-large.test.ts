@@ -58,25 +58,29 @@ const bytesOf = async ({ parts }: Publication, name: string) =>
   )
 
 // A buffer that the socket still reads while the next chunk is written to it would show here: the rows would be as many.
-test(`every byte of ${records} rows comes to PostgreSQL, in new tables and in those that are there (seed ${seed})`, async () => {
-  const url = await postgres.createDatabase()
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    const publication = await workplace.toPublication('customers', toBatches())
-    const sent = await bytesOf(publication, 'customers')
-    const columns = publication.tables[0]!.columns.map((column) => `"${textColumnOf(column)}"`)
-    for (const run of ['first', 'second']) {
-      await createPostgresDestination({ url }).publish({ ...publication, run })
-      const rows = `select ${columns.join(', ')} from billing.customers where _run_id = '${run}' order by id`
-      // PostgreSQL writes CSV as we do.
-      const there = await buffer(client.query(to(`copy (${rows}) to stdout (format csv)`)))
-      expect(there.equals(sent), `the rows of the ${run} run`).toBe(true)
-      const { rowCount } = await client.query(`select from billing.customers
+test(
+  `every byte of ${records} rows comes to PostgreSQL, in new tables and in those that are there (seed ${seed})`,
+  { tags: ['long'] },
+  async () => {
+    const url = await postgres.createDatabase()
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    try {
+      const publication = await workplace.toPublication('customers', toBatches())
+      const sent = await bytesOf(publication, 'customers')
+      const columns = publication.tables[0]!.columns.map((column) => `"${textColumnOf(column)}"`)
+      for (const run of ['first', 'second']) {
+        await createPostgresDestination({ url }).publish({ ...publication, run })
+        const rows = `select ${columns.join(', ')} from billing.customers where _run_id = '${run}' order by id`
+        // PostgreSQL writes CSV as we do.
+        const there = await buffer(client.query(to(`copy (${rows}) to stdout (format csv)`)))
+        expect(there.equals(sent), `the rows of the ${run} run`).toBe(true)
+        const { rowCount } = await client.query(`select from billing.customers
         where created is distinct from created_as_sent::timestamptz or updated is distinct from updated_as_sent::timestamptz`)
-      expect(rowCount).toBe(0)
+        expect(rowCount).toBe(0)
+      }
+    } finally {
+      await client.end()
     }
-  } finally {
-    await client.end()
-  }
-})
+  },
+)

@@ -119,7 +119,7 @@ const seed = 1
 
 test(
   `DuckDB and PostgreSQL hold what a model of random exports says (seed ${seed})`,
-  { timeout: 120_000 },
+  { tags: ['long'], timeout: 120_000 },
   async () => {
     const place = await createWorkplace()
     const url = await postgres.createDatabase()

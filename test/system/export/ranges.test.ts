@@ -63,7 +63,7 @@ describe('a list that is read in ranges', () => {
     await until(async () => {
       const { bars } = await observe()
       shown.push(...bars.map(({ done }) => done))
-      return (shown.at(-1) ?? 0) > 5_000
+      return (shown.at(-1) ?? 0) > 3_500
     })
     world.sandbox.control.setFaults({ faults: [] })
     await run.result()

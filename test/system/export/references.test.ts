@@ -83,7 +83,7 @@ test('customers and plans are read after the subscriptions that name them, and t
   const run = await startRun({
     client,
     world,
-    input: { resources: [...resources].toReversed(), to: ['csv', 'duckdb'] },
+    input: { resources: [...resources].toReversed() },
   })
   await until(() => urlsOf(world).some(isOfParent))
   const before = urlsOf(world).findIndex(isOfParent)
@@ -181,9 +181,8 @@ test('what an incremental export names is not looked for among the few records t
   await startTestWorker(world)
   const client = await connectTemporal()
   const resources = ['customers' as const, 'subscriptions' as const]
-  const input = { resources, to: ['csv' as const, 'duckdb' as const] }
-  await (await startRun({ client, world, input })).result()
-  const report = await (await startRun({ client, world, input: { ...input, mode: 'incremental' } })).result()
+  await (await startRun({ client, world, input: { resources } })).result()
+  const report = await (await startRun({ client, world, input: { resources, mode: 'incremental' } })).result()
   expect(report.references).toMatchObject([{ to: 'customers', checked: 'incremental', complete: false }])
   expect((await manifestOf(report)).references).toEqual(report.references)
 })

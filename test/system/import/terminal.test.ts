@@ -286,13 +286,14 @@ describe('a person at a terminal', () => {
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const how = ['--rows', row, '--absent', '--why', 'looked', '--by', 'Ana']
     world.sandbox.control.setFaults({
-      faults: [{ kind: 'latency', ms: 5_000, on: 'POST /addons/', requests: [1] }],
+      faults: [{ kind: 'latency', ms: 600_000, on: 'POST /addons/', requests: [1] }],
     })
     expect((await command('run', 'resolve', run, ...how)).stdout).toContain('resolved by Ana')
     // The run that sends this row is still open.
     const sure = personWho(['y'])
     const importing = importAt(world, sure, adding)
     await until(() => sure.notes.some((note) => note.includes('sends rows that were resolved')))
+    world.sandbox.control.landLateEffects()
     expect((await command('run', 'watch', run)).stdout).toContain('22 not sent yet')
     expect(await importing).toBe(0)
     expect(sure.questions).toHaveLength(1)
