@@ -9,7 +9,7 @@ import type { LedgerRow } from '../state/ledger/row.ts'
 import type { SharedFolder } from '../storage/cached.ts'
 import { temporaryFolder } from '../storage/durable.ts'
 import { placeOf, type ReportSummary, summarize } from './report.ts'
-import { type ChangesReport, explain, type FullChangesReport } from './view.ts'
+import { explain, type FullChangesReport } from './view.ts'
 
 /** The end of a run, whose files replace those of an earlier end. */
 interface Closing {
@@ -75,9 +75,13 @@ function createRowTally<Named>() {
   }
 }
 
+/** What the report of every write run has besides its rows. */
+type Common<Named> = Pick<FullChangesReport, 'startedAt' | 'identity' | 'folder' | 'files' | 'next'> & {
+  first: (Named & FullChangesReport['first'][number])[]
+}
+
 /** What the report of a job has beyond that of every write run. */
-interface JobReport<Named, Result, Full> {
-  decisions: FullChangesReport['decisions']
+interface JobReport<Named extends { row: number }, Result, Full> {
   /** The sheets with the rows, by name. */
   sheets: Readonly<Record<string, string>>
   writeSheets(rows: AsyncIterable<LedgerRow>, folder: string): Promise<void>
@@ -87,11 +91,14 @@ interface JobReport<Named, Result, Full> {
    * Called with each row. Returns what names it and, if it needs attention, why: without what a cell or the service says.
    */
   take(row: LedgerRow, place: Place): { named: Named; outward: string | undefined }
-  /** After all rows: what the workflow returns, and what else the report on disk has. */
+  /** What is wrong with rows of a dry run. */
+  invalid: readonly (RowReason & { named: Named })[]
+  /** After all rows: what the workflow returns, and the report on disk. */
   describe(
     summary: ReportSummary,
-    tally: RowTally<Named>,
-  ): { result: Omit<Result, 'files'>; more: Omit<Full, keyof Result | keyof FullChangesReport> }
+    rows: RowTally<Named>['rows'],
+    common: Common<Named>,
+  ): Pick<Reported<Result, Full>, 'result' | 'report'>
   /** `isOutward`: for Temporal. */
   nextOf(report: Full, isOutward: boolean): NextStep[]
   /** Nobody should have to look for what the service said: it is why the run ended. */
@@ -117,8 +124,8 @@ export interface Reported<Result, Full> {
  */
 export async function writeChangesReport<
   Named extends { row: number },
-  Result extends ChangesReport,
-  Full extends FullChangesReport & Result,
+  Result,
+  Full extends FullChangesReport,
 >(
   { ledger, plan, dataDir, closing }: Reporting<ReportedPlan>,
   job: JobReport<Named, Result, Full>,
@@ -146,21 +153,15 @@ export async function writeChangesReport<
   const isWritten = !dryRun && sheets.length > 0
   if (isWritten) await job.writeSheets(rows, fresh)
   else for await (const _ of rows);
-  const described = job.describe(await summarize({ ledger, run, staged: job.staged }), tally)
-  const result = {
-    ...described.result,
+  for (const { named, ...reason } of job.invalid) tally.addReason('rejected', named, reason)
+  const { result, report } = job.describe(await summarize({ ledger, run, staged: job.staged }), tally.rows, {
     files: Object.fromEntries(files.map(([name, file]) => [name, join(shownFolder, file)])),
-  } as unknown as Result
-  const report = {
-    ...result,
-    ...described.more,
     startedAt,
     identity,
-    decisions: job.decisions,
     folder: shownFolder,
     first: tally.first('message'),
     next: [],
-  } as unknown as Full
+  })
   const nextOf = (isOutward: boolean) => [
     ...(isShared ? [toFetch(run)] : []),
     ...job.nextOf(report, isOutward),

@@ -37,60 +37,60 @@ export async function writeImportReport(
   const sheets = dryRun || staged === undefined ? [] : sheetNames
   const receipt = createReceipt(importKinds[kind])
   const root = closing?.shared.isShared === true ? '' : dataDir
-  const { result, ...written } = await writeChangesReport<{ row: number }, ImportReport, FullReport>(
-    options,
-    {
-      decisions,
-      staged: shouldBeStaged({ plan, staged }),
-      sheets: Object.fromEntries(sheets.map((name) => [name, runFiles[name]])),
-      async writeSheets(results, folder) {
-        await writeResults({ ...(await fileOf({ plan, dataDir, check })), results, folder })
-      },
-      take(row, place) {
-        receipt.add(row)
-        return { named: { row: row.row }, outward: isProblem(place) ? outwardReason(row, check) : undefined }
-      },
-      describe(summary, tally) {
-        for (const problem of dryRun ? (check?.problems ?? []) : [])
-          tally.addReason(
-            'rejected',
-            { row: problem.row },
-            { message: toRowSentence(problem), outward: outwardRule(problem) },
-          )
-        return {
-          result: { ...toReport(plan, notes, summary), rows: toRowNumbers(tally.rows) },
-          more: {
-            kind,
-            file,
-            ...(check && { check: toShown(check) }),
-            ...(check?.sheets && { sheets: check.sheets }),
-            totals: fileTotals
-              ? receipt.receipt(fileTotals, sendAgain.length, columnNames(check?.columns))
-              : null,
-          },
-        }
-      },
-      nextOf: ({ ended, counts, outcomes, rows, first }, isOutward) =>
-        importNextSteps({
-          plan,
-          dataDir: root,
-          ended,
-          counts,
-          outcomes,
-          parkedRow: rows.parked?.[0],
-          // Of a row that failed: an unknown one has not.
-          ...(!isOutward && { origin, message: first.find(({ state }) => state !== 'unknown')?.message }),
-        }),
-      saysWhy: ({ ended }) => ended?.canary === true,
-      withoutContents: ({ totals, check: checked, ...report }) => ({
-        ...report,
-        ...(checked && { check: { ...checked, columns: [] } }),
-        totals: totals && { ...totals, columns: {} },
-      }),
-      toView: toImportView,
+  return await writeChangesReport<{ row: number }, ImportResult, FullReport>(options, {
+    staged: shouldBeStaged({ plan, staged }),
+    sheets: Object.fromEntries(sheets.map((name) => [name, runFiles[name]])),
+    async writeSheets(results, folder) {
+      await writeResults({ ...(await fileOf({ plan, dataDir, check })), results, folder })
     },
-  )
-  return { ...written, result: { ...result, audit: result.audit && withoutFindings(result.audit) } }
+    take(row, place) {
+      receipt.add(row)
+      return { named: { row: row.row }, outward: isProblem(place) ? outwardReason(row, check) : undefined }
+    },
+    invalid: (dryRun && check ? check.problems : []).map((problem) => ({
+      named: { row: problem.row },
+      message: toRowSentence(problem),
+      outward: outwardRule(problem),
+    })),
+    describe(summary, rows, common) {
+      const { audit, ...report } = toReport(plan, notes, summary)
+      const result = { ...report, rows: toRowNumbers(rows), files: common.files }
+      return {
+        result: { ...result, audit: audit && withoutFindings(audit) },
+        report: {
+          ...result,
+          ...common,
+          audit,
+          decisions,
+          kind,
+          file,
+          ...(check && { check: toShown(check) }),
+          ...(check?.sheets && { sheets: check.sheets }),
+          totals: fileTotals
+            ? receipt.receipt(fileTotals, sendAgain.length, columnNames(check?.columns))
+            : null,
+        },
+      }
+    },
+    nextOf: ({ ended, counts, outcomes, rows, first }, isOutward) =>
+      importNextSteps({
+        plan,
+        dataDir: root,
+        ended,
+        counts,
+        outcomes,
+        parkedRow: rows.parked?.[0],
+        // Of a row that failed: an unknown one has not.
+        ...(!isOutward && { origin, message: first.find(({ state }) => state !== 'unknown')?.message }),
+      }),
+    saysWhy: ({ ended }) => ended?.canary === true,
+    withoutContents: ({ totals, check: checked, ...report }) => ({
+      ...report,
+      ...(checked && { check: { ...checked, columns: [] } }),
+      totals: totals && { ...totals, columns: {} },
+    }),
+    toView: toImportView,
+  })
 }
 
 const toRowNumbers = (rows: RowTally<{ row: number }>['rows']): ImportReport['rows'] =>

@@ -33,16 +33,16 @@ export async function writeRecoveryReport(
   const { snapshot, decisions, asked } = notes
   const tally = createTally(plan, notes)
   return await writeChangesReport<NamedRow, RecoveryReport, FullReport>(options, {
-    decisions,
     staged: snapshot?.staged ?? 0,
     // That of a dry run was written with its snapshot.
     sheets: snapshot === undefined ? {} : { results: recoveryFiles.results },
     writeSheets: (rows, folder) => writeRecoveryCsv({ rows, to: join(folder, recoveryFiles.results) }),
     take: (row, place) => tally.take(row, place),
-    describe: (summary, { rows }) => ({
-      result: { ...toReport(plan, notes, tally, summary), rows },
-      more: { coolingDown: tally.coolingDown },
-    }),
+    invalid: [],
+    describe(summary, rows, common) {
+      const result = { ...toReport(plan, notes, tally, summary), rows, files: common.files }
+      return { result, report: { ...result, ...common, decisions, coolingDown: tally.coolingDown } }
+    },
     nextOf: (report) => recoveryNextSteps(report, asked?.input ?? {}),
     saysWhy: ({ failedCanaries }) => failedCanaries.length > 0,
     withoutContents: (report) => ({ ...report, coolingDown: [] }),

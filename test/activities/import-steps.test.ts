@@ -525,6 +525,8 @@ test('a file whose row an earlier run has done twice is not proven by skipping t
     verdict: 'unproven',
     reasons: ['1 done by an earlier run, but in doubt there'],
   })
+  // The findings name fields and values.
+  expect(result.audit).not.toHaveProperty('first')
 })
 
 test('a report that an attempt has written, given up by Temporal, does not replace that of a later one when it wakes', async () => {

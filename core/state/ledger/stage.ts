@@ -33,10 +33,8 @@ export interface NewChange {
 export type Repeats = 'never' | 'otherBody' | 'always'
 
 export interface StageResult {
-  /** Newly staged, or closed from the start. */
+  /** How many are new, those closed from the start included. */
   staged: number
-  /** Already staged by this run, which resumes. */
-  already: number
   /** Not staged: another change holds the key. */
   held: { row: number; key: string; by: LedgerRow }[]
 }
@@ -94,12 +92,12 @@ async function stage(
   const keys = fresh.flatMap(({ closed, key }) => (closed === undefined ? [key] : []))
   const holders = await createQueries({ db, isIn }).holders({ ...space, keys })
   const byKey = new Map(holders.map((holder) => [holder.key, holder]))
-  const result: StageResult = { staged: 0, already: changes.length - fresh.length, held: [] }
+  const held: StageResult['held'] = []
   const values: Insertable<ChangeTable>[] = []
   for (const change of fresh) {
     const { row, key, closed } = change
     const by = closed === undefined ? byKey.get(key) : undefined
-    if (by !== undefined && !mayRepeat({ by, change, repeats })) result.held.push({ row, key, by })
+    if (by !== undefined && !mayRepeat({ by, change, repeats })) held.push({ row, key, by })
     else
       values.push({
         run,
@@ -115,7 +113,7 @@ async function stage(
       .insertInto('changes')
       .values(values.slice(from, from + rowsAStatement))
       .execute()
-  return { ...result, staged: values.length }
+  return { staged: values.length, held }
 }
 
 /**
