@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { toFailure } from '../terminal/failures.ts'
+import { RefusedError, toFailure } from '../terminal/failures.ts'
 import { findExposed, type Settings, tellReadableSecrets } from '../../worker/settings/settings.ts'
 import type { StatePlace } from '../../core/state/open.ts'
 import { acquireLock, FolderLockedError } from '../../core/state/data-folder-lock.ts'
@@ -28,10 +28,11 @@ export const notRunning = (check: string, message: string): Finding => ({
   message,
 })
 
-/** Runs a check; one that throws becomes a finding with the error's own message. */
-export async function runCheck(check: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
+/** Runs a check that says what is fine; one that throws becomes a finding with the error's own message. */
+export async function runCheck(check: string, run: () => Promise<string | Finding[]>): Promise<Finding[]> {
   try {
-    return await run()
+    const found = await run()
+    return typeof found === 'string' ? [fine(check, found)] : found
   } catch (error) {
     const { message, hint } = toFailure(error)
     const sentences = [message, hint].filter((part) => part !== null).map(toSentence)
@@ -46,11 +47,11 @@ function toSentence(text: string): string {
 }
 
 /** Checks that only this user can read the files with secrets. */
-export function checkSecrets(settings: Settings): Finding[] {
+export function checkSecrets(settings: Settings): string | Finding[] {
   const { secretFiles } = settings
   const problem = tellReadableSecrets(settings)
-  if (problem !== undefined) return [wrong('secrets', problem)]
-  return secretFiles.length === 0 ? [] : [fine('secrets', `Nobody else can read ${secretFiles.join(', ')}.`)]
+  if (problem !== undefined) throw new RefusedError(problem)
+  return secretFiles.length === 0 ? [] : `Nobody else can read ${secretFiles.join(', ')}.`
 }
 
 /** Checks that the data folder is writable and private, has room, and is not in use elsewhere. */
@@ -59,39 +60,30 @@ export async function checkFolder(options: {
   taskQueue: string
   /** Whether a worker of this folder listens on the task queue. */
   served: boolean
-}): Promise<Finding[]> {
+}): Promise<string> {
   const { place, taskQueue, served } = options
   const dataDir = place.folder
   await prepareDataFolder(dataDir)
   if (findExposed([dataDir], 0o077).length > 0)
-    return [
-      wrong(
-        'data folder',
-        `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`${shell`chmod 700 ${dataDir}`}\`.`,
-      ),
-    ]
+    throw new RefusedError(
+      `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`${shell`chmod 700 ${dataDir}`}\`.`,
+    )
   // A state on PostgreSQL has a check of its own.
   const isHere = ['state.db', 'moved.json'].some((name) => existsSync(join(dataDir, name)))
   if (place.database === undefined && isHere) readStateFile(dataDir)
   const free = await freeBytes(dataDir)
   const freeMb = Math.floor(free / 1e6)
   if (free < leastFreeBytes)
-    return [
-      wrong(
-        'data folder',
-        `Only ${freeMb} MB are free on the disk of the data folder ${dataDir}. Free some, or set CONNECTOR_DATA_DIR to a folder on another disk.`,
-      ),
-    ]
+    throw new RefusedError(
+      `Only ${freeMb} MB are free on the disk of the data folder ${dataDir}. Free some, or set CONNECTOR_DATA_DIR to a folder on another disk.`,
+    )
   const holder = served ? undefined : findHolder(dataDir)
   if (holder !== undefined)
-    return [
-      wrong(
-        'data folder',
-        `The data folder ${dataDir} is in use by ${holder}, which does not answer on ${taskQueue}: it is still starting, has ` +
-          'other settings, uses another Temporal server, or is frozen. Try again in a few seconds. Otherwise end it, or give one of the two another CONNECTOR_DATA_DIR.',
-      ),
-    ]
-  return [fine('data folder', `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`)]
+    throw new RefusedError(
+      `The data folder ${dataDir} is in use by ${holder}, which does not answer on ${taskQueue}: it is still starting, has ` +
+        'other settings, uses another Temporal server, or is frozen. Try again in a few seconds. Otherwise end it, or give one of the two another CONNECTOR_DATA_DIR.',
+    )
+  return `${dataDir} is writable; ${freeMb.toLocaleString('en-US')} MB are free.`
 }
 
 /** The process that has locked the folder, found by trying to acquire the lock for an instant. */
@@ -116,7 +108,7 @@ export async function checkFiles(settings: Pick<Settings, 'filesUrl' | 's3'>): P
   return runCheck('bucket', async () => {
     const { mayRemove } = await proveStore(files)
     const usable = `${files.locate('')} is writable and honours If-None-Match and If-Match.`
-    return [fine('bucket', mayRemove ? usable : `${usable} ${removesNothing}`)]
+    return mayRemove ? usable : `${usable} ${removesNothing}`
   })
 }
 
@@ -128,6 +120,6 @@ export async function checkWarehouse({ billing, warehouseUrl }: Settings): Promi
     const { createPostgresDestination } = await import('../../core/destinations/postgres/postgres.ts')
     const warehouse = createPostgresDestination({ url: warehouseUrl })
     await warehouse.tryOut(billing)
-    return [fine('warehouse', `The warehouse in ${warehouse.locate(billing)} is writable.`)]
+    return `The warehouse in ${warehouse.locate(billing)} is writable.`
   })
 }

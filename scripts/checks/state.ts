@@ -6,7 +6,7 @@ import type { SharedStore } from '../../core/state/open.ts'
 import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { askState } from '../runs/run-files.ts'
-import { type Finding, fine, runCheck, wrong } from './places.ts'
+import { type Finding, runCheck, wrong } from './places.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need. */
 export async function checkState(
@@ -23,10 +23,9 @@ export async function checkState(
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
       if (problems.length > 0) return problems.map((problem) => wrong('state', problem))
       const used = describeUse(await findWorkers(store))
-      return [fine('state', `The state in ${store.place} is writable; ${used}.`)]
+      return `The state in ${store.place} is writable; ${used}.`
     })
-    const none = `There is no state in ${placeOf(database)} yet; the worker creates it when it starts.`
-    return checked ?? [fine('state', none)]
+    return checked ?? `There is no state in ${placeOf(database)} yet; the worker creates it when it starts.`
   })
 }
 
