@@ -69,7 +69,7 @@ export interface Publication extends Pick<
 }
 
 /** The form of the values of a read. */
-export type Privacy = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
+export type ValueForm = Pick<Publication, 'resource' | 'excluded' | 'hashed' | 'hashedWith'>
 
 export type PublishStep = 'staged' | 'counted' | 'visible'
 
@@ -111,7 +111,7 @@ export interface Destination {
   checkBeforeRead?(
     scope: Pick<Publication, 'testMode' | 'schema'>,
     of: {
-      reads: readonly Privacy[]
+      reads: readonly ValueForm[]
       /** By the clock that the reads would go by, in ms since 1970. */
       now: number
     },

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { allResources, type ResourceName } from '../billing/resources/lists.ts'
-import type { Destination, Privacy } from '../destinations/destination.ts'
+import type { Destination, ValueForm } from '../destinations/destination.ts'
 import { NotAdmittedError } from '../destinations/errors.ts'
 import type { DestinationName } from '../destinations/names.ts'
 import { InvalidInput } from '../runs/errors.ts'
@@ -202,7 +202,7 @@ export function privacyOf(of: {
   resource: ResourceName
   /** The fingerprint of the key that the read hashes with. */
   hashedWith: string | undefined
-}): Privacy {
+}): ValueForm {
   const { plan, resource, hashedWith } = of
   const excluded = toFields(allResources[resource], { names: plan.exclude, action: 'exclude' })
   const hashed = toFields(allResources[resource], { names: plan.hash, action: 'hash' })

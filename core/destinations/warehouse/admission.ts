@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Privacy, Publication } from '../destination.ts'
+import type { ValueForm, Publication } from '../destination.ts'
 import { NotAdmittedError } from '../errors.ts'
 import type { Manifest } from '../manifest.ts'
 import { lastExports, ownerTable, toOwner } from './exports.ts'
@@ -39,7 +39,7 @@ export async function checkOwner(
 export function checkPrivacy(
   { where, instead }: Place,
   published: readonly Manifest[],
-  privacy: Privacy,
+  privacy: ValueForm,
 ): void {
   const { resource, hashed, hashedWith } = privacy
   const last = published.find((manifest) => manifest.resource === resource)
@@ -56,9 +56,9 @@ export function checkPrivacy(
     )
 }
 
-const toForm = ({ excluded, hashed }: Privacy) => [excluded.toSorted(), hashed.toSorted()]
+const toForm = ({ excluded, hashed }: ValueForm) => [excluded.toSorted(), hashed.toSorted()]
 
-function describeForm({ excluded, hashed }: Privacy): string {
+function describeForm({ excluded, hashed }: ValueForm): string {
   const words = [
     ...(excluded.length > 0 ? [`without ${excluded.join(', ')}`] : []),
     ...(hashed.length > 0 ? [`with ${hashed.join(', ')} hashed`] : []),
@@ -96,7 +96,7 @@ const clocksDifferMs = 5_000
  */
 export async function checkBeforeRead(
   db: Database,
-  { reads, now }: { reads: readonly Privacy[]; now: number },
+  { reads, now }: { reads: readonly ValueForm[]; now: number },
 ): Promise<void> {
   const { where, instead } = db
   const published = await lastExports(db, await db.describe())
