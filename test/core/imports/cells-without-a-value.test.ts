@@ -10,6 +10,7 @@ import { bodiesOf, fileOf, problemsOf, storeInput } from './csv-file.ts'
 import { xlsxOf } from './xlsx-file.ts'
 
 const folder = join(import.meta.dirname, 'files')
+const header = ['name', 'unit_label']
 const retention = 'supplier;document;number;date;lines.1.name;lines.1.amount\n'
 
 /** What is wrong with a workbook, read as an import reads it. */
@@ -133,8 +134,8 @@ describe('a header', () => {
     ['na\u200bme', 'unit\u00ad_label'],
     ['\u200ename', '\u2060unit_label '],
     ['\u00a0NAME', 'unit_\u200clabel\ufe0f'],
-  ])('is known without the letters that nobody sees: %j, %j', async (...header) => {
-    const path = await fileOf(`${header.join(';')}\na;b\n`)
+  ])('is known without the letters that nobody sees: %j, %j', async (...names) => {
+    const path = await fileOf(`${names.join(';')}\na;b\n`)
     expect(await bodiesOf({ kind: 'products', path })).toEqual(['{"name":"a","unit_label":"b"}'])
   })
 
@@ -177,14 +178,8 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
     expect(await problemsOf({ kind: 'products', path })).toEqual([
       `row 2, name: ${text} looks like UTF-8 read in another encoding (--input encoding=utf-8 takes it as it is); did you mean ${meant}?`,
     ])
-    const sheet = xlsxOf([
-      {
-        rows: [
-          ['name', 'unit_label'],
-          [text, 'mes'],
-        ],
-      },
-    ])
+    const rows = [header, [text, 'mes']]
+    const sheet = xlsxOf([{ rows }])
     expect((await problemsOfWorkbook(sheet, { kind: 'products' })).problems).toHaveLength(1)
     const mapping = { encoding: 'utf-8' } as const
     expect(await bodiesOf({ kind: 'products', path, mapping })).toEqual([expect.stringContaining(text)])
@@ -193,9 +188,8 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
   test.each(['“IRMÃ”', 'AMANHÃ… NÃO', 'MAÇÃ\u00a0VERDE', 'Ângela Ärger', '√2 ≈ 1,4 ±1', '├── Plan', 'SÃO'])(
     'is not seen in %s',
     async (text) => {
-      expect(
-        await problemsOf({ kind: 'products', path: await fileOf(`name;unit_label\n${text};b\n`) }),
-      ).toEqual([])
+      const path = await fileOf(`name;unit_label\n${text};b\n`)
+      expect(await problemsOf({ kind: 'products', path })).toEqual([])
     },
   )
 
@@ -210,10 +204,7 @@ describe('UTF-8 that was read in another encoding before it was saved', () => {
 test.each(['.xlsx', '.csv'])(
   'a file whose name is as long as a name may be is imported: %s',
   async (extension) => {
-    const rows = [
-      ['name', 'unit_label'],
-      ['a', 'b'],
-    ]
+    const rows = [header, ['a', 'b']]
     const bytes =
       extension === '.xlsx' ? xlsxOf([{ rows }]) : Buffer.from(rows.map((row) => row.join()).join('\n'))
     for (const letter of ['n', 'ñ']) {

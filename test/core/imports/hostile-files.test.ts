@@ -18,10 +18,10 @@ async function watch(options: ImportFile): Promise<{ heldMs: number; check: File
     const { user, system } = process.threadCpuUsage()
     return (user + system) / 1000
   }
-  const { signal, ...ending } = toEnding()
+  const ending = new AbortController()
   let heldMs = 0
   const turns = async () => {
-    for (let last = spent(); !signal.aborted;) {
+    for (let last = spent(); !ending.signal.aborted;) {
       await nextTurn()
       const now = spent()
       heldMs = Math.max(heldMs, now - last)
@@ -31,14 +31,9 @@ async function watch(options: ImportFile): Promise<{ heldMs: number; check: File
   const watching = turns()
   const check = await checkFile(options).catch((error: unknown) => error as Error)
   await nextTurn()
-  ending.end()
+  ending.abort()
   await watching
   return { heldMs, check }
-}
-
-function toEnding() {
-  const controller = new AbortController()
-  return { signal: controller.signal, end: () => controller.abort() }
 }
 
 const header = 'supplier;document;number;date;lines.1.name;lines.1.amount'
@@ -74,20 +69,21 @@ test('a file of 10 GB is refused with a sentence, before it is copied or read', 
   await expect(checkFile({ kind: 'retentions', path })).rejects.toThrow(sentence)
 })
 
+const retentions = async (content: string | Uint8Array): Promise<ImportFile> => ({
+  kind: 'retentions',
+  path: await fileOf(content),
+})
+
 describe('no file holds the event loop', () => {
   test.each<[string, () => Promise<ImportFile>, string]>([
     ['40 misses among 1,999 entries of a look-up', () => misses(40, 12, 1_999), 'did you mean'],
-    [
-      '5,000 long misses among 20,000 long entries',
-      () => misses(5_000, 100, 20_000),
-      'is not in suppliers.csv',
-    ],
+    ['5,000 long misses among 20,000 entries', () => misses(5_000, 100, 20_000), 'is not in suppliers.csv'],
     ['looked-up cells of 5,000 characters', () => misses(20, 5_000, 1_999), 'is not in suppliers.csv'],
     [
       '20,000 columns',
       async () => {
         const names = Array.from({ length: 20_000 }, (_, at) => `lines.${at}.amout`).join(',')
-        return { kind: 'retentions', path: await fileOf(`${names}\n${names}\n`) }
+        return retentions(`${names}\n${names}\n`)
       },
       'has 20,000 columns; the limit is 2,000',
     ],
@@ -98,28 +94,25 @@ describe('no file holds the event loop', () => {
         const fields = names.map((_, at) => `lines.${at}.amout`)
         const columns = Object.fromEntries(names.map((name, at) => [` ${name.toUpperCase()}`, fields[at]!]))
         const lookups = Object.fromEntries(fields.map((field) => [field, 'suppliers.csv']))
-        const path = await fileOf(`${names.join(',')}\n${names.join(',')}\n`)
-        return { kind: 'retentions', path, columns: fields, mapping: { columns, lookups } }
+        const file = await retentions(`${names.join(',')}\n${names.join(',')}\n`)
+        return { ...file, columns: fields, mapping: { columns, lookups } }
       },
       'which is not a field of retentions',
     ],
     [
       'amounts of 100,000 decimals',
       async () => ({
-        kind: 'retentions',
-        path: await fileOf(rows(20, (at) => retention(at, { amount: longAmount }))),
+        ...(await retentions(rows(20, (at) => retention(at, { amount: longAmount })))),
         mapping: { decimal: '.' },
       }),
       'is too long: numbers have at most 100 characters',
     ],
     [
       'amounts of 100,000 decimals in JSON cells',
-      async () => ({
-        kind: 'retentions',
-        path: await fileOf(
+      () =>
+        retentions(
           `supplier;document;number;date;lines\ns;7;1;2026-03-25;[{"name":"x","amount":${longAmount}}]\n`,
         ),
-      }),
       'is too long: numbers have at most 100 characters',
     ],
     [
@@ -134,17 +127,18 @@ describe('no file holds the event loop', () => {
       'a word of 100,000 letters in an encoding that is not clear',
       async () => {
         const supplier = `Mu\x96oz ${'a'.repeat(100_000)}`
-        const text = rows(1, () => retention(1, { supplier }))
-        return { kind: 'retentions', path: await fileOf(Buffer.from(text, 'latin1')) }
+        return retentions(
+          Buffer.from(
+            rows(1, () => retention(1, { supplier })),
+            'latin1',
+          ),
+        )
       },
       'is not clear: row 2 reads "Mu–oz" in windows-1252, "Muñoz" in macintosh',
     ],
     [
       'a cell of 3 MB',
-      async () => ({
-        kind: 'retentions',
-        path: await fileOf(rows(1, () => `"${'x\n'.repeat(1_500_000)}"`)),
-      }),
+      () => retentions(rows(1, () => `"${'x\n'.repeat(1_500_000)}"`)),
       'file.csv, row 2 is longer than a million characters',
     ],
   ])('with %s, which gets one sentence', async (_title, make, sentence) => {

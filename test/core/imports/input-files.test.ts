@@ -1,17 +1,15 @@
-import { mkdir, mkdtemp, readFile, readdir, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { filesOf, prepareInput, refuseDamaged } from '../../../core/imports/stored-input.ts'
 import { parseMapping, readMapping } from '../../../core/imports/mapping/mapping.ts'
 import { readLookup } from '../../../core/imports/mapping/lookup.ts'
+import { temporaryFolder } from './csv-file.ts'
 
 let world: string
 
 beforeEach(async () => {
-  world = await mkdtemp(join(tmpdir(), 'copy-'))
-  const made = world
-  onTestFinished(() => rm(made, { recursive: true, force: true }))
+  world = await temporaryFolder()
   await writeFile(join(world, 'rows.csv'), 'supplier\na\n')
   await writeFile(join(world, 'suppliers.csv'), 'a,sup_1\n')
 })
@@ -37,9 +35,8 @@ test.each(['../../..', '/etc/x', '..', 'a/b', 'a\0b', '', 'x'.repeat(3_000)])(
 test.each(['supplier', ' Supplier ', 'lines.2.name', 'line.amount', 'next_billing'])(
   'a lookup for the field %j is taken',
   (field) => {
-    expect(parseMapping({ lookups: { [field]: 'suppliers.csv' } }).lookups).toEqual({
-      [field]: 'suppliers.csv',
-    })
+    const lookups = { [field]: 'suppliers.csv' }
+    expect(parseMapping({ lookups }).lookups).toEqual(lookups)
   },
 )
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { contact } from '../../../core/billing/resources/customers.ts'
 import { fieldsOf } from '../../../core/billing/resources/fields.ts'
 import { checkFile } from '../../../core/imports/check.ts'
-import { readMapping, toMapping } from '../../../core/imports/mapping/mapping.ts'
+import { type Mapping, readMapping, toMapping } from '../../../core/imports/mapping/mapping.ts'
 import { toSentence } from '../../../core/imports/problems.ts'
 import { bodiesOf, fileOf, problemsOf, temporaryFolder } from './csv-file.ts'
 
@@ -110,12 +110,8 @@ describe('a constant', () => {
     expect(await bodiesOf({ ...file, mapping: toMapping({ set: ['status=archived'] }) })).toEqual([
       '{"status":"archived","name":"a","unit_label":"b"}',
     ])
-    expect(
-      await problemsOf({
-        ...file,
-        mapping: toMapping({ set: ['status=archive', 'nam=x', 'id=1', 'plans='] }),
-      }),
-    ).toEqual([
+    const wrong = toMapping({ set: ['status=archive', 'nam=x', 'id=1', 'plans='] })
+    expect(await problemsOf({ ...file, mapping: wrong })).toEqual([
       '--set nam: is not a field of products; did you mean name?',
       '--set id: is a field that only the service writes',
       '--set plans: is a field that only the service writes',
@@ -137,16 +133,10 @@ describe('a lookup', () => {
       lookup: [`supplier=${await fileOf(suppliers, 'suppliers.csv')}`],
     })
     const check = await checkFile({ kind: 'retentions', path, mapping })
+    const miss = { column: 'RUT', rule: 'lookup', message: 'is not in suppliers.csv' }
     expect(check.problems).toMatchObject([
-      {
-        row: 4,
-        column: 'RUT',
-        value: '9.999.999-9',
-        rule: 'lookup',
-        message: 'is not in suppliers.csv',
-        more: 1,
-      },
-      { row: 6, column: 'RUT', value: 'otro', rule: 'lookup' },
+      { ...miss, row: 4, value: '9.999.999-9', more: 1 },
+      { ...miss, row: 6, value: 'otro' },
     ])
     expect(check).toMatchObject({ valid: 2, invalid: 3, stopped: false })
     const known = await fileOf(header + '076123456K;7;1;2026-03-25;x\n')
@@ -156,32 +146,15 @@ describe('a lookup', () => {
   })
 
   describe('of tax ids without a hyphen', () => {
-    const rut = [
-      '77.000.001-7',
-      '77.000.002-5',
-      '77.000.003-3',
-      '77.000.004-1',
-      '77.000.005-K',
-      '900.123.456-8',
-    ]
+    const rut = '77.000.001-7 77.000.002-5 77.000.003-3 77.000.004-1 77.000.005-K 900.123.456-8'.split(' ')
     const digits = (id: string) => id.replaceAll(/[.-]/g, '')
     const bodies = (id: string) => digits(id).slice(0, -1)
     /** A file with these ids, and a lookup file with those. */
-    async function fileWith(
-      cells: readonly string[],
-      keys: readonly string[],
-      taxIds?: 'with-digit' | 'without-digit',
-    ) {
-      const lookup = await fileOf(
-        keys.map((key, index) => `${key};sup_${index + 1}\n`).join(''),
-        'suppliers.csv',
-      )
+    async function fileWith(cells: readonly string[], keys: readonly string[], taxIds?: Mapping['taxIds']) {
+      const suppliers = keys.map((key, index) => `${key};sup_${index + 1}\n`).join('')
+      const lookups = { supplier: await fileOf(suppliers, 'suppliers.csv') }
       const lines = cells.map((cell, index) => `${cell};7;${index + 1};2026-03-25;x\n`)
-      const mapping = {
-        columns: { RUT: 'supplier' },
-        lookups: { supplier: lookup },
-        ...(taxIds && { taxIds }),
-      }
+      const mapping = { columns: { RUT: 'supplier' }, lookups, ...(taxIds && { taxIds }) }
       return { kind: 'retentions', path: await fileOf(header + lines.join('')), mapping } as const
     }
     const suppliersOf = async (file: Awaited<ReturnType<typeof fileWith>>) =>
@@ -205,16 +178,17 @@ describe('a lookup', () => {
     })
 
     test('finds every form of an id by the option, and a digit behind a hyphen or a K needs none', async () => {
-      const plain = rut.map(digits)
+      const [plain, short] = [rut.map(digits), rut.map(bodies)]
       const all = rut.map((_, index) => `sup_${index + 1}`)
-      expect(await suppliersOf(await fileWith(plain, rut, 'with-digit'))).toEqual(all)
-      expect(await suppliersOf(await fileWith(rut, plain, 'with-digit'))).toEqual(all)
-      expect(await suppliersOf(await fileWith(rut.map(bodies), rut, 'without-digit'))).toEqual(all)
-      expect(await suppliersOf(await fileWith(rut, rut.map(bodies), 'without-digit'))).toEqual(all)
-      expect(await suppliersOf(await fileWith(['77000005k', '077.000.005K'], rut))).toEqual([
-        'sup_5',
-        'sup_5',
-      ])
+      for (const [cells, keys, form] of [
+        [plain, rut, 'with-digit'],
+        [rut, plain, 'with-digit'],
+        [short, rut, 'without-digit'],
+        [rut, short, 'without-digit'],
+      ] as const)
+        expect(await suppliersOf(await fileWith(cells, keys, form))).toEqual(all)
+      const withK = await fileWith(['77000005k', '077.000.005K'], rut)
+      expect(await suppliersOf(withK)).toEqual(['sup_5', 'sup_5'])
     })
 
     test.each<[string, string[], string[]]>([
@@ -282,20 +256,12 @@ describe('a stored mapping', () => {
   test('finds its lookup files beside it, and options of the command line take precedence', async () => {
     const folder = await temporaryFolder()
     const path = join(folder, 'mapping.json')
-    await writeFile(
-      path,
-      JSON.stringify({
-        columns: { a: 'name' },
-        set: { status: 'active' },
-        lookups: { name: 'names.csv' },
-        decimal: ',',
-      }),
-    )
+    const stored = { set: { status: 'active' }, lookups: { name: 'names.csv' }, decimal: ',' }
+    await writeFile(path, JSON.stringify({ columns: { a: 'name' }, ...stored }))
     const base = await readMapping(path)
     expect(base.lookups).toEqual({ name: join(folder, 'names.csv') })
-    expect(
-      toMapping({ base, map: ['a=unit_label', 'b='], set: ['status=archived'], locale: 'es-MX' }),
-    ).toEqual({
+    const given = { map: ['a=unit_label', 'b='], set: ['status=archived'], locale: 'es-MX' }
+    expect(toMapping({ base, ...given })).toEqual({
       columns: { a: 'unit_label', b: null },
       set: { status: 'archived' },
       lookups: { name: join(folder, 'names.csv') },

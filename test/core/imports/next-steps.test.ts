@@ -20,15 +20,21 @@ const plan = {
 
 const none = { staged: 0, done: 187, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 }
 
-const steps = (counts: Partial<ReportCounts>, how: 'finished' | 'stopped' | 'refused' = 'finished') =>
+const stepsOf = (options: Partial<Parameters<typeof importNextSteps>[0]>) =>
   importNextSteps({
     plan,
     dataDir: '/data',
-    ended: { how, at: '' },
-    counts: { ...none, ...counts },
+    ended: undefined,
+    counts: none,
     outcomes: {},
-    parkedRow: 17,
+    parkedRow: undefined,
+    ...options,
   })
+
+const how = (name: EndedNote['how']): EndedNote => ({ how: name, at: '' })
+
+const steps = (counts: Partial<ReportCounts>, ended: EndedNote['how'] = 'finished') =>
+  stepsOf({ ended: how(ended), counts: { ...none, ...counts }, parkedRow: 17 })
 
 const folder = '/data/imports/import-retentions-1'
 const mapping = `--mapping ${folder}/input/mapping.json`
@@ -77,15 +83,7 @@ test('rows that a finished import has as unknown lead to a repair, and never to 
 
 test('an import that is done has no next step, and one that is active can be followed', () => {
   expect(steps({})).toEqual([])
-  const active = importNextSteps({
-    plan,
-    dataDir: '/data',
-    ended: undefined,
-    counts: none,
-    outcomes: {},
-    parkedRow: undefined,
-  })
-  expect(active).toEqual([
+  expect(stepsOf({})).toEqual([
     { text: 'to follow the run', command: 'npx connector run watch import-retentions-1' },
   ])
 })
@@ -102,16 +100,9 @@ test('a person reads the name of their own file, with the options that they type
     ],
   }
   const of = (counts: Partial<ReportCounts>, ended: EndedNote, more: Partial<ImportPlan> = {}) =>
-    importNextSteps({
-      plan: { ...plan, ...more },
-      dataDir: '/data',
-      ended,
-      counts: { ...none, ...counts },
-      outcomes: {},
-      parkedRow: undefined,
-      origin,
-    }).map(({ command }) => command)
-  const how = (name: EndedNote['how']): EndedNote => ({ how: name, at: '' })
+    stepsOf({ plan: { ...plan, ...more }, ended, counts: { ...none, ...counts }, origin }).map(
+      ({ command }) => command,
+    )
   const reading = `--mapping /home/ana/mapping.json --map RUT=supplier --map 'Folio N°=number'`
   const own = `npx connector import retentions '/home/ana/Marzo 2026.xlsx' ${reading} --sheet Marzo --header-row 3`
   expect(of({}, how('refused'))).toEqual([`${own} --on-invalid skip`])

@@ -85,7 +85,6 @@ describe('results', () => {
 test('every cell comes back, in any encoding', async () => {
   const letters = fc.constantFrom('a', 'ñ', '€', '"', ';', '\n', '\r', ' ', "'", '=', 'Ÿ')
   const cell = fc.string({ unit: letters, maxLength: 6 }).filter((value) => value.trim() !== '')
-  const quoted = (value: string) => `"${value.replaceAll('"', '""')}"`
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 5 }),
@@ -111,7 +110,6 @@ test('no cell of a sheet runs as a formula, and a sheet that is imported again m
   const cell = fc
     .string({ unit: parts, minLength: 1, maxLength: 6 })
     .filter((value) => value.trim() !== '' && value.trim() === value)
-  const quoted = (value: string) => `"${value.replaceAll('"', '""')}"`
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 4 }),
@@ -151,6 +149,8 @@ test('a number, a lookup and a key that a guard stood before are read as without
   expect(await readFile(sheet, 'utf8')).toContain("'=a;'-b;CLP;'+1.234.567,50;2;")
   expect(await bodiesOf({ ...file, path: sheet })).toEqual([sent])
 })
+
+const quoted = (value: string) => `"${value.replaceAll('"', '""')}"`
 
 async function writeTo(options: Omit<Parameters<typeof writeResults>[0], 'folder'>): Promise<string> {
   const folder = await temporaryFolder()

@@ -42,21 +42,9 @@ async function* chunksOf(bytes: Buffer) {
   yield bytes
 }
 
-const nasty = fc.constantFrom(
-  '=1+1',
-  "'=x",
-  '-5',
-  '+56 9 1234',
-  '-x',
-  '"',
-  ';',
-  ',',
-  '\n',
-  '\r\n',
-  '@a',
-  '😀',
-  ' x ',
-  'ñ',
+const nasty = fc.oneof(
+  fc.constantFrom('=1+1', "'=x", '-5', '+56 9 1234', '-x', '@a'),
+  fc.constantFrom('"', ';', ',', '\n', '\r\n', ' x ', '😀', 'ñ'),
 )
 const text = fc
   .array(fc.oneof(nasty, fc.string({ unit: 'grapheme-ascii', maxLength: 5 })), { minLength: 1, maxLength: 3 })
@@ -131,22 +119,9 @@ describe('what an export wrote comes back as what was sent', () => {
 
   test('and of an update the columns that are named', async () => {
     const folder = await temporaryFolder()
-    const records = [
-      {
-        id: 'con_1',
-        name: '=Ana',
-        email: 'ana@example.com',
-        phone: '+56912345678',
-        invoicing: false,
-        created: null,
-      },
-    ]
-    const [path = ''] = await exportTo(
-      folder,
-      { name: 'contacts', schema: contact },
-      JSON.stringify(records),
-      true,
-    )
+    const record = { id: 'con_1', name: '=Ana', email: 'a@x.cl', phone: '+56912345678', invoicing: false }
+    const contacts = { name: 'contacts', schema: contact } as const
+    const [path = ''] = await exportTo(folder, contacts, JSON.stringify([record]), true)
     expect(
       await bodiesOf({ kind: 'update-contacts', path, columns: ['name', 'phone', 'invoicing'] }),
     ).toEqual(['{"id":"con_1","name":"=Ana","phone":"+56912345678","invoicing":false}'])

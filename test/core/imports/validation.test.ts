@@ -8,93 +8,63 @@ import type { Problem } from '../../../core/imports/problems.ts'
 import { createChangesFile } from '../../../core/changes/staged-changes.ts'
 import { bodiesOf, fileOf, ofRun, problemsOf, stage, temporaryFolder } from './csv-file.ts'
 
-/** The problems of one row. */
-async function row(kind: ImportKindName, fields: Record<string, string>): Promise<Partial<Problem>[]> {
+type Row = [kind: ImportKindName, cells: Record<string, string>]
+const retention = { supplier: 's', document: '7', number: '1', date: '2026-03-25', 'lines.1.name': 'x' }
+const addon = { name: 'a', description: 'b', currency: 'CLP', amount: '1' }
+const charge = { collection_scheme: 'charge_payment' }
+const ofRetention = (more: object): Row => ['retentions', { ...retention, ...more }]
+const ofAddon = (more: object): Row => ['addons', { ...addon, ...more }]
+const ofContact = (more: object): Row => ['update-contacts', { id: 'c', ...more }]
+const ofSubscription = (more: object): Row => ['update-subscriptions', { id: 's', ...more }]
+
+/** The problems of a file of one row. */
+async function problemsOfRow([kind, fields]: Row): Promise<Partial<Problem>[]> {
   const quoted = (cells: string[]) => cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(';')
   const path = await fileOf(`${quoted(Object.keys(fields))}\n${quoted(Object.values(fields))}\n`)
   return (await checkFile({ kind, path })).problems
 }
 
-const retention = { supplier: 's', document: '7', number: '1', date: '2026-03-25', 'lines.1.name': 'x' }
-const addon = { name: 'a', description: 'b', currency: 'CLP', amount: '1' }
-
 describe('a cell is held against what the service says of its field', () => {
-  test.each<[string, ImportKindName, Record<string, string>, Partial<Problem>]>([
-    ['a required field', 'addons', { ...addon, name: ' ' }, { column: 'name', rule: 'required' }],
-    ['a text too long', 'addons', { ...addon, name: 'x'.repeat(57) }, { column: 'name', rule: 'length' }],
-    [
-      'an unknown word',
-      'addons',
-      { ...addon, status: 'activ' },
-      { rule: 'value', value: 'activ', fix: 'active' },
-    ],
-    ['a number that is none', 'addons', { ...addon, amount: 'doce' }, { rule: 'number', value: 'doce' }],
-    ['a fraction of a whole', 'addons', { ...addon, duration_times: '1,5' }, { rule: 'number' }],
-    ['null where it can’t be', 'addons', { ...addon, name: '\\N' }, { rule: 'null' }],
+  test.each<[string, Row, Partial<Problem>]>([
+    ['a required field', ofAddon({ name: ' ' }), { column: 'name', rule: 'required' }],
+    ['a text too long', ofAddon({ name: 'x'.repeat(57) }), { column: 'name', rule: 'length' }],
+    ['an unknown word', ofAddon({ status: 'activ' }), { rule: 'value', value: 'activ', fix: 'active' }],
+    ['a number that is none', ofAddon({ amount: 'doce' }), { rule: 'number', value: 'doce' }],
+    ['a fraction of a whole', ofAddon({ duration_times: '1,5' }), { rule: 'number' }],
+    ['null where it can’t be', ofAddon({ name: '\\N' }), { rule: 'null' }],
     [
       'a date that does not exist',
-      'retentions',
-      { ...retention, date: '2026-02-30' },
+      ofRetention({ date: '2026-02-30' }),
       { rule: 'date', value: '2026-02-30' },
     ],
-    [
-      'the retention number 0',
-      'retentions',
-      { ...retention, number: '0' },
-      { column: 'number', rule: 'min', value: '0' },
-    ],
-    [
-      'no retention number',
-      'retentions',
-      { ...retention, number: '' },
-      { column: 'number', rule: 'required' },
-    ],
-    ['no lines', 'retentions', { ...retention, 'lines.1.name': '' }, { column: 'lines', rule: 'required' }],
-    [
-      'a word for a truth',
-      'retentions',
-      { ...retention, 'lines.1.exempt': 'sí' },
-      { rule: 'boolean', fix: 'true' },
-    ],
-    ['half an address', 'update-contacts', { id: 'c', email: 'ana@' }, { rule: 'email', value: 'ana@' }],
-    [
-      'an address with a slip',
-      'update-contacts',
-      { id: 'c', email: 'ana@x.cl,' },
-      { rule: 'email', fix: 'ana@x.cl' },
-    ],
-    ['a phone too long', 'update-contacts', { id: 'c', phone: '+569123456789' }, { rule: 'length' }],
-    ['a factor below 1', 'update-subscriptions', { id: 's', custom_change: '0,99' }, { rule: 'min' }],
-    [
-      'a charge without a source',
-      'update-subscriptions',
-      { id: 's', collection_scheme: 'charge_payment' },
-      { column: 'default_source', rule: 'required' },
-    ],
+    ['the retention number 0', ofRetention({ number: '0' }), { column: 'number', rule: 'min', value: '0' }],
+    ['no retention number', ofRetention({ number: '' }), { column: 'number', rule: 'required' }],
+    ['no lines', ofRetention({ 'lines.1.name': '' }), { column: 'lines', rule: 'required' }],
+    ['a word for a truth', ofRetention({ 'lines.1.exempt': 'sí' }), { rule: 'boolean', fix: 'true' }],
+    ['half an address', ofContact({ email: 'ana@' }), { rule: 'email', value: 'ana@' }],
+    ['an address with a slip', ofContact({ email: 'ana@x.cl,' }), { rule: 'email', fix: 'ana@x.cl' }],
+    ['a phone too long', ofContact({ phone: '+569123456789' }), { rule: 'length' }],
+    ['a factor below 1', ofSubscription({ custom_change: '0,99' }), { rule: 'min' }],
+    ['a charge without a source', ofSubscription(charge), { column: 'default_source', rule: 'required' }],
     [
       'a source made null',
-      'update-subscriptions',
-      { id: 's', collection_scheme: 'charge_payment', default_source: '\\N' },
+      ofSubscription({ ...charge, default_source: '\\N' }),
       { column: 'default_source', rule: 'required' },
     ],
-  ])('%s', async (_what, kind, fields, problem) => {
-    expect(await row(kind, fields)).toEqual([expect.objectContaining({ row: 2, ...problem })])
+  ])('%s', async (_what, row, problem) => {
+    expect(await problemsOfRow(row)).toEqual([expect.objectContaining({ row: 2, ...problem })])
   })
 
-  test.each<[string, ImportKindName, Record<string, string>]>([
-    ['the longest name, in characters of two halves', 'addons', { ...addon, name: '😀'.repeat(56) }],
-    ['a whole number with a zero behind the comma', 'addons', { ...addon, duration_times: '12,0' }],
-    ['the least factor', 'update-subscriptions', { id: 's', custom_change: '1' }],
-    [
-      'a charge with a source',
-      'update-subscriptions',
-      { id: 's', collection_scheme: 'charge_payment', default_source: 'src' },
-    ],
-    ['null where it can be', 'update-subscriptions', { id: 's', note: '\\N' }],
-    ['truth as a spreadsheet in Spanish has it', 'update-contacts', { id: 'c', invoicing: 'VERDADERO' }],
-    ['truth as a spreadsheet in Portuguese has it', 'update-contacts', { id: 'c', invoicing: 'VERDADEIRO' }],
-  ])('and %s passes', async (_what, kind, fields) => {
-    expect(await row(kind, fields)).toEqual([])
+  test.each<[string, Row]>([
+    ['the longest name, in characters of two halves', ofAddon({ name: '😀'.repeat(56) })],
+    ['a whole number with a zero behind the comma', ofAddon({ duration_times: '12,0' })],
+    ['the least factor', ofSubscription({ custom_change: '1' })],
+    ['a charge with a source', ofSubscription({ ...charge, default_source: 'src' })],
+    ['null where it can be', ofSubscription({ note: '\\N' })],
+    ['truth as a spreadsheet in Spanish has it', ofContact({ invoicing: 'VERDADERO' })],
+    ['truth as a spreadsheet in Portuguese has it', ofContact({ invoicing: 'VERDADEIRO' })],
+  ])('and %s passes', async (_what, row) => {
+    expect(await problemsOfRow(row)).toEqual([])
   })
 })
 
@@ -231,16 +201,10 @@ describe('control totals', () => {
 
   test('are held against what was expected, as numbers of the file are written', async () => {
     const file = { kind: 'retentions', path: await path() } as const
-    expect(
-      await problemsOf({ ...file, expectRows: 3, expectTotals: { total: '300,0', 'lines.amount': '1,40' } }),
-    ).toEqual([])
-    expect(
-      await problemsOf({
-        ...file,
-        expectRows: 4,
-        expectTotals: { total: '300,01', 'lines.amont': '1', 'lines.amount': '1.400' },
-      }),
-    ).toEqual([
+    const right = { total: '300,0', 'lines.amount': '1,40' }
+    expect(await problemsOf({ ...file, expectRows: 3, expectTotals: right })).toEqual([])
+    const expectTotals = { total: '300,01', 'lines.amont': '1', 'lines.amount': '1.400' }
+    expect(await problemsOf({ ...file, expectRows: 4, expectTotals })).toEqual([
       '--expect-rows: 4 rows were expected, but the sheet has 3',
       '--expect-total total: 300,01 was expected, but the sheet adds up to 300,00. The sheet and your total differ by 0,01',
       '--expect-total lines.amont: 1 was expected, but this column has no total; did you mean lines.amount?',
@@ -261,20 +225,11 @@ describe('a file with problems', () => {
   })
 
   test('gives its bad rows closed and the others to send, where that is asked for', async () => {
+    const meant = expect.stringContaining('did you mean active?') as unknown
+    const key = expect.stringMatching(/^[0-9a-f]{32}$/) as unknown
     expect(await stage({ kind: 'products', path: await fileOf(text) }, 'skip')).toMatchObject([
-      {
-        row: 2,
-        closed: {
-          state: 'rejected',
-          outcome: 'invalid',
-          error: expect.stringContaining('did you mean active?') as unknown,
-        },
-      },
-      {
-        row: 3,
-        body: '{"name":"c","unit_label":"d","status":"active"}',
-        key: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown,
-      },
+      { row: 2, closed: { state: 'rejected', outcome: 'invalid', error: meant } },
+      { row: 3, body: '{"name":"c","unit_label":"d","status":"active"}', key },
     ])
   })
 

@@ -71,13 +71,8 @@ describe('a number in a column of text', () => {
 
   test('is refused where its built-in format depends on the language', () => {
     const at = (id: number) => renderNumber(12, formatOf(id, new Map()), 'text', { is1904: false })
-    expect([1, 49, 5, 14, 44].map(at)).toEqual([
-      '12',
-      '12',
-      '#FORMATTED 12',
-      '#DATE 1900-01-12',
-      '#FORMATTED 12',
-    ])
+    expect([1, 49].map(at)).toEqual(['12', '12'])
+    expect([5, 14, 44].map(at)).toEqual(['#FORMATTED 12', '#DATE 1900-01-12', '#FORMATTED 12'])
   })
 })
 
@@ -196,14 +191,8 @@ describe('the cells of a sheet', () => {
         '<numFmts><numFmt numFmtId="164" formatCode="0"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="14"/></cellXfs>'
       const parts = { 'xl/styles.xml': strToU8(`<styleSheet>${order(own)}</styleSheet>`) }
       const header = ['supplier', 'document', 'number', 'date', 'lines.1.name', 'lines.1.amount']
-      const cells = [
-        styled(1, '<v>46106</v>'),
-        7,
-        5,
-        styled(2, '<v>46106</v>'),
-        'x',
-        styled(1, '<v>46106</v>'),
-      ]
+      const [number, date] = [styled(1, '<v>46106</v>'), styled(2, '<v>46106</v>')]
+      const cells = [number, 7, 5, date, 'x', number]
       const file = await copied(xlsxOf([{ rows: [header, cells] }], { parts }), { kind: 'retentions' })
       expect(await bodiesOf(file)).toEqual([
         '{"supplier":"46106","document":7,"number":5,"date":"2026-03-25","lines":[{"name":"x","amount":46106}]}',

@@ -21,6 +21,7 @@ async function valuesOf(bytes: Uint8Array, file: Reading, field: string): Promis
   )
 }
 
+const columns = ['name', 'unit_label']
 const notCalculated =
   'is a formula that no spreadsheet has calculated. Open the file in a spreadsheet and save it again'
 
@@ -35,13 +36,7 @@ describe('sheets that are not read', () => {
   })
 
   test('are named if the one that is read is a cover or empty', async () => {
-    const data = {
-      name: 'Datos',
-      rows: [
-        ['name', 'unit_label'],
-        ['a', 'b'],
-      ],
-    }
+    const data = { name: 'Datos', rows: [columns, ['a', 'b']] }
     for (const rows of [[], [['Informe']]]) {
       const bytes = xlsxOf([{ name: 'Portada', rows }, data])
       expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toBe(
@@ -123,21 +118,12 @@ describe('formulas', () => {
 describe('what a sheet hides', () => {
   const header = ['name', 'unit_label', 'status']
   const rows = [header, ['a', 'mes', 'archived'], ['b', 'mes', 'active']]
-  const products = (before: string, rowsXml?: string) =>
-    valuesOf(
-      xlsxOf([{ rows, before }], {
-        parts:
-          rowsXml === undefined
-            ? {}
-            : {
-                'xl/worksheets/sheet1.xml': strToU8(
-                  `<worksheet>${before}<sheetData>${rowsXml}</sheetData></worksheet>`,
-                ),
-              },
-      }),
-      { kind: 'products' },
-      'name',
-    )
+  const products = (before: string, rowsXml?: string) => {
+    const xml = `<worksheet>${before}<sheetData>${rowsXml}</sheetData></worksheet>`
+    const parts = { 'xl/worksheets/sheet1.xml': strToU8(xml) }
+    const bytes = xlsxOf([{ rows, before }], rowsXml === undefined ? {} : { parts })
+    return valuesOf(bytes, { kind: 'products' }, 'name')
+  }
   test.each([
     ['hidden', '<cols><col min="3" max="3" hidden="1"/></cols>'],
     ['of width 0', '<cols><col min="2" max="16384" width="0" customWidth="1"/></cols>'],
@@ -185,23 +171,14 @@ describe('what a sheet hides', () => {
     const before = '<cols><col min="1" max="2" hidden="1"/></cols>'
     const lookup = await fileOf(xlsxOf([{ rows: [['R-1', 'sup_1']], hidden: [1], before }]), 'rut.xlsx')
     const mapping = { columns: { RUT: 'supplier' }, lookups: { supplier: lookup } }
-    const columns = ['RUT', 'document', 'number', 'date', 'lines.1.name']
-    const bytes = xlsxOf([{ rows: [columns, ['R-1', 7, 1, '2026-03-25', 'x']] }])
+    const header = ['RUT', 'document', 'number', 'date', 'lines.1.name']
+    const bytes = xlsxOf([{ rows: [header, ['R-1', 7, 1, '2026-03-25', 'x']] }])
     expect(await valuesOf(bytes, { kind: 'retentions', mapping }, 'supplier')).toEqual(['sup_1'])
   })
 })
 
 describe('the parts of a workbook', () => {
-  const plain = () =>
-    xlsxOf([
-      {
-        name: 'Datos',
-        rows: [
-          ['name', 'unit_label'],
-          ['a', 'mes'],
-        ],
-      },
-    ])
+  const plain = () => xlsxOf([{ name: 'Datos', rows: [columns, ['a', 'mes']] }])
   const changed = (change: (parts: Record<string, string>) => Record<string, string>): Uint8Array => {
     const parts = Object.entries(unzipSync(plain())).map(([path, bytes]) => [
       path,
@@ -212,40 +189,39 @@ describe('the parts of a workbook', () => {
   }
   const without = (path: string) =>
     changed((parts) => Object.fromEntries(Object.entries(parts).filter(([name]) => name !== path)))
-  const renamed = (parts: Record<string, string>, names: Record<string, string>) =>
-    Object.fromEntries(Object.entries(parts).map(([path, text]) => [names[path] ?? path, text]))
+  const sheet1 = 'xl/worksheets/sheet1.xml'
+  type Parts = Record<string, string>
+  const renamed = (parts: Parts, toName: (path: string) => string) =>
+    Object.fromEntries(Object.entries(parts).map(([path, text]) => [toName(path), text]))
+  /** Changes the texts of these parts. */
+  const edited = (parts: Parts, paths: readonly string[], change: (text: string) => string) => ({
+    ...parts,
+    ...Object.fromEntries(paths.map((path) => [path, change(parts[path] ?? '')])),
+  })
   const strict = (text: string) =>
     text.replaceAll(
       'http://schemas.openxmlformats.org/officeDocument/2006/relationships',
       'http://purl.oclc.org/ooxml/officeDocument/relationships',
     )
+  const extension = '<extLst xmlns:e="urn:e"><e:v>9</e:v><e:c r="Z9"/></extLst>'
+  const otherNames: Parts = {
+    'xl/workbook.xml': 'book/main.xml',
+    'xl/_rels/workbook.xml.rels': 'book/_rels/main.xml.rels',
+    'xl/worksheets/sheet1.xml': 'data/hoja 1.xml',
+    'xl/sharedStrings.xml': 'book/texts.xml',
+    'xl/styles.xml': 'look.xml',
+  }
   const prefixed = (text: string) =>
     text.replaceAll(/<(\/?)(?=[a-zA-Z])/g, '<$1x:').replace(/<x:(\w+)/, '<x:$1 xmlns:x="urn:x"')
 
-  test.each<[string, (parts: Record<string, string>) => Record<string, string>]>([
-    [
-      'in the strict namespace',
-      (parts) => Object.fromEntries(Object.entries(parts).map(([path, text]) => [path, strict(text)])),
-    ],
-    [
-      'with a slash before their names',
-      (parts) => Object.fromEntries(Object.entries(parts).map(([path, text]) => [`/${path}`, text])),
-    ],
-    [
-      'with backslashes in their names',
-      (parts) =>
-        Object.fromEntries(Object.entries(parts).map(([path, text]) => [path.replaceAll('/', '\\'), text])),
-    ],
+  test.each<[string, (parts: Parts) => Parts]>([
+    ['in the strict namespace', (parts) => edited(parts, Object.keys(parts), strict)],
+    ['with a slash before their names', (parts) => renamed(parts, (path) => `/${path}`)],
+    ['with backslashes in their names', (parts) => renamed(parts, (path) => path.replaceAll('/', '\\'))],
     [
       'with other names',
       (parts) => ({
-        ...renamed(parts, {
-          'xl/workbook.xml': 'book/main.xml',
-          'xl/_rels/workbook.xml.rels': 'book/_rels/main.xml.rels',
-          'xl/worksheets/sheet1.xml': 'data/hoja 1.xml',
-          'xl/sharedStrings.xml': 'book/texts.xml',
-          'xl/styles.xml': 'look.xml',
-        }),
+        ...renamed(parts, (path) => otherNames[path] ?? path),
         '_rels/.rels': parts['_rels/.rels']?.replace('xl/workbook.xml', '/book/main.xml') ?? '',
         'book/_rels/main.xml.rels':
           parts['xl/_rels/workbook.xml.rels']
@@ -256,93 +232,66 @@ describe('the parts of a workbook', () => {
     ],
     [
       'with a prefix for every element',
-      (parts) => ({
-        ...parts,
-        'xl/worksheets/sheet1.xml': prefixed(parts['xl/worksheets/sheet1.xml'] ?? ''),
-        'xl/sharedStrings.xml': prefixed(parts['xl/sharedStrings.xml'] ?? ''),
-        'xl/workbook.xml': prefixed(parts['xl/workbook.xml'] ?? ''),
-      }),
+      (parts) => edited(parts, [sheet1, 'xl/sharedStrings.xml', 'xl/workbook.xml'], prefixed),
     ],
     [
       'with names in other capitals',
-      (parts) => renamed(parts, { 'xl/sharedStrings.xml': 'xl/SharedStrings.xml' }),
+      (parts) => renamed(parts, (path) => path.replace('sharedStrings.xml', 'SharedStrings.xml')),
     ],
     [
       'with another prefix for relationships',
-      (parts) => ({
-        ...parts,
-        'xl/workbook.xml':
-          parts['xl/workbook.xml']?.replace('xmlns:r=', 'xmlns:rel=').replaceAll(' r:id=', ' rel:id=') ?? '',
-      }),
+      (parts) =>
+        edited(parts, ['xl/workbook.xml'], (text) =>
+          text.replace('xmlns:r=', 'xmlns:rel=').replaceAll(' r:id=', ' rel:id='),
+        ),
     ],
     [
       'with values of an extension inside cells',
-      (parts) => ({
-        ...parts,
-        'xl/worksheets/sheet1.xml':
-          parts['xl/worksheets/sheet1.xml']?.replace(
-            '</c>',
-            '<extLst xmlns:e="urn:e"><e:v>9</e:v><e:c r="Z9"/></extLst></c>',
-          ) ?? '',
-      }),
+      (parts) => edited(parts, [sheet1], (text) => text.replace('</c>', `${extension}</c>`)),
     ],
     [
       'without numbers of rows and cells',
-      (parts) => ({
-        ...parts,
-        'xl/worksheets/sheet1.xml': parts['xl/worksheets/sheet1.xml']?.replaceAll(/ r="[^"]*"/g, '') ?? '',
-      }),
+      (parts) => edited(parts, [sheet1], (text) => text.replaceAll(/ r="[^"]*"/g, '')),
     ],
     [
       'without numbers of rows',
-      (parts) => ({
-        ...parts,
-        'xl/worksheets/sheet1.xml':
-          parts['xl/worksheets/sheet1.xml']?.replaceAll(/<row r="[^"]*"/g, '<row') ?? '',
-      }),
+      (parts) => edited(parts, [sheet1], (text) => text.replaceAll(/<row r="[^"]*"/g, '<row')),
     ],
   ])('are found %s', async (_, change) => {
     expect(await valuesOf(changed(change), { kind: 'products' }, 'name')).toEqual(['a'])
   })
 
   const replaced = (path: string, from: string | RegExp, to: string) =>
-    changed((parts) => ({ ...parts, [path]: parts[path]?.replace(from, to) ?? '' }))
+    changed((parts) => edited(parts, [path], (text) => text.replace(from, to)))
+  const damaged = (what: string) => `planilla.xlsx is damaged: ${what}. Save it again as .xlsx.`
   test.each<[string, () => Uint8Array, string, Reading['mapping']?]>([
     [
       'a shared text that does not exist',
-      () => replaced('xl/worksheets/sheet1.xml', '<v>2</v>', '<v>77</v>'),
-      'planilla.xlsx is damaged: row 2 refers to the text 77, which does not exist. Save it again as .xlsx.',
+      () => replaced(sheet1, '<v>2</v>', '<v>77</v>'),
+      damaged('row 2 refers to the text 77, which does not exist'),
     ],
     [
       'a logical value that is none',
-      () => replaced('xl/worksheets/sheet1.xml', 't="s"><v>2</v>', 't="b"><v>WAHR</v>'),
-      'planilla.xlsx is damaged: row 2 has WAHR as a logical value. Save it again as .xlsx.',
+      () => replaced(sheet1, 't="s"><v>2</v>', 't="b"><v>WAHR</v>'),
+      damaged('row 2 has WAHR as a logical value'),
     ],
     [
       'no shared texts',
       () => without('xl/sharedStrings.xml'),
-      'planilla.xlsx is damaged: row 1 refers to the text 0, which does not exist. Save it again as .xlsx.',
+      damaged('row 1 refers to the text 0, which does not exist'),
     ],
     [
       'a style that does not exist',
-      () => replaced('xl/worksheets/sheet1.xml', 't="s"><v>2</v>', 's="99"><v>2</v>'),
-      'planilla.xlsx is damaged: row 2 has the style 99, which does not exist. Save it again as .xlsx.',
+      () => replaced(sheet1, 't="s"><v>2</v>', 's="99"><v>2</v>'),
+      damaged('row 2 has the style 99, which does not exist'),
     ],
     [
       'the same cell twice',
-      () => replaced('xl/worksheets/sheet1.xml', 'r="B2"', 'r="A2"'),
-      'planilla.xlsx is damaged: row 2 has the same cell twice. Save it again as .xlsx.',
+      () => replaced(sheet1, 'r="B2"', 'r="A2"'),
+      damaged('row 2 has the same cell twice'),
     ],
-    [
-      'a cell of another row',
-      () => replaced('xl/worksheets/sheet1.xml', 'r="B2"', 'r="B3"'),
-      'planilla.xlsx is damaged: cell B3 is in row 2. Save it again as .xlsx.',
-    ],
-    [
-      'a sheet that is missing',
-      () => without('xl/worksheets/sheet1.xml'),
-      'planilla.xlsx is damaged: it does not contain its sheet Datos. Save it again as .xlsx.',
-    ],
+    ['a cell of another row', () => replaced(sheet1, 'r="B2"', 'r="B3"'), damaged('cell B3 is in row 2')],
+    ['a sheet that is missing', () => without(sheet1), damaged('it does not contain its sheet Datos')],
     [
       'a binary workbook',
       () => replaced('_rels/.rels', 'workbook.xml', 'workbook.bin'),
@@ -367,13 +316,10 @@ describe('the parts of a workbook', () => {
   )
 
   test('are said to be unreadable, not damaged, where their compression is unknown', async () => {
-    expect(
-      await valuesOf(
-        withEntries((bytes, at) => (bytes[at + 10] = 9)),
-        { kind: 'products' },
-        'name',
-      ),
-    ).toBe('planilla.xlsx cannot be read: unsupported compression method: 9. Save it again as .xlsx.')
+    const bytes = withEntries((list, at) => (list[at + 10] = 9))
+    expect(await valuesOf(bytes, { kind: 'products' }, 'name')).toBe(
+      'planilla.xlsx cannot be read: unsupported compression method: 9. Save it again as .xlsx.',
+    )
   })
 
   /** Changes each entry of the list at the end of the archive. */
