@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, truncateSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { repairLedger, watchLedger } from '../../../core/changes/old-ledger.ts'
@@ -30,7 +30,7 @@ import {
   startSandbox,
   workspace,
 } from './engine.ts'
-import { temporaryFolder } from '../state/temporary-folder.ts'
+import { temporaryFolder, temporaryState } from '../state/temporary-folder.ts'
 
 const markFile = 'state.claims'
 
@@ -72,8 +72,7 @@ async function keep({ kind, changes, run = 'run-1' }: Kept) {
 /** A state of its own, with staged addons of the run `r`, and its sender. */
 async function stageAddons(count: number) {
   const folder = await temporaryFolder()
-  const state = await openState({ folder })
-  onTestFinished(() => state.close())
+  const state = await temporaryState(folder)
   const changes = addonRows(count)
   await stageChanges({ ledger: state.ledger, run: 'r', kind: changeKinds['create-addon'], changes })
   return { folder, state, markNow: () => readFile(join(folder, markFile), 'utf8') }
@@ -382,8 +381,7 @@ test('of several updates of a contact that a backup lacks, the last one is sent 
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
   await repairFolder(folder, folders)
-  const state = await openState({ folder })
-  onTestFinished(() => state.close())
+  const state = await temporaryState(folder)
   const rows = await Promise.all(['run-1', 'run-2'].map((run) => state.ledger.row({ run, row: 1 })))
   expect(rows.map((row) => row?.state)).toEqual(['dropped', 'unknown'])
 })

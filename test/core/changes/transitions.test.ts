@@ -1,9 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Trigger, transition, recordAnswer, transitions } from '../../../core/changes/transitions.ts'
 import { outcomes } from '../../../core/changes/outcomes.ts'
-import { openState } from '../../../core/state/open.ts'
 import { changeStates } from '../../../core/state/schema.ts'
-import { temporaryFolder } from '../state/temporary-folder.ts'
+import { temporaryState } from '../state/temporary-folder.ts'
 import { senderOf } from '../state/sender-of.ts'
 
 const causes: Exclude<Trigger, 'claim'>[] = [
@@ -12,8 +11,7 @@ const causes: Exclude<Trigger, 'claim'>[] = [
 ]
 
 test('a change moves as the table says and in no other way', async () => {
-  const state = await openState({ folder: await temporaryFolder() })
-  const { ledger } = state
+  const { ledger } = await temporaryState()
   const space = { workspace: 'acc', mode: 'live', kind: 'create-addon', run: 'r', repeats: 'never' } as const
   await ledger.stage({ ...space, changes: [{ row: 1, key: 'k', body: '{}' }] })
   const row = await ledger.row({ run: 'r', row: 1 })
@@ -30,13 +28,10 @@ test('a change moves as the table says and in no other way', async () => {
     .filter(({ by }) => by !== 'claim')
     .map(({ from, to, by }) => `${from} ${to} ${by}`)
   expect(made.toSorted()).toEqual(allowed.toSorted())
-  await state.close()
 })
 
 async function stageOne() {
-  const state = await openState({ folder: await temporaryFolder() })
-  onTestFinished(() => state.close())
-  const { ledger } = state
+  const { ledger } = await temporaryState()
   const space = { workspace: 'acc', mode: 'live', kind: 'create-addon', repeats: 'never' } as const
   const stage = (run: string) => ledger.stage({ ...space, run, changes: [{ row: 1, key: 'k', body: '{}' }] })
   await stage('r')

@@ -18,14 +18,11 @@ import {
 } from '../../../core/exports/parts/read-plan.ts'
 import { readParts } from '../../../core/destinations/parts.ts'
 import { loadPlan, savePlan } from '../../../core/exports/plan.ts'
-import type { RangeState } from '../../../core/reading/range-state.ts'
-import { noDrift } from '../../../core/tables/drift.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { createPlan } from '../../system/export/plan.ts'
-import { type Machine, newMachine, newStore } from './machine.ts'
+import { checkpointOf, type Machine, newMachine, newStore } from './machine.ts'
 import { planCustomers } from './plan-customers.ts'
-import { noTotals } from '../../../core/tables/totals.ts'
 
 /** One attempt: a checkpoint after each of these rows. */
 async function readRows({ shared, folder }: Machine, name: string, rows: string[], from?: Checkpoint) {
@@ -38,15 +35,7 @@ async function readRows({ shared, folder }: Machine, name: string, rows: string[
     const closed = await chunks.close()
     for (const { path } of closed) await shared.keep(path)
     parts = [...parts, ...closed]
-    const read = { startedAt: 1 } as RangeState
-    checkpoint = {
-      name: `${name}.0000${index + 1}`,
-      parts,
-      drift: noDrift(),
-      totals: noTotals(),
-      read,
-      savedAt: '',
-    }
+    checkpoint = checkpointOf({ name: `${name}.0000${index + 1}`, parts })
     await saveCheckpoint({ shared, folder, checkpoint, from })
   }
   return checkpoint
@@ -91,14 +80,8 @@ test('the end of a read stays its latest checkpoint, whatever a worker that was 
   const store = await newStore()
   const reader = await newMachine(store)
   const save = async (attempt: string, { isLast = false, saves = 1 } = {}) => {
-    const checkpoint = {
-      name: nameOf({ attempt, saves, isLast }),
-      parts: [],
-      drift: noDrift(),
-      totals: noTotals(),
-      savedAt: '',
-    }
-    await saveCheckpoint({ ...reader, checkpoint: { ...checkpoint, read: { startedAt: 1 } as RangeState } })
+    const checkpoint = checkpointOf({ name: nameOf({ attempt, saves, isLast }) })
+    await saveCheckpoint({ ...reader, checkpoint })
     return checkpoint.name
   }
   await save('00001-aaaaaaaa')
@@ -182,11 +165,8 @@ test('attempts that resume one another have checkpoints that sort in that order,
     latest = await latestCheckpoint(machine)
     expect(latest?.parts).toHaveLength(attempt)
   }
-  await copyFile(
-    join(machine.folder, `${latest?.name}.checkpoint.json`),
-    join(machine.folder, '..', 'mine.checkpoint.json'),
-  )
-  await expect(loadCheckpoint({ ...machine, name: '../mine' })).rejects.toMatchObject({
-    name: 'InvalidInput',
-  })
+  const fileOf = (name: string) => join(machine.folder, `${name}.checkpoint.json`)
+  await copyFile(fileOf(latest!.name), fileOf('../mine'))
+  const loaded = loadCheckpoint({ ...machine, name: '../mine' })
+  await expect(loaded).rejects.toMatchObject({ name: 'InvalidInput' })
 })

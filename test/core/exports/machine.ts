@@ -1,5 +1,9 @@
+import type { Checkpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { partsFolder } from '../../../core/exports/parts/read-plan.ts'
 import { readSegment, type SegmentSetup } from '../../../core/exports/parts/read-segment.ts'
+import type { RangeState } from '../../../core/reading/range-state.ts'
+import { noDrift } from '../../../core/tables/drift.ts'
+import { noTotals } from '../../../core/tables/totals.ts'
 import { cached, type SharedFolder } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { createPlan } from '../../system/export/plan.ts'
@@ -40,3 +44,13 @@ export const readOn = (
     onPage: () => undefined,
     ...how,
   })
+
+/** A checkpoint of a read that has begun and has nothing yet, with what is told otherwise. */
+export const checkpointOf = (more: Partial<Checkpoint> & { name: string }): Checkpoint => ({
+  parts: [],
+  drift: noDrift(),
+  totals: noTotals(),
+  read: { startedAt: 1 } as RangeState,
+  savedAt: '',
+  ...more,
+})

@@ -27,11 +27,8 @@ const commands = (...exports: ExportedItem[]) =>
   exportNextSteps({ plan, exports }).map(({ command }) => command)
 
 test('a capped read leads to one without the cap', () => {
-  const steps = exportNextSteps({
-    plan,
-    exports: [published({ verdict: 'unproven', capped: true })],
-  })
-  expect(steps).toEqual([
+  const capped = published({ verdict: 'unproven', capped: true })
+  expect(exportNextSteps({ plan, exports: [capped] })).toEqual([
     {
       text: 'a read of customers that is not cut short after 3 requests can be proven',
       command: 'npx connector export customers --to csv,duckdb --filter status=active',
@@ -43,14 +40,9 @@ test('an unproven read leads to another one, a failed destination to publish, he
   expect(commands(published({ verdict: 'unproven' }))).toEqual([
     'npx connector export customers --to csv,duckdb --filter status=active',
   ])
-  expect(
-    commands(published({}), {
-      resource: 'customers',
-      destination: 'duckdb',
-      verdict: 'failed',
-      reasons: ['locked'],
-    }),
-  ).toEqual(['npx connector run publish export-1 --to duckdb'])
+  const reasons = ['locked']
+  const failed = { resource: 'customers', destination: 'duckdb', verdict: 'failed', reasons } as const
+  expect(commands(published({}), failed)).toEqual(['npx connector run publish export-1 --to duckdb'])
   expect(commands(published({ heldBack: 12 }))).toEqual([
     'npx connector run publish export-1 --max-deletes all',
   ])

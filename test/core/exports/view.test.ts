@@ -22,29 +22,20 @@ const toCsv: PublishedExport = {
   warnings: [],
 }
 
-function headOf(published: PublishedExport): readonly string[] {
-  const report: ExportReport = { summary: '', run: 'export-all-1', verdict: 'proven', exports: [published] }
-  return toExportView(report).tables?.[0]?.head ?? []
-}
+const viewOf = (exports: ExportReport['exports'], more: Partial<ExportReport> = {}) =>
+  toExportView({ summary: '', run: 'export-all-1', verdict: 'proven', exports, ...more })
+const headOf = (published: PublishedExport) => viewOf([published]).tables?.[0]?.head
 
 test('the table of an export has only the columns that its destinations fill in', () => {
   expect(headOf(toCsv)).toEqual(['resource', 'to', 'verdict', 'records', 'where'])
-  expect(headOf({ ...toCsv, destination: 'duckdb', new: 1, changed: 0, deleted: 2 })).toEqual([
-    'resource',
-    'to',
-    'verdict',
-    'records',
-    'new',
-    'changed',
-    'deleted',
-    'where',
-  ])
+  const toDuckDb = headOf({ ...toCsv, destination: 'duckdb', new: 1, changed: 0, deleted: 2 })
+  expect(toDuckDb?.join(' ')).toBe('resource to verdict records new changed deleted where')
 })
 
 test('a list that only one of its destinations has was published, and one record is no plural', () => {
   const failed: NotPublished = { resource: 'customers', destination: 'csv', verdict: 'failed', reasons: [] }
   const headlineOf = (...exports: ExportReport['exports']) =>
-    toExportView({ summary: '', run: 'export-1', verdict: 'failed', exports }).verdict?.headline
+    viewOf(exports, { verdict: 'failed' }).verdict?.headline
   expect(headlineOf(failed, { ...toCsv, destination: 'duckdb' })).toBe('5,000 customers')
   expect(headlineOf({ ...toCsv, records: 1 })).toBe('1 customer')
   expect(headlineOf({ ...failed, destination: null })).toBe('customers were not published')
@@ -62,14 +53,7 @@ test('a page asks for attention where deletes were held back, and only notices w
     complete: false,
     dangling: { ids: 1, reasons: { deleted: 1 }, first },
   }
-  const report: ExportReport = {
-    summary: '',
-    run: 'export-all-1',
-    verdict: 'proven',
-    exports,
-    references: [reference],
-  }
-  const { problems, notices } = toExportView(report)
+  const { problems, notices } = viewOf(exports, { references: [reference] })
   expect(problems).toEqual([{ text: 'plans: 2 plans are gone' }])
   expect(notices).toEqual([
     { text: 'customers: the service sends a new field, plan_tier' },
@@ -78,8 +62,7 @@ test('a page asks for attention where deletes were held back, and only notices w
       details: ['cus_1 (in sub_1): deleted meanwhile'],
     },
   ])
-  const { problems: none } = toExportView({ ...report, exports: [drift] })
-  expect(none).toEqual([])
+  expect(viewOf([drift], { references: [reference] }).problems).toEqual([])
 })
 
 test('a page names the first ten ids that an export lacks, and says how many more there are', () => {
@@ -92,13 +75,7 @@ test('a page names the first ten ids that an export lacks, and says how many mor
   const references: Reference[] = [
     { field: 'subscriptions.customer', to: 'customers', checked: 2_000, complete: false, dangling },
   ]
-  const { notices } = toExportView({
-    summary: '',
-    run: 'export-all-1',
-    verdict: 'proven',
-    exports: [toCsv],
-    references,
-  })
+  const { notices } = viewOf([toCsv], { references })
   const [{ details = [] } = {}] = notices ?? []
   expect(details).toHaveLength(11)
   expect(details.slice(-2)).toEqual(['cus_10 (in sub_1): deleted meanwhile', 'and 1,002 more'])

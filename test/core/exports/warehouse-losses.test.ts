@@ -5,22 +5,16 @@ import type { Publication } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
 import { WarehouseAwayError } from '../../../core/destinations/errors.ts'
 import { toSince } from '../../../core/exports/watermark.ts'
-import { openState, type State } from '../../../core/state/open.ts'
+import type { State } from '../../../core/state/open.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
 import { askDuckDb } from '../destinations/duckdb-file.ts'
 import { createWorkplace } from '../destinations/publication.ts'
 import { created, type Customer, day, readOn } from '../destinations/use-warehouse.ts'
-import { temporaryFolder } from '../state/temporary-folder.ts'
+import { temporaryState } from '../state/temporary-folder.ts'
 import { recordRead } from './record-read.ts'
 
 const list: readonly Customer[] = [{ id: 'a' }, { id: 'b', contacts: [{ id: '1' }] }]
-
-async function newState() {
-  const state = await openState({ folder: await temporaryFolder() })
-  onTestFinished(() => state.close())
-  return state
-}
 
 /** A DuckDB warehouse, and the state of a worker that exports to it. */
 async function start() {
@@ -30,7 +24,7 @@ async function start() {
   const destination = createDuckDbDestination({ folder: place.folder })
   const billing = clientOf(await startSandbox({ counts: { customers: 30 } }))
   const plan = createPlan({ to: ['duckdb'] })
-  const mine = await newState()
+  const mine = await temporaryState()
   const depsOf = (state: State, duckdb: Pick<typeof destination, 'coveredThrough'> = destination) => ({
     state,
     hashKey: '',
@@ -49,12 +43,8 @@ async function start() {
     const since = changedSince === undefined ? {} : { customers: Date.parse(changedSince) }
     const { manifest } = await destination.publish(publication)
     const of = { plan: { ...plan, since }, resource: 'customers', destination: 'duckdb' } as const
-    const { changesThrough: at } = await recordRead({
-      ...of,
-      deps: depsOf(state),
-      manifest,
-      hashedWith: undefined,
-    })
+    const read = { ...of, deps: depsOf(state), manifest, hashedWith: undefined }
+    const { changesThrough: at } = await recordRead(read)
     return { verdict: manifest.verdict, mark: at === null ? null : new Date(at).toISOString() }
   }
   return {
@@ -152,7 +142,7 @@ test('a whole list whose older records left newer ones without their lost child 
 
 test('two workers with states of their own leave no change out of their warehouse', async () => {
   const { file, mine, full, changes, next } = await start()
-  const theirs = await newState()
+  const theirs = await temporaryState()
   await full(1, {}, theirs)
   expect(await next()).toBe('nothing was published')
   await full(2)
@@ -167,13 +157,13 @@ test('two workers with states of their own leave no change out of their warehous
 
 test('a state that was put back to an older one begins where it knows that changes were published', async () => {
   const { full, changes, next } = await start()
-  const older = await newState()
+  const older = await temporaryState()
   const first = await full(1)
   await full(2, {}, older)
   expect(first.mark).toBe(day(1))
   expect(await changes(2, 3)).toMatchObject({ verdict: 'proven', mark: null })
   expect(await next({ state: older })).toBe(day(2))
-  expect(await next({ state: await newState() })).toBe('nothing was published')
+  expect(await next({ state: await temporaryState() })).toBe('nothing was published')
 })
 
 test('a backup is older by the clock of `updated`, whatever the Date of a gateway', async () => {

@@ -1,14 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ListQuery } from '../../../core/billing/client.ts'
 import { type changesThrough, toSeenClaims, toSince } from '../../../core/exports/watermark.ts'
-import { openState } from '../../../core/state/open.ts'
 import type { ListManners } from '../../../sandbox/options.ts'
 import { type ExportPlan, markOf } from '../../../core/exports/plan.ts'
 import { createPlan } from '../../system/export/plan.ts'
 import { clientOf, startSandbox } from '../changes/engine.ts'
+import { temporaryState } from '../state/temporary-folder.ts'
 import { recordRead } from './record-read.ts'
 
 type Read = Parameters<typeof changesThrough>[0]['manifest']
@@ -22,32 +19,15 @@ const proven: Read = {
   hiddenFound: false,
 }
 
-async function newState() {
-  const folder = await mkdtemp(join(tmpdir(), 'watermark-'))
-  const state = await openState({ folder })
-  onTestFinished(async () => {
-    await state.close()
-    await rm(folder, { recursive: true })
-  })
-  return state
-}
-
 test('a worker that publishes values hashed with another key moves no watermark of its own', async () => {
-  const state = await newState()
+  const state = await temporaryState()
   const plan = createPlan({ hash: ['customers.tax_id'] })
   const billing = clientOf(await startSandbox({ counts: { customers: 3 } }))
   const deps = { state, hashKey: 'mine', destinations: new Map(), billing }
   const next = async () =>
     (await toSince({ deps, plan, lists: ['customers'], lookbackSeconds: 0 })).since.customers
-  const publish = (readWith: string) =>
-    recordRead({
-      deps,
-      plan,
-      resource: 'customers',
-      destination: 'csv',
-      manifest: proven,
-      hashedWith: markOf(plan, readWith),
-    })
+  const of = { deps, plan, resource: 'customers', destination: 'csv', manifest: proven } as const
+  const publish = (readWith: string) => recordRead({ ...of, hashedWith: markOf(plan, readWith) })
   await publish('theirs')
   expect(await next()).toBeUndefined()
   await publish('mine')
@@ -58,18 +38,12 @@ describe('so that no change falls between two incremental exports', () => {
   const at = (time: string) => Date.parse(`2026-11-20T${time}Z`)
 
   async function startWatermark(customers: Partial<ListManners> = {}, count = 30) {
-    const state = await newState()
+    const state = await temporaryState()
     const billing = clientOf(await startSandbox({ counts: { customers: count }, lists: { customers } }))
     const deps = { state, hashKey: '', destinations: new Map(), billing }
     /** Publishes a proven read of what was updated up to `to`; returns the watermark. */
-    const publish = async (
-      to: string,
-      {
-        since,
-        seenClaims = {},
-        ...more
-      }: { since?: string; seenClaims?: ExportPlan['seenClaims'] } & Partial<Read> = {},
-    ) => {
+    type More = Partial<Read> & { since?: string; seenClaims?: ExportPlan['seenClaims'] }
+    const publish = async (to: string, { since, seenClaims = {}, ...more }: More = {}) => {
       const plan = createPlan({ seenClaims, ...(since !== undefined && { since: { customers: at(since) } }) })
       const time = new Date(at(to)).toISOString()
       const manifest = { ...proven, completeThrough: time, newestUpdated: time, ...more }

@@ -1,40 +1,29 @@
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { changeKinds } from '../../../core/changes/kinds.ts'
 import { auditImport } from '../../../core/imports/close.ts'
 import { type ImportPlan, runFiles } from '../../../core/imports/input.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
-import { openState } from '../../../core/state/open.ts'
 import { cached } from '../../../core/storage/cached.ts'
-import { clientOf, retentionRows, startEngine, startSandbox } from '../changes/engine.ts'
-import { temporaryFolder } from '../state/temporary-folder.ts'
+import { clientOf, retentionRows, startRun } from '../changes/engine.ts'
+import { temporaryFolder, temporaryState } from '../state/temporary-folder.ts'
 
 test.for([
   ['cannot be opened', 'EISDIR', (file: string) => mkdir(file)],
   ['are on a full disk', 'ENOSPC', (file: string) => symlink('/dev/full', file)],
 ] as const)('findings of an audit that %s fail its step, and not the worker', async ([, code, spoil]) => {
-  const sandbox = await startSandbox()
-  const engine = await startEngine({ kind: changeKinds['create-retention'], sandbox })
-  await engine.stage(retentionRows(3))
+  const { sandbox, engine } = await startRun(changeKinds['create-retention'], retentionRows(3))
   await engine.finish()
   for (const id of sandbox.control.ids({ resource: 'retentions' }))
     sandbox.control.delete({ resource: 'retentions', id })
   const dataDir = await temporaryFolder()
   await mkdir(join(dataDir, 'run'))
   await spoil(join(dataDir, 'run', runFiles.findings))
-  const state = await openState({ folder: dataDir })
-  onTestFinished(() => state.close())
+  const notes = createRunNotes(await temporaryState(dataDir))
   const plan = { run: engine.run, folder: 'run', identity: { workspace: 'acc_sandbox', mode: 'live' } }
   const auditing = auditImport({
-    deps: {
-      ledger: engine.ledger,
-      notes: createRunNotes(state),
-      shared: cached(dataDir),
-      dataDir,
-      readLagMs: 0,
-      concurrency: 1,
-    },
+    deps: { ledger: engine.ledger, notes, shared: cached(dataDir), dataDir, readLagMs: 0, concurrency: 1 },
     plan: plan as ImportPlan,
     billing: clientOf(sandbox),
     signal: new AbortController().signal,

@@ -1,26 +1,19 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseImportInput } from '../../../core/imports/input.ts'
 import { openImport } from '../../../core/imports/open.ts'
 import { openIdColumn } from '../../../core/imports/read-ids.ts'
 import { openFile } from '../../../core/imports/open-file.ts'
 import { readMapping } from '../../../core/imports/mapping/mapping.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
-import { openState } from '../../../core/state/open.ts'
 import { cached } from '../../../core/storage/cached.ts'
-import { temporaryFolder } from './csv-file.ts'
+import { temporaryFolder, temporaryState } from '../state/temporary-folder.ts'
 
-const identity = {
-  workspace: 'acc_1',
-  baseUrl: 'http://127.0.0.1',
-  mode: 'live',
-  store: 's',
-} as const
+const identity = { workspace: 'acc_1', baseUrl: 'http://127.0.0.1', mode: 'live', store: 's' } as const
 
 async function open(dataDir: string, input: object, runId: string, settleMs = 0) {
-  const state = await openState({ folder: dataDir })
-  onTestFinished(() => state.close())
+  const state = await temporaryState(dataDir)
   return await openImport({
     deps: { dataDir, shared: cached(dataDir), identity, settleMs, notes: createRunNotes(state) },
     input: parseImportInput({ kind: 'products', ...input }),
@@ -39,12 +32,8 @@ test('a stored input is not copied again: every run of it refers to it', async (
   expect(await readFile(join(dataDir, first.file), 'utf8')).toBe(text)
   const { file, mapping, fingerprint } = first
   const { ino } = await stat(join(dataDir, file))
-  expect(await open(dataDir, { file, mapping }, 'r2')).toMatchObject({
-    run: 'import-1',
-    file,
-    mapping,
-    fingerprint,
-  })
+  const again = await open(dataDir, { file, mapping }, 'r2')
+  expect(again).toMatchObject({ run: 'import-1', file, mapping, fingerprint })
   expect((await stat(join(dataDir, file))).ino).toBe(ino)
   expect((await open(dataDir, { file, mapping, locale: 'es-CL' }, 'r3')).run).toBe('import-1.2')
 })
