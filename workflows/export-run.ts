@@ -116,6 +116,7 @@ async function exportRun(job: {
     const opened = await control.unlessStopped(job.open).catch(attributes.failUnopened)
     if (opened === undefined) {
       progress.phase = 'ended'
+      progress.summary = job.stoppedEarly
       setCurrentDetails(job.stoppedEarly)
       return {
         summary: job.stoppedEarly,

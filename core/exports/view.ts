@@ -40,7 +40,7 @@ export function toExportView(report: ExportReport): View {
     title: `Export of ${[...new Set(exports.map(({ resource }) => resource))].join(', ')}`,
     run,
     ...(identity && { identity }),
-    verdict: { ...verdicts[report.verdict], headline: toHeadline(exports) },
+    verdict: { ...verdicts[report.verdict], headline: toHeadline(report) },
     problems: [...toProblems(exports), ...toMissing(report)],
     notices: [
       ...inEach(published.filter((item) => !isHeldBack(item)).flatMap(toWarnings)),
@@ -60,7 +60,9 @@ export function toExportView(report: ExportReport): View {
   }
 }
 
-function toHeadline(exports: readonly ExportedItem[]): string {
+function toHeadline({ exports, summary }: ExportReport): string {
+  // Stopped before it was known what to read.
+  if (exports.length === 0) return summary
   const { lists, complete } = countLists(exports)
   if (lists !== 1) return `${complete} of ${lists} lists ${complete === 1 ? 'is' : 'are'} complete`
   const item = exports.find(isPublished)

@@ -2,6 +2,8 @@ import { Context, heartbeat } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { expect, test } from 'vitest'
 import type { ExportedItem, ExportReport } from '../../../core/exports/report.ts'
+import { toExportView } from '../../../core/exports/view.ts'
+import type { ExportProgress } from '../../../workflows/export-view.ts'
 import { until } from '../export/world.ts'
 import { closedExport, exportPlan, readSteps, startSteps, type Steps } from './steps.ts'
 
@@ -114,7 +116,15 @@ test.each(openings.flatMap((one) => ways.map((how) => [...one, how] as const)))(
     await until(() => begun.length > 0)
     await end(how)
     const said = await run.result().then(
-      (report) => (report as ExportReport).summary,
+      async (report) => {
+        const { phase, summary } = await run.query<ExportProgress>('status')
+        expect([phase, summary, toExportView(report as ExportReport).verdict?.headline]).toEqual([
+          'ended',
+          says,
+          says,
+        ])
+        return (report as ExportReport).summary
+      },
       (error: Error) => (error.cause as Error).message,
     )
     expect(said).toBe(says)
