@@ -41,6 +41,7 @@ describe('a token that expires while an export reads', () => {
 
       // At most what was in flight got a 401; nothing was tried again.
       expect(asked(world)).toBeLessThan(40)
+      world.sandbox.control.setFaults({ faults: [] })
       const second = startCommand(world, words, { env: { ...local, BILLING_TOKEN: 'next' } })
       const ended = await second.ended
       expect(ended.code).toBe(0)
@@ -57,6 +58,7 @@ describe('a token that expires while an export reads', () => {
     await until(() => asked(world) > 12)
     await writeFile(file, 'next\n')
     world.sandbox.control.adjust({ tokens: ['next'] })
+    world.sandbox.control.setFaults({ faults: [] })
     expect(await run.result()).toMatchObject({
       verdict: 'proven',
       exports: [{ records: 4000 }],
