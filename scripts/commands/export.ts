@@ -31,9 +31,8 @@ import {
   toServer,
 } from './options.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { FileRefusal } from '../../core/imports/errors.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
-import { RefusedError, UsageError } from '../terminal/failures.ts'
+import { refuseFile, RefusedError, UsageError } from '../terminal/failures.ts'
 import { copyName } from '../../core/imports/source-file.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 
@@ -180,7 +179,7 @@ async function checkFile({ path, column }: IdFile): Promise<void> {
     // Only the errors that it throws matter.
     for await (const _ of ids());
   } catch (error) {
-    throw error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
+    refuseFile(error)
   }
 }
 

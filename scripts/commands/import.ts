@@ -17,7 +17,7 @@ import {
   type ServerOptions,
   toServer,
 } from './options.ts'
-import { RefusedError, UsageError } from '../terminal/failures.ts'
+import { refuseFile, UsageError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 type Options = ServerOptions &
@@ -76,7 +76,7 @@ async function toOrder({ kind, file }: Named, options: Options): Promise<ImportO
   const { map = [], set = [], yes = false } = options
   const { mapping: typed, ...input } = inputOf(importInput, options)
   const mapping = typed && callersPath(typed)
-  const base = mapping === undefined ? {} : await readMapping(mapping).catch(unread)
+  const base = mapping === undefined ? {} : await readMapping(mapping).catch(refuseFile)
   const lookup = (options.lookup ?? []).map(withCallersPath)
   const { columns, ...others } = input
   const pairs = Object.entries({ map, set, lookup }).flatMap(([option, texts]) =>
@@ -98,15 +98,6 @@ async function toOrder({ kind, file }: Named, options: Options): Promise<ImportO
 /** Without what says how the file is written: the mapping has it. */
 const withoutReading = (input: Omit<ImportInput, 'kind' | 'file'>) =>
   Object.fromEntries(Object.entries(input).filter(([name]) => !(name in readingFields)))
-
-function unread(error: unknown): never {
-  const { code, path } = error as NodeJS.ErrnoException
-  if (code === undefined) throw error
-  throw new RefusedError(`${path} cannot be read (${code}).`, {
-    cause: error,
-    hint: 'Name a file that exists.',
-  })
-}
 
 function withCallersPath(text: string): string {
   const at = text.indexOf('=')

@@ -4,12 +4,11 @@ import { type ImportInput, runFiles } from '../../core/imports/input.ts'
 import { fileOf, type ImportNotes, type Origin } from '../../core/imports/run-files.ts'
 import { replaceFile } from '../../core/storage/durable.ts'
 import type { Session } from '../session/session.ts'
-import { RefusedError } from '../terminal/failures.ts'
+import { refuseFile, RefusedError } from '../terminal/failures.ts'
 import { type Call, runToEnd, startRun, type StartedRun } from './jobs.ts'
 import { reportImport } from './report.ts'
 import { importFolder, notesOf, sharedFolder } from './run-files.ts'
 import { awaitAnyEnd, isResolving } from './find-run.ts'
-import { FileRefusal } from '../../core/imports/errors.ts'
 import {
   type PreparedInput,
   prepareInput,
@@ -103,9 +102,7 @@ export async function uploadImport(
   const { settings, file, mapping, input } = order
   const { dataDir, billing } = settings
   const files = { file, mapping, kind: input.kind, columns: input.columns }
-  const prepared = await prepareInput({ dataDir, files }).catch((error: unknown) => {
-    throw toRefusal(error)
-  })
+  const prepared = await prepareInput({ dataDir, files }).catch(refuseFile)
   const mode = billing.testMode ? 'test' : 'live'
   const { workspace } = billing
   const fingerprint = fingerprintOf({ ...input, workspace, mode, hash: prepared.hash })
@@ -118,20 +115,6 @@ async function storeUpload({ prepared }: UploadedImport, settings: Settings): Pr
   const stored = await prepared.keep()
   await shareInput({ ...stored, dataDir, shared: sharedFolder(settings) })
   return stored
-}
-
-/** Why a file cannot be opened, and what to do. */
-const unreadable: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist. Check the path.',
-  EACCES: 'may not be read by this user. Check its permissions.',
-  EISDIR: 'is a folder. Name the file in it.',
-}
-
-function toRefusal(error: unknown): unknown {
-  const { code, path } = error as NodeJS.ErrnoException
-  const problem = unreadable[code ?? '']
-  if (problem !== undefined) return new RefusedError(`${path} ${problem}`, { cause: error })
-  return error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
 }
 
 async function findRun(
@@ -171,15 +154,13 @@ const mostShown = 20
  */
 async function previewImport(
   of: Pick<Importing, 'settings' | 'terminal' | 'input'> & { uploaded: UploadedImport },
-): Promise<FileCheck> {
+): Promise<void> {
   const { settings, terminal, input, uploaded } = of
   const file = await fileOf({ plan: { ...input, ...uploaded.prepared }, dataDir: settings.dataDir })
   // First, because what is wrong with this sheet may be that the data is in another one.
   for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
   const { expectRows, expectTotals, onInvalid } = input
-  const check = await checkFile({ ...file, expectRows, expectTotals }).catch((error: unknown) => {
-    throw toRefusal(error)
-  })
+  const check = await checkFile({ ...file, expectRows, expectTotals }).catch(refuseFile)
   for (const line of describe(check)) terminal.note(line)
   const { problems } = check
   if (check.problemCount > 0 && (check.stopped || onInvalid !== 'skip')) {
@@ -195,7 +176,6 @@ async function previewImport(
       },
     })
   }
-  return check
 }
 
 function describeGaps({ empty, nulls }: { empty: number; nulls: number }): string {

@@ -1,3 +1,5 @@
+import { FileRefusal } from '../../core/imports/errors.ts'
+
 /** The exit code of a command. */
 export const exitCodes = {
   /** Done and proven. */
@@ -29,6 +31,21 @@ export class RefusedError extends Error {
     this.hint = options.hint
     this.details = options.details
   }
+}
+
+/** Why a file cannot be opened, and what to do. */
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist. Check the path.',
+  EACCES: 'may not be read by this user. Check its permissions.',
+  EISDIR: 'is a folder. Name the file in it.',
+}
+
+/** @throws {RefusedError} for a file of the user that cannot be opened or used; any other error as it is */
+export function refuseFile(error: unknown): never {
+  const { code, path } = error as NodeJS.ErrnoException
+  const problem = unreadable[code ?? '']
+  if (problem !== undefined) throw new RefusedError(`${path} ${problem}`, { cause: error })
+  throw error instanceof FileRefusal ? new RefusedError(error.message, { cause: error }) : error
 }
 
 /**

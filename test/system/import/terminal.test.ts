@@ -156,6 +156,7 @@ describe('connector import', () => {
   test.each([
     [['plans', 'rows.csv'], /"plans" cannot be used for <kind>\. Choose from/],
     [['retentions', 'none.csv'], /none\.csv does not exist\. Check the path/],
+    [['retentions', 'rows.csv', '--mapping', 'none.json'], /none\.json does not exist\. Check the path/],
     [
       ['retentions', 'rows.csv', '--input', 'sendAgain=17,abc'],
       /"sendAgain=17,abc" cannot be used for --input <field=value>. Write a whole number from 2/,
