@@ -39,10 +39,6 @@ export const fixedToken =
 
 const pollMs = 1_000
 
-/** A token file may be briefly empty or missing while it is replaced. */
-const tries = 10
-const waitMs = 100
-
 /**
  * Reads the file at once, so that a missing or empty one is an invalid setting rather than a failed run.
  * @throws {TokenFileError}
@@ -56,11 +52,8 @@ export function tokenFromFile(place: SecretPlace): Token {
   const give = async (options?: { rejected: string }) => {
     if (options === undefined && token !== undefined) return token
     if (options !== undefined) lastRejected = options.rejected
-    for (let attempt = 1; attempt <= tries; attempt += 1) {
-      token = readSecret(place)
-      if (token !== undefined) return token
-      await wait(waitMs)
-    }
+    token = readSecret(place)
+    if (token !== undefined) return token
     // Any token will do, even the same one.
     lastRejected = undefined
     throw new TokenFileError(place.file)
