@@ -1,8 +1,6 @@
 import type { Command } from 'commander'
-import { copyFile, mkdir, rename, stat } from 'node:fs/promises'
-import { basename, join, sep } from 'node:path'
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { checkFilters, type ListResource, statusesOf } from '../../core/billing/resources/filters.ts'
 import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/storage/inside.ts'
@@ -15,7 +13,7 @@ import {
 } from '../../core/exports/input.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { newestRun, type RunPlaces, sharedFiles } from '../runs/run-files.ts'
+import { newestRun, type RunPlaces, sharedFolder } from '../runs/run-files.ts'
 import {
   addExamples,
   addInputArgument,
@@ -33,7 +31,7 @@ import {
 import type { Terminal } from '../terminal/terminal.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { refuseFile, RefusedError, UsageError } from '../terminal/failures.ts'
-import { copyName } from '../../core/imports/source-file.ts'
+import { prepareInput, shareInput } from '../../core/imports/stored-input.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 
 export function configureExport(command: Command, terminal: Terminal): void {
@@ -133,7 +131,7 @@ export function configureFetch(command: Command, terminal: Terminal): void {
       file === undefined
         ? { ids: names }
         : {
-            file: await uploadIds({ settings, path: file.path }),
+            file: await storeIds({ settings, path: file.path }),
             ...(idColumn !== undefined && { idColumn }),
           }
     const input: FetchInput = { ...fields, documents, ...ids }
@@ -184,20 +182,14 @@ async function checkFile({ path, column }: IdFile): Promise<void> {
 }
 
 /**
- * Copies a file of ids into the data folder, or the store of several workers, where they find it and nobody changes it,
- * and returns its path relative to that folder. The file is named after its checksum, so that the same file gives the same input, and
- * the same command resumes its unfinished run. The copy is kept: the inputs of runs are never deleted.
+ * Stores a file of ids as the input of an import is stored, named after its content: the same file gives the same input,
+ * and the same command resumes its unfinished run. Returns its path in the data folder.
  */
-async function uploadIds({ settings, path }: { settings: RunPlaces; path: string }): Promise<string> {
+async function storeIds({ settings, path }: { settings: RunPlaces; path: string }): Promise<string> {
   const { dataDir } = settings
   await prepareDataFolder(dataDir)
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
-  const inside = join('fetches', `${hash.digest('hex').slice(0, 16)}-${copyName(path)}`)
-  await mkdir(join(dataDir, 'fetches'), { recursive: true })
-  const to = join(dataDir, inside)
-  await copyFile(path, `${to}.${process.pid}`)
-  await rename(`${to}.${process.pid}`, to)
-  await sharedFiles(settings)?.put(inside.split(sep).join('/'), to)
-  return inside
+  await using prepared = await prepareInput({ dataDir, files: { file: path, mapping: {} } })
+  const stored = await prepared.keep()
+  await shareInput({ ...stored, dataDir, shared: sharedFolder(settings) })
+  return stored.file
 }

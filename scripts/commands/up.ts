@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../worker/start-worker.ts'
 import { freePorts, isFree } from '../dev-server/readiness.ts'
 import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
-import { localPlace, lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
+import { lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
 import { addExamples, processSettings } from './options.ts'
 import { connector } from '../../core/runs/view/shell.ts'
-import { namesServer } from '../session/temporal.ts'
+import { devServerPlace, namesServer } from '../session/temporal.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { onInterrupt, type Terminal } from '../terminal/terminal.ts'
 
@@ -24,7 +24,8 @@ export function configure(command: Command, terminal: Terminal): void {
       )
     const server = await startLocalServer({ settings, terminal, choosePorts })
     try {
-      const start = () => startWorker({ settings, temporal: localPlace(server, settings), standing: true })
+      const temporal = devServerPlace(server, settings.payloadKeys)
+      const start = () => startWorker({ settings, temporal, standing: true })
       const worker = await server.during(start)
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)

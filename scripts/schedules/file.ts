@@ -147,11 +147,7 @@ const mostAliases = 100
 export function parseSchedules({ text, path }: { text: string; path: string }): Map<string, Definition> {
   const lines = new LineCounter()
   if (text.length > longestText) throw toError([`${path} is larger than 1 MB. Split it.`])
-  const document = parseYaml({ text, path, lines })
-  const [broken] = document.errors
-  if (broken !== undefined)
-    throw toYamlError({ path, line: lines.linePos(broken.pos[0]).line, error: broken })
-  const content = toContent({ document, path })
+  const { document, content } = readYaml({ text, path, lines })
   const problems = problemsOf(content)
   if (problems.length > 0) {
     throw toError(
@@ -168,35 +164,28 @@ export function parseSchedules({ text, path }: { text: string; path: string }): 
   return new Map(Object.entries(schedules).map(([name, entry]) => [name, toDefinition(entry, timezone)]))
 }
 
-function parseYaml({ text, path, lines }: { text: string; path: string; lines: LineCounter }): Document {
+/** The document, for the lines of its fields, and its content. @throws {SettingsError} it is not YAML */
+function readYaml({ text, path, lines }: { text: string; path: string; lines: LineCounter }) {
+  let line = 1
   try {
-    return parseDocument(text, { lineCounter: lines })
-  } catch (error) {
     // Deeply nested input overflows the recursive parser.
-    throw toYamlError({ path, line: 1, error: error as Error })
-  }
-}
-
-function toContent({ document, path }: { document: Document; path: string }): unknown {
-  try {
-    return document.toJS({ maxAliasCount: mostAliases }) ?? {}
-  } catch (error) {
-    if (/alias count/i.test(String(error)))
+    const document = parseDocument(text, { lineCounter: lines })
+    const [broken] = document.errors
+    if (broken !== undefined) {
+      line = lines.linePos(broken.pos[0]).line
+      throw broken
+    }
+    return { document, content: (document.toJS({ maxAliasCount: mostAliases }) ?? {}) as unknown }
+  } catch (cause) {
+    const { message } = cause as Error
+    if (/alias count/i.test(message))
       throw toError([`${path} has more than ${mostAliases} aliases (*name). Write the values out.`], {
-        cause: error,
+        cause,
       })
-    throw toYamlError({ path, line: 1, error: error as Error })
+    const reason = message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? ''
+    const more = /alias/i.test(message) ? ' Quote a value that begins with *, as in "*/10 * * * *".' : ''
+    throw toError([`${path}, line ${line}: not valid YAML: ${reason}.${more}`], { cause })
   }
-}
-
-function toYamlError(options: { path: string; line: number; error: Error }): SettingsError {
-  const { path, line, error } = options
-  const reason = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? ''
-  const isStar = /alias/i.test(error.message)
-  const more = isStar ? ' Quote a value that begins with *, as in "*/10 * * * *".' : ''
-  return toError([`${path}, line ${line}: not valid YAML: ${reason}.${more}`], {
-    cause: error,
-  })
 }
 
 function problemsOf(content: unknown): Problem[] {

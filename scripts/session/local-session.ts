@@ -6,11 +6,10 @@ import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { createCommandService } from '../../worker/service.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { findBinary } from '../dev-server/find-binary.ts'
-import { localChannel } from '../dev-server/readiness.ts'
 import { type DevServer, startDevServer, type StartDevServer } from '../dev-server/start-dev-server.ts'
 import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import type { Session, SessionOptions } from './session.ts'
-import { connect } from './temporal.ts'
+import { connect, devServerPlace } from './temporal.ts'
 
 /** In ms. A worker that has lost its server cannot announce that it stops; requests in flight may still be answered. */
 export const lostServerGraceMs = 2_000
@@ -49,7 +48,7 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
   const server = await startLocalServer({ settings, terminal, onSpawned })
   opened.defer(() => server.stop())
   const { client, worker } = await server.during(async () => ({
-    client: await connect(localPlace(server, settings)),
+    client: await connect(devServerPlace(server, settings.payloadKeys)),
     worker: await startLocalWorker({ ...options, server }),
   }))
   opened.defer(async () => {
@@ -85,18 +84,10 @@ export async function startLocalServer(
   return await startDevServer({ ...rest, dataDir, binary })
 }
 
-export const localPlace = (server: DevServer, settings: Settings) => ({
-  connectionOptions: { address: server.address, ...localChannel },
-  namespace: 'default',
-  uiUrl: server.uiUrl,
-  payloadKeys: settings.payloadKeys,
-  isDevServer: true,
-})
-
 async function startLocalWorker(options: LocalSessionOptions & { server: DevServer }) {
   const { settings, server, mayWrite = () => false } = options
   const { startWorker } = await loadWorker()
-  return await startWorker({ settings, temporal: localPlace(server, settings), mayWrite })
+  return await startWorker({ settings, temporal: devServerPlace(server, settings.payloadKeys), mayWrite })
 }
 
 /** Names the runs that write to the service, have not ended, and do not resume through this session. */

@@ -49,14 +49,20 @@ export function temporalPlace(settings: Settings): TemporalPlace {
     const named = { connectionOptions, namespace: namespace ?? 'default', isNamed }
     return { ...named, uiUrl: undefined, payloadKeys, apiKeyFile }
   }
-  return {
-    connectionOptions: { address: local.address, ...localChannel },
-    namespace: 'default',
-    uiUrl: local.uiUrl,
-    payloadKeys,
-    isDevServer: true,
-  }
+  return devServerPlace(local, payloadKeys)
 }
+
+/** A dev server on this machine. */
+export const devServerPlace = (
+  { address, uiUrl }: { address: string; uiUrl?: string | undefined },
+  payloadKeys: readonly PayloadKey[],
+) => ({
+  connectionOptions: { address, ...localChannel },
+  namespace: 'default',
+  uiUrl,
+  payloadKeys,
+  isDevServer: true,
+})
 
 /** Whether the settings name a Temporal server, so that commands look for no other. */
 export const namesServer = ({ environment }: Pick<Settings, 'environment'>): boolean =>
