@@ -1,10 +1,10 @@
 import type { z } from 'zod'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
-import { checkFilters } from '../../core/billing/resources/filters.ts'
 import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
 import {
   exportInput,
   fetchInput,
+  checkExport,
   mostParallel,
   type PublishAgain,
   publishAgainInput,
@@ -53,16 +53,8 @@ export function createOpenExport(deps: ActivityDeps) {
   ): Promise<OpenedExport> {
     const asked = parseInput({ schema: exportInput, input, taker: 'an export' })
     const resources = [...new Set(asked.resources ?? listNames)]
-    const {
-      exclude = [],
-      hash = [],
-      filters = {},
-      maxDeletes,
-      maxPages,
-      parallel = Math.min(deps.concurrency, mostParallel),
-    } = asked
-    for (const name of resources) checkFilters({ resource: listResources[name], filters })
-    checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: deps.hashKey })
+    const { filters = {}, maxDeletes, maxPages, parallel = Math.min(deps.concurrency, mostParallel) } = asked
+    checkExport(asked, deps.hashKey)
     const started = await startPlan({ deps, asked, resources, execution, startedAt })
     const plan: ExportPlan = { ...started, filters, maxDeletes, maxPages, parallel, ...scheduled }
     const first = listResources[resources[0] ?? 'customers']

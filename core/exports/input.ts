@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { documentNames, listNames } from '../billing/resources/lists.ts'
+import { checkFilters } from '../billing/resources/filters.ts'
+import { documentNames, listNames, listResources } from '../billing/resources/lists.ts'
 import { destinationNames } from '../destinations/names.ts'
 import { identityInput, rateInput } from '../runs/inputs.ts'
+import { checkPrivacy } from '../tables/privacy.ts'
 
 /** The most ranges of one list that may be read at once. */
 export const mostParallel = 64
@@ -109,3 +111,17 @@ export const publishAgainInput = z.strictObject({
   ...publishAgainFields,
 })
 export type PublishAgainInput = z.input<typeof publishAgainInput>
+
+/** Stands for the key of a worker elsewhere, which checks it itself. */
+export const otherHashKey = 'of the worker'
+
+/**
+ * Checks the filters and columns of an export, which the schema cannot.
+ *
+ * @throws {FilterError | UnknownFieldError | PrivacyRefusedError}
+ */
+export function checkExport(input: ExportInput, hashKey = otherHashKey): void {
+  const { resources = listNames, filters = {}, exclude = [], hash = [] } = input
+  for (const name of resources) checkFilters({ resource: listResources[name], filters })
+  checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
+}

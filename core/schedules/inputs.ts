@@ -1,10 +1,7 @@
 import { z } from 'zod'
-import { exportInput, type ExportInput } from '../exports/input.ts'
-import { checkFilters } from '../billing/resources/filters.ts'
-import { listResources, listNames } from '../billing/resources/lists.ts'
+import { checkExport, exportInput, type ExportInput } from '../exports/input.ts'
 import { parseInput } from '../runs/inputs.ts'
 import { type ParsedRecovery, recoveryInput } from '../recoveries/input.ts'
-import { checkPrivacy } from '../tables/privacy.ts'
 
 export const watchInput = z.strictObject({
   /** How far back the first check goes; each later one begins where the last one ended. */
@@ -26,11 +23,7 @@ interface Schedulable {
 export const schedulableWorkflows = {
   exportData: {
     schema: exportInput,
-    check: ({ resources = [...listNames], filters = {}, exclude = [], hash = [] }: ExportInput) => {
-      for (const name of resources) checkFilters({ resource: listResources[name], filters })
-      // The worker has the key.
-      checkPrivacy(Object.values(listResources), { exclude, hash, hashKey: 'of the worker' })
-    },
+    check: (input: ExportInput) => checkExport(input),
   },
   recoverSubscriptions: {
     schema: recoveryInput,

@@ -1,14 +1,15 @@
 import type { Command } from 'commander'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { checkFilters, type ListResource, statusesOf } from '../../core/billing/resources/filters.ts'
-import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
+import { documentResources } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/storage/inside.ts'
 import {
+  checkExport,
   type ExportInput,
   exportInput,
   type FetchInput,
   fetchInput,
+  otherHashKey,
   publishAgainInput,
 } from '../../core/exports/input.ts'
 import { checkPrivacy } from '../../core/tables/privacy.ts'
@@ -21,7 +22,6 @@ import {
   addOtherFields,
   addServerOptions,
   callersPath,
-  choice,
   inputOf,
   loadJobs,
   processSettings,
@@ -46,9 +46,8 @@ export function configureExport(command: Command, terminal: Terminal): void {
       ...(out !== undefined && { out: callersPath(out) }),
     }
     const settings = processSettings()
-    for (const name of input.resources ?? listNames)
-      checkListFilters({ resource: listResources[name], filters: input.filters ?? {} })
-    await checkReading({ ...input, resources: Object.values(listResources), settings, ...server })
+    checkExport(input, hashKeyOf({ settings, ...server }))
+    await checkOut(input.out, { settings, ...server })
     const { runExport } = await loadJobs()
     await runExport({ settings, terminal, input, ...server })
   })
@@ -77,39 +76,14 @@ export function configurePublish(command: Command, terminal: Terminal): void {
   })
 }
 
-/**
- * Checks the filters of a list before anything is started.
- *
- * @throws {UsageError} the list does not have the status
- * @throws {FilterError} a filter is invalid for the list
- */
-function checkListFilters(options: {
-  resource: ListResource
-  filters: Readonly<Record<string, string>>
-}): void {
-  const { name } = options.resource
-  const statuses = statusesOf(options.resource)
-  const { status } = options.filters
-  if (status !== undefined && statuses.length > 0) choice(`status of ${name}`, statuses)(status)
-  checkFilters(options)
+/** Another worker has its own folders, and checks them itself. */
+async function checkOut(out: string | undefined, of: { settings: Settings; local: boolean }): Promise<void> {
+  if (of.local && out !== undefined) await allowedRoot({ ...of.settings, out })
 }
 
-/**
- * Reports, before any server is started, columns and folders that would fail the run immediately. Another worker has its
- * own key and folders, and checks both itself.
- */
-async function checkReading(of: {
-  resources: Parameters<typeof checkPrivacy>[0]
-  exclude?: string[] | undefined
-  hash?: string[] | undefined
-  out?: string | undefined
-  settings: Settings
-  local: boolean
-}): Promise<void> {
-  const { resources, exclude = [], hash = [], out, settings, local } = of
-  checkPrivacy(resources, { exclude, hash, hashKey: local ? (settings.hashKey ?? '') : 'of the worker' })
-  if (local && out !== undefined) await allowedRoot({ ...settings, out })
-}
+/** Undefined for a key that only the worker has. */
+const hashKeyOf = ({ settings, local }: { settings: Settings; local: boolean }) =>
+  local ? (settings.hashKey ?? '') : undefined
 
 type Documents = FetchInput['documents']
 
@@ -122,7 +96,10 @@ export function configureFetch(command: Command, terminal: Terminal): void {
     const { out, idColumn, ...options } = inputOf(fetchInput, typed)
     const fields = { ...options, ...(out !== undefined && { out: callersPath(out) }) }
     const settings = processSettings()
-    await checkReading({ ...fields, resources: [documentResources[documents]], settings, ...server })
+    const hashKey = hashKeyOf({ settings, ...server }) ?? otherHashKey
+    const { exclude = [], hash = [] } = fields
+    checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
+    await checkOut(fields.out, { settings, ...server })
     const file = await findFile({ names, column: idColumn })
     if (file === undefined) checkIds(names)
     else await checkFile(file)

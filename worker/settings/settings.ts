@@ -33,32 +33,23 @@ export function readSettings(source: EnvironmentSource): Settings {
 }
 
 /** Where data, state and warehouses are: enough for a command that needs neither the service nor a worker. */
-export type Places = Pick<Settings, 'dataDir' | 'state' | 'filesUrl' | 's3' | 'warehouseUrl'>
+export type Places = ReturnType<typeof toPlaces>
+
+const placeNames = {
+  CONNECTOR_DATA_DIR: true,
+  CONNECTOR_STATE_URL: true,
+  CONNECTOR_FILES_URL: true,
+  WAREHOUSE_URL: true,
+  BILLING_ALLOW_HTTP: true,
+} as const
 
 /** @throws {SettingsError} with CONNECTOR_STATE_URL, also without a workspace */
 export function readPlaces(source: EnvironmentSource): Places {
-  const { values, environment } = read(
-    variables.pick({
-      CONNECTOR_DATA_DIR: true,
-      CONNECTOR_STATE_URL: true,
-      CONNECTOR_FILES_URL: true,
-      WAREHOUSE_URL: true,
-      BILLING_ALLOW_HTTP: true,
-    }),
-    source,
-  )
-  const { CONNECTOR_DATA_DIR: dataDir, CONNECTOR_STATE_URL: stateUrl } = values
+  const { values, environment } = read(variables.pick(placeNames), source)
   const named = variables.pick({ BILLING_WORKSPACE: true, BILLING_TEST_MODE: true })
-  return {
-    dataDir,
-    state:
-      stateUrl === undefined
-        ? { folder: dataDir }
-        : toStatePlace({ ...values, ...read(named, source).values }),
-    filesUrl: values.CONNECTOR_FILES_URL,
-    s3: toS3(environment, values),
-    warehouseUrl: values.WAREHOUSE_URL,
-  }
+  // Only the schema of a state on PostgreSQL is named after them.
+  const whose = values.CONNECTOR_STATE_URL === undefined ? undefined : read(named, source).values
+  return toPlaces({ BILLING_WORKSPACE: '', BILLING_TEST_MODE: false, ...values, ...whose }, environment)
 }
 
 function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
@@ -131,15 +122,22 @@ function toProblems(issues: readonly z.core.$ZodIssue[], environment: Environmen
   })
 }
 
-function toStatePlace(values: {
-  CONNECTOR_DATA_DIR: string
-  CONNECTOR_STATE_URL?: string | undefined
-  BILLING_WORKSPACE: string
-  BILLING_TEST_MODE: boolean
-}): StatePlace {
+type PlaceNames = keyof typeof placeNames | 'BILLING_WORKSPACE' | 'BILLING_TEST_MODE'
+
+function toPlaces(values: Pick<z.output<typeof variables>, PlaceNames>, environment: Environment) {
   const { CONNECTOR_STATE_URL: url, BILLING_WORKSPACE: workspace, BILLING_TEST_MODE: testMode } = values
+  const dataDir = values.CONNECTOR_DATA_DIR
   const schema = `connector_${workspace}${testMode ? '_test' : ''}`
-  return { folder: values.CONNECTOR_DATA_DIR, database: url === undefined ? undefined : { url, schema } }
+  /** The data folder, unless PostgreSQL keeps it. */
+  const state: StatePlace = { folder: dataDir, ...(url !== undefined && { database: { url, schema } }) }
+  return {
+    dataDir,
+    state,
+    /** The bucket for published files; undefined for the data folder. */
+    filesUrl: values.CONNECTOR_FILES_URL,
+    s3: toS3(environment, values),
+    warehouseUrl: values.WAREHOUSE_URL,
+  }
 }
 
 function toSettings(values: z.output<typeof variables>, environment: Environment) {
@@ -159,17 +157,11 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     recordsPerRange: 1_000,
     readLagSeconds: values.BILLING_READ_LAG_SECONDS,
     settleSeconds: values.BILLING_SETTLE_SECONDS,
-    dataDir: values.CONNECTOR_DATA_DIR,
-    /** Where the state is: the data folder, unless PostgreSQL keeps it. */
-    state: toStatePlace(values),
+    ...toPlaces(values, environment),
     /** Folders besides the data folder that an export's `out` may be in. */
     outDirs: values.CONNECTOR_OUT_DIRS ?? [],
-    /** The bucket for published files; undefined for the data folder. */
-    filesUrl: values.CONNECTOR_FILES_URL,
-    s3: toS3(environment, values),
     taskQueue: `billing-${workspace}${testMode ? '-test' : ''}`,
     hashKey: values.CONNECTOR_HASH_KEY,
-    warehouseUrl: values.WAREHOUSE_URL,
     /** Notification channels. Secrets. */
     channels: values.NOTIFY_URL ?? [],
     uiUrl: values.CONNECTOR_UI_URL,

@@ -43,7 +43,7 @@ describe('an export from the command line with bad input', () => {
       'a filter value that is none',
       ['subscriptions', '--filter', 'status=ended'],
       {},
-      'There is no status of subscriptions ended. Choose',
+      'The filter status=ended of subscriptions must be one of',
     ],
     ['an unknown column', ['--exclude', 'customers.emial'], {}, 'Did you mean customers.email?'],
     ['a hash without a key', ['--local', '--hash', 'customers.email'], {}, 'CONNECTOR_HASH_KEY'],
