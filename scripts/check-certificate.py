@@ -2,13 +2,18 @@
 """check-certificate.py FOLDER...: checks exports in CSV from nothing but their folders: are they complete, as they claim?
 
 Why an export can be complete although its list moved while it was read: one response is one slice of the list in the
-order of time, as it was at one moment. A slice that shows a record strictly newer than the oldest one taken so far (the
-frontier) and continues below it shows everything that was in the list in between. So a chain of such slices, from the
-newest record to the oldest, has seen every record that was in the list throughout. Each record that a slice held is
-accounted for: it was newer than the frontier, known at it, shown twice, beyond the range (below), or new. Then it was taken,
-so it is the next row of the table, or left without a row, as those in rejected.jsonl are. Of records with the very time of the frontier,
-a slice may show only some. They are complete once two sweeps over all their places in a row showed the same records, as
-many as there are places: the frontier is closed then.
+order of time, as it was at one moment. The frontier is the time of the oldest record taken so far. A slice that begins above
+it and ends below it leaves no hole between them, because it shows everything that was in the list there. So a chain of such
+slices, from the newest record to the oldest, has seen every record that was in the list throughout. Each record that a slice
+held is accounted for, as one of these, which its line counts:
+  newer   than the frontier: it was met before, or came since.
+  known   It is at the time of the frontier and was taken before.
+  twice   This response showed it before.
+  beyond  It is older than the range.
+  taken   It is new, so it is the next row of the table.
+  left    It is new and has no row, as those in rejected.jsonl.
+Of records with the very time of the frontier, a slice may show only some. They are read place by place, twice in succession:
+if both sweeps showed the same records, as many as there are places, all of them are known, and the frontier is closed.
 A long list may be read in ranges of time, one after the other in the certificate: a chain each, and the next begins where
 the one before ends. A list may hide the records with some status unless they are asked for. So the newest and oldest of
 each status are looked at before and after; if the list lacks one of them, it is read again status by status.
@@ -19,7 +24,8 @@ the tables. It cannot check its premises:
   slice       One response is one slice of the list in the requested order, as it was at one moment.
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.
-  status      A list hides records by their status alone, and only by one of those that were looked at.
+  status      A list hides records by their status alone, and only by one of those that were looked at. A record that it
+              hides keeps its status while the statuses are read.
   transcript  The certificate says what the service answered: the service signs nothing.
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
 to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.
@@ -33,8 +39,17 @@ import calendar, csv, decimal, hashlib, itertools, json, pathlib, re, sys
 
 EVER = float("inf")
 HEAD = "certificate resource workspace testMode mode filters key changedSince"  # What its first line has,
-END = "end reasons completeThrough records windows"  # and its last.
+END = "end reasons completeThrough records windows"  # and its last. What the lines between them may have:
+LINES = {
+    "range": "range date lag local statuses status",
+    "page": "page size records descending date newest oldest count last newer known twice beyond taken left keys",
+    "tied": "tied taken left keys",
+    "swept": "swept places shown nameless gone",
+    "looked": "looked hidden",
+}
+COUNTS = "page size records count newer known twice beyond taken left lag".split()
 EXITS = {"REJECT": 1, "UNPROVEN": 3, "NOT CHECKED": 2, "ACCEPT": 0}  # The worst first.
+TIME = re.compile(r"(\d{4})-([01]\d)-([0-3]\d)[Tt ]([0-2]\d):([0-5]\d):([0-6]\d)(?:\.(\d+))?(?:[Zz]|([+-])([01]\d):?([0-5]\d))", re.ASCII)
 CLOCKS_DIFFER = 5_000_000  # Microseconds; the servers of one service may have clocks that differ by so much.
 csv.field_size_limit(2**31 - 1)
 decimal.setcontext(decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN))  # Exact sums.
@@ -45,11 +60,11 @@ def need(holds, why):
 
 def instant(text):
     """Whole microseconds since 1970."""
-    match = re.fullmatch(r"([\d-]{10})[Tt ]([\d:]{8})(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):?(\d\d))", text or "")
+    match = TIME.fullmatch(text or "")
     need(match, f"{text!r} is not a time")
-    date, time, fraction, sign, hours, minutes = match.groups("0")
+    *parts, fraction, sign, hours, minutes = match.groups("0")
     east = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1)
-    seconds = calendar.timegm(tuple(map(int, date.split("-") + time.split(":")))) - east * 60
+    seconds = calendar.timegm(tuple(map(int, parts))) - east * 60
     return seconds * 1_000_000 + int(fraction.ljust(6, "0")[:6])
 
 def sum_of(lines):
@@ -65,13 +80,13 @@ def check_file(folder, file):
 
 def read_tables(folder, manifest, key):
     """The ids and times of the records, in order, and by id all keys. Rows, keys, parents and totals are as the manifest says."""
-    keys, records, below, totals = {}, [], [], Totals()
+    keys, records, children, totals = {}, [], [], Totals()
     for table in manifest["tables"]:
         name, own, count, columns = table["name"], set(), 0, [column["name"] for column in table["columns"]]
         # A hashed column has no times and no currencies.
         plain = [None if f"{name}.{column}" in manifest["hashed"] else column for column in columns]
         places = [columns.index(column) for column in table["key"]]
-        below += [{}] if "parent" in table else []
+        children += [{}] if "parent" in table else []
         time, created, currency = (plain.index(one) if one in plain else None for one in (key, "created", "currency"))
         decimals = totals.begin(table)
         for file in table["files"]:
@@ -82,8 +97,10 @@ def read_tables(folder, manifest, key):
                     need(len(row) == len(columns), f"{file['path']}: row {count} has {len(row)} cells")
                     own.add(tuple(row[place] for place in places))
                     if "parent" in table:
-                        below[-1].setdefault(row[places[0]], []).append(",".join(row[place] for place in places[1:]))
+                        need(all(re.fullmatch("[0-9]+", row[place]) for place in places[1:]), f"{name} has a row without its position")
+                        children[-1].setdefault(row[places[0]], []).append(",".join(row[place] for place in places[1:]))
                     else:
+                        need(";" not in row[places[0]], "an id that could be an id and positions")
                         # A record without a time lies in no window: EVER is later than all of them.
                         records.append((row[places[0]], None if time is None else instant(row[time]) if row[time] else EVER))
                         totals.currencies[row[places[0]]] = None if currency is None else row[currency]
@@ -98,7 +115,7 @@ def read_tables(folder, manifest, key):
             need(all(row[:-1] in keys[table["parent"]] for row in own), f"{name} has a row without its parent")
         keys[name] = own
     totals.check(manifest, len(totals.currencies) == len(records))
-    return records, {id: "".join([id, *(";" + " ".join(of.get(id, [])) for of in below)]) for id, _ in records}
+    return records, {id: "".join([id, *(";" + " ".join(of.get(id, [])) for of in children)]) for id, _ in records}
 
 class Totals:
     """What each decimal column adds up to, by the currency of the records if they say it."""
@@ -121,8 +138,8 @@ class Totals:
             group = currency if currency is None or re.fullmatch("([A-Za-z]{3})?", currency) else "other"
             column["sums"][group] = column["sums"].get(group, decimal.Decimal(0)) + decimal.Decimal(cell)
 
-    def check(self, manifest, once):
-        """once: no id comes twice, as it may if unproven. Then nothing tells whose currency a row of the tables below has."""
+    def check(self, manifest, unique):
+        """unique: no id comes twice, as it may if unproven. Then nothing tells whose currency a row of the tables below has."""
         claims = manifest["totals"]["columns"]
         need(claims.keys() == self.columns.keys(), "the totals are of other columns")
         for name, column in self.columns.items():
@@ -135,7 +152,7 @@ class Totals:
             need((claim["empty"], claim["unreadable"]) == counts, f"{name} has {counts[0]} empty and {unreadable} unreadable values")
             by_currency = {group: f"{total:f}" for group, total in sums.items()}
             claimed = claim.get("byCurrency", {None: total} if sums else {})  # None: the table shows no currencies.
-            need(claimed == by_currency or not once, f"{name} adds up by currency to {by_currency}")
+            need(claimed == by_currency or not unique, f"{name} adds up by currency to {by_currency}")
         times = manifest["totals"].get("created")
         claimed = [instant(times["oldest"]), instant(times["newest"])] if times else []
         need(claimed == ([min(self.times), max(self.times)] if self.times else []), "the oldest or newest record is another")
@@ -166,9 +183,9 @@ class Chain:
         else:
             need(upper == self.down, "the range does not begin where the one before it ends")
             need(not self.found, "the statuses were sampled again before the range was read")
+            need(self.down == EVER or line.get("statuses", []) == self.statuses, "other statuses than in the range before")
             self.down, self.statuses = down, line.get("statuses", [])
         began, self.lag = instant(line["date"]), line["lag"] * 1000  # From milliseconds.
-        need(self.lag >= 0, "a record cannot become visible before its time")
         self.through = min(self.through, began - self.lag)
         self.began = None if "local" in line else began  # Dates of the service are compared with its own clock only.
         self.before, self.lower, self.frontier, self.closed = self.place, down, upper, upper == EVER
@@ -207,17 +224,16 @@ class Chain:
         if "date" in line and self.began:
             need(instant(line["date"]) >= self.began - CLOCKS_DIFFER, "the response is older than the read")
             self.through = min(self.through, instant(line["date"]) - self.lag)
+        # Each record of the response was newer than the frontier, known at it, shown twice, beyond the range, or new: taken, or left.
+        newer, known, twice, beyond, left = (line.get(name, 0) for name in ("newer", "known", "twice", "beyond", "left"))
+        need(newer + known + twice + beyond + line["taken"] + left == held, "it took more or fewer records than the response held")
         if held == 0:
             self.ended = self.all_empty = bottom and self.top_empty
             self.top_empty = top  # Where both ends of the list are empty, one after the other, so is the list.
-            return need(line["taken"] == 0, "records of an empty page")
+            return
         self.top_empty = self.all_empty = False
         self.windows += 1
         newest, oldest = instant(line["newest"]), instant(line["oldest"])
-        # Each record of the response was newer than the frontier, known at it, shown twice, beyond the range, or new: taken, or left.
-        newer, known, beyond = line.get("newer", 0), line.get("known", 0), line.get("beyond", 0)
-        counts = [newer, known, line.get("twice", 0), beyond, line["taken"], line.get("left", 0)]
-        need(min(counts) >= 0 and sum(counts) == held, "it took more or fewer records than the response held")
         need(known <= self.place - self.first_at_frontier() + self.left, "it knew more records of the frontier's time than were taken")
         need((newer > 0) == (newest > self.frontier), "the records newer than the frontier were miscounted")
         need((beyond > 0) == (oldest <= self.lower), "the records beyond the range were miscounted")
@@ -225,8 +241,9 @@ class Chain:
         need(above, "the window does not reach above the frontier: records may be missing there")
         need(bottom or oldest < self.frontier, "the window does not reach below the frontier")
         times = self.take(line, oldest, min(newest, self.frontier))
+        need(newer or known or left or not times or times[0] == newest, "its newest record was not taken")
         if self.lower < oldest < self.frontier:
-            need("left" in line or (line["taken"] and oldest in (times or [oldest])), "its oldest record was not taken")
+            need(left or (line["taken"] and oldest in (times or [oldest])), "its oldest record was not taken")
             self.frontier, self.closed = oldest, False
         self.ended = bottom or oldest <= self.lower
 
@@ -243,6 +260,7 @@ class Chain:
         before, between, after = line["places"]
         need(before == between == after, "the number of places changed between the sweeps")
         need(line["shown"][0] == line["shown"][1], "the two sweeps showed different records")
+        need(before <= self.place - self.first_at_frontier() + self.left, "the sweeps showed more records than were taken")
         if self.dated and not self.left:  # One that was left has no row here.
             # An earlier sweep had taken those that are gone: they have left the list.
             shown = {id for id, _ in self.records[self.first_at_frontier() : self.place]} - set(line["gone"])
@@ -256,6 +274,7 @@ class Chain:
         need(self.ended and line["looked"] == self.statuses, "other statuses were sampled before the read")
         need(not self.found, "the statuses were sampled twice after the read")
         self.found, self.wanted = ("hidden", list(self.statuses)) if line["hidden"] else ("clear", [])
+        self.all_empty = False  # A list without records is not read on after this.
 
 def check(folder):
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -274,28 +293,33 @@ def check(folder):
         need(manifest["resource"] in ("creditnotes", "cancellations"), "a list is not read by id")
         answer = "ACCEPT" if manifest["verdict"] == "proven" else "UNPROVEN"
         return answer, f"{len(records)} documents by id, which says nothing about others"
-    text = (folder / manifest["certificate"]["files"][0]["path"]).read_text("utf-8")
+    (file,) = manifest["certificate"]["files"]
+    text = (folder / file["path"]).read_text("utf-8")
     head, *lines, end = map(json.loads, text.rstrip("\n").split("\n"))
     named = {"key": "ordering", "end": "verdict", "certificate": "version"}
     for line, names in ((head, HEAD), (end, END)):
         need(names.split() == [name for name in names.split() if name in line], f"the certificate lacks one of {names}")
         for name, value in line.items():
             need(manifest.get(named.get(name, name)) == value, f"{name} is not that of the manifest")
-    apart = f" and {unkept} in rejected.jsonl" if unkept else ""
+    apart = f" and {kept} in rejected.jsonl" if kept else ""
     what = [f"{len(records)} records of {head['resource']}{apart}", *(f"{name}={value}" for name, value in head["filters"].items())]
     what = ", ".join(what + ([f"changed since {head['changedSince']}"] if head["changedSince"] else []))
     if end["end"] != "proven":
         need(end["completeThrough"] is None, "complete through a time, but not proven")
         return "UNPROVEN", f"{what}: {'; '.join(end['reasons'])}"
     need(not end["reasons"], "proven, although there are reasons why it is not")
+    need(manifest["mode"] in ("full", "incremental") and head["key"] in ("created", "updated"), "a read of another kind")
+    need([len(table["key"]) for table in manifest["tables"] if "parent" not in table] == [1], "not one table of records with one key")
     partial = {head["mode"] == "incremental", head["key"] == "updated", bool(head["changedSince"])}
     need(len(partial) == 1, "the whole list, but only what changed since a time")
     chain, least = Chain(records, keys, kept), instant(head["changedSince"]) - 1 if head["changedSince"] else -EVER
     for number, line in enumerate(lines, 2):
         try:
             need("broken" not in line, "the chain broke")
-            need(line.get("left", 1) > 0, "it left fewer records than one")
-            (kind,) = {"range", "page", "tied", "swept", "looked"} & line.keys()
+            kind = next((kind for kind in LINES if kind in line), None)
+            need(kind and line.keys() <= set(LINES[kind].split()), "a line of another form")
+            need(all(type(line[name]) is int and line[name] >= 0 for name in COUNTS if name in line), "a count that is none")
+            need(all(line[name] is True for name in ("descending", "last", "local") if name in line), "a mark is there or not")
             getattr(chain, kind)(line)
         except ValueError as why:
             raise ValueError(f"line {number} of the certificate: {why}")

@@ -99,8 +99,12 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
       need(date >= state.began - clocksDifferMs * 1000, 'the response is older than the read')
       state.through = Math.min(state.through, date - state.lag)
     }
+    const { newer = 0, known = 0, twice = 0, beyond = 0, taken, left = 0 } = line
+    need(
+      newer + known + twice + beyond + taken + left === records,
+      'it took more or fewer records than the response held',
+    )
     if (records === 0) {
-      need(line.taken === 0, 'records of an empty page')
       state.ended = state.isEmpty = isBottom && state.isTopEmpty
       state.isTopEmpty = isTop
       return
@@ -108,12 +112,6 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
     state.isTopEmpty = state.isEmpty = false
     state.windows++
     const { frontier, closed, lower } = state
-    const { newer = 0, known = 0, twice = 0, beyond = 0, taken, left = 0 } = line
-    const isEach = Math.min(newer, known, twice, beyond, taken) >= 0
-    need(
-      isEach && newer + known + twice + beyond + taken + left === records,
-      'it took more or fewer records than the response held',
-    )
     const isKnown = known <= state.place - firstAtFrontier() + state.left
     need(isKnown, "it knew more records of the frontier's time than were taken")
     const [newest, oldest] = [instantOf(line.newest), instantOf(line.oldest)]
@@ -124,9 +122,11 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
     need(isLinked, 'the window does not reach above the frontier: records may be missing there')
     need(isBottom || oldest < frontier, 'the window does not reach below the frontier')
     const times = take(line, { low: oldest, high: Math.min(newest, frontier) })
+    const isNewestTaken = times.length === 0 || times[0] === newest
+    need(newer + known + left > 0 || isNewestTaken, 'its newest record was not taken')
     if (lower < oldest && oldest < frontier) {
       const isTaken = line.taken > 0 && (times.length === 0 || times.at(-1) === oldest)
-      need(line.left !== undefined || isTaken, 'its oldest record was not taken')
+      need(left > 0 || isTaken, 'its oldest record was not taken')
       Object.assign(state, { frontier: oldest, closed: false })
     }
     state.ended = isBottom || isBeyond
@@ -134,7 +134,6 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
 
   function add(line: CertificateLine): void {
     if ('broken' in line) throw new DoesNotHold(`the chain broke: ${line.broken}`)
-    need(!('left' in line) || (line.left ?? 0) > 0, 'it left fewer records than one')
     if ('page' in line) return addWindow(line)
     if ('looked' in line) {
       need(
@@ -142,6 +141,8 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
         'other statuses were sampled before the read',
       )
       need(state.looked === undefined, 'the statuses were sampled twice after the read')
+      // A list without records is not read on after this.
+      state.isEmpty = false
       state.looked = line.hidden ? 'hidden' : 'clear'
       state.due = line.hidden ? state.statuses : []
     } else if ('range' in line) {
@@ -150,14 +151,16 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
       if (line.status === undefined) {
         need(upper === state.down, 'the range does not begin where the one before it ends')
         need(state.looked === undefined, 'the statuses were sampled again before the range was read')
-        Object.assign(state, { down: lower, statuses: line.statuses ?? [] })
+        const { statuses = [] } = line
+        const isSame = state.down === Infinity || statuses.join() === state.statuses.join()
+        need(isSame, 'other statuses than in the range before')
+        Object.assign(state, { down: lower, statuses })
       } else {
         const isWhole = upper === Infinity && lower === -Infinity
         need(line.status === state.due[0] && isWhole, 'another status is due')
         state.due = state.due.slice(1)
       }
       state.lag = line.lag * 1000
-      need(state.lag >= 0, 'a record cannot become visible before its time')
       const began = instantOf(line.date)
       // Dates of the service are compared with its own clock only.
       state.began = line.local === true ? undefined : began
@@ -172,11 +175,10 @@ export function createChain(rows: readonly Row[] | undefined, rejected: number) 
     } else {
       const { swept, places, shown, gone } = line
       need(instantOf(swept) === state.frontier, "a sweep of another time than the frontier's")
-      need(
-        places.length === 3 && new Set(places).size === 1,
-        'the number of places changed between the sweeps',
-      )
+      need(new Set(places).size === 1, 'the number of places changed between the sweeps')
       need(shown[0] === shown[1], 'the two sweeps showed different records')
+      const isTaken = places[0] <= state.place - firstAtFrontier() + state.left
+      need(isTaken, 'the sweeps showed more records than were taken')
       // One that was left has no row here.
       if (rows !== undefined && !isUndated && state.left === 0) {
         const ids = new Set(rows.slice(firstAtFrontier(), state.place).map(({ id }) => id)).difference(

@@ -6,7 +6,8 @@
  * - `slice`: one response is one slice of the list in the requested order, as it was at one moment.
  * - `lag`: a record becomes visible within the lag after its time.
  * - `date`: the Date of a response is not later than what it shows; no cache rewrites it.
- * - `status`: a list hides records by their status alone, and only by one of those that were looked at.
+ * - `status`: a list hides records by their status alone, and only by one of those that were looked at; a record that it
+ *   hides keeps its status while the statuses are read.
  * - `transcript`: the certificate says what the service answered; the service signs nothing.
  */
 import { parse } from 'csv-parse'
@@ -18,7 +19,7 @@ import { toInstant } from '../billing/instants.ts'
 import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { isFileDestination } from '../destinations/names.ts'
-import type { CertificateLine } from '../reading/certificate.ts'
+import { certificateLine } from '../reading/certificate.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import {
   currencyColumn,
@@ -43,7 +44,7 @@ export async function checkCertificate(
   path: string,
   manifest: Manifest,
 ): Promise<string | undefined> {
-  const [file] = manifest.certificate?.files ?? []
+  const [file, ...more] = manifest.certificate?.files ?? []
   try {
     const rows = await readRows(store, path, manifest)
     const rejected = await countLines(store, path, manifest.rejected.files)
@@ -58,6 +59,7 @@ export async function checkCertificate(
       return undefined
     }
     need(file !== undefined, 'it has no certificate')
+    need(more.length === 0, 'it has more than one certificate')
     const lines = (await text(await openFile(store, posix.join(path, file.path)))).trimEnd().split('\n')
     const [head, ...middle] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
     const end = middle.pop()
@@ -76,8 +78,9 @@ export async function checkCertificate(
     if (verdict !== 'proven') return undefined
     need(manifest.reasons.length === 0, 'it is proven, although there are reasons why it is not')
     const partial = new Set([manifest.mode === 'incremental', key === 'updated', changedSince !== null])
+    need(key === 'created' || key === 'updated', 'it is in another order')
     need(partial.size === 1, 'it is of the whole list, but has only what changed since a time')
-    follow(middle as unknown as CertificateLine[], manifest, rows)
+    follow(middle, manifest, rows)
     return undefined
   } catch (error) {
     if (error instanceof DoesNotHold || error instanceof SyntaxError || error instanceof TypeError)
@@ -137,6 +140,8 @@ async function readTables(
 ): Promise<Row[]> {
   const { tables, hashed, ordering } = manifest
   const main = tables[0]!
+  const isOne = main.key.length === 1 && tables.every((table) => table === main || table.parent !== undefined)
+  need(isOne, 'it has not one table of records with one key')
   const placeOf = (column: string) =>
     hashed.includes(`${main.name}.${column}`) ? -1 : main.columns.findIndex(({ name }) => name === column)
   const [time, created, currency] = [placeOf(ordering), placeOf('created'), placeOf(currencyColumn)]
@@ -153,6 +158,9 @@ async function readTables(
     for await (const row of rowsOf(table)) {
       count++
       const [id, ...position] = keys.map((place) => row[place]!) as [string, ...string[]]
+      need(!id.includes(';'), 'an id could be an id and positions')
+      const isPlaced = position.every((place) => /^[0-9]+$/.test(place))
+      need(isPlaced, `a row of ${table.name} has no position`)
       if (table === main) {
         currencies.set(id, row[currency])
         rows.push({ id, keys: id, at: time < 0 ? undefined : (toInstant(row[time]) ?? NaN) })
@@ -221,12 +229,13 @@ async function* cellsOf(store: FileStore, path: string, table: PublishedTable): 
 }
 
 /** @param rows undefined if they cannot be compared */
-function follow(
-  lines: readonly CertificateLine[],
-  manifest: Manifest,
-  rows: readonly Row[] | undefined,
-): void {
+function follow(given: readonly unknown[], manifest: Manifest, rows: readonly Row[] | undefined): void {
   const { state, add } = createChain(rows, manifest.rejected.rows)
+  const lines = given.map((line, index) => {
+    const { data } = certificateLine.safeParse(line)
+    need(data !== undefined, `line ${index + 2} has another form`)
+    return data
+  })
   for (const [index, line] of lines.entries())
     try {
       add(line)

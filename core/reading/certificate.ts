@@ -3,94 +3,104 @@
  * argument of window.ts without believing this program. scripts/check-certificate.py does so in another language.
  */
 import { hash } from 'node:crypto'
+import { z } from 'zod'
 import { toTimestamp, type Instant } from '../billing/instants.ts'
 import { isNamed, isRecord } from './record.ts'
 import type { Key, Window } from './window.ts'
 
+const count = z.int().min(0)
+const some = z.int().min(1)
+const mark = z.literal(true).exactOptional()
+
 /** How many records a step took: lines with this follow the rows of the table, newest first. */
-export interface Taken {
-  taken: number
-  /** New records that are not in the table: rejected, or met before where a record may come twice. Absent if 0. */
-  left?: number
+const taken = {
+  taken: count,
+  /** New records that are not in the table: rejected, or met before where a record may come twice. */
+  left: some.exactOptional(),
   /**
    * SHA-256 of the keys as the tables have them, a line for each record: its id, and for each table below `;` and the
    * positions of its rows there.
    */
-  keys: string
+  keys: z.string(),
 }
+const takenSchema = z.strictObject(taken)
+export type Taken = z.infer<typeof takenSchema>
 
 /** A chain begins, over the whole list or a range of it: its records lie in `downTo` < key <= `upTo`. */
-interface RangeLine {
-  range: { upTo: string | null; downTo: string | null }
+const rangeLine = z.strictObject({
+  range: z.strictObject({ upTo: z.string().nullable(), downTo: z.string().nullable() }),
   /** When the read began, by the service's clock. */
-  date: string
+  date: z.string(),
   /** It is this machine's clock, because the service does not say. */
-  local?: true
+  local: mark,
   /** ms that a record may take to become visible. */
-  lag: number
+  lag: count,
   /** The statuses that were sampled before the read. */
-  statuses?: readonly string[]
+  statuses: z.array(z.string()).readonly().exactOptional(),
   /** The chain reads the records with this status, because the list hides some without it. */
-  status?: string
-}
+  status: z.string().exactOptional(),
+})
+type RangeLine = z.infer<typeof rangeLine>
 
 /** A window was joined to the chain. */
-export interface WindowLine extends Taken {
-  page: number
-  size: number
+const windowLine = z.strictObject({
+  ...taken,
+  page: some,
+  size: some,
   /** Requested newest first. */
-  descending?: true
+  descending: mark,
   /** When the service made the response, by its own clock; absent if it does not say, or as in the window before. */
-  date?: string
+  date: z.string().exactOptional(),
   /** Absent if the page is full. */
-  records?: number
+  records: count.exactOptional(),
   /** The keys of its newest and its oldest record, as the service wrote them; null in an empty one. */
-  newest: string | null
-  oldest: string | null
-  count?: number
+  newest: z.string().nullable(),
+  oldest: z.string().nullable(),
+  count: count.exactOptional(),
   /** The service named no page that follows. */
-  last?: true
+  last: mark,
   /**
-   * How many records were not new, each absent if 0: newer than the frontier, taken before at its time, shown before in this
-   * response, and beyond the lower bound of the range. With those that were taken or left, they are all that it held.
+   * How many records were not new: newer than the frontier, taken before at its time, shown before in this response, and
+   * beyond the lower bound of the range. With those that were taken or left, they are all that it held.
    */
-  newer?: number
-  known?: number
-  twice?: number
-  beyond?: number
-}
+  newer: some.exactOptional(),
+  known: some.exactOptional(),
+  twice: some.exactOptional(),
+  beyond: some.exactOptional(),
+})
+export type WindowLine = z.infer<typeof windowLine>
 
 /** A sweep took records with the key of the frontier, before it was known whether all of them were shown. */
-interface TiedLine extends Taken {
-  tied: string
-}
+const tiedLine = z.strictObject({ ...taken, tied: z.string() })
 
 /** Two sweeps in a row showed the same records of one key, as many as there were places. */
-interface SweptLine {
-  swept: string
+const sweptLine = z.strictObject({
+  swept: z.string(),
   /** The number of places before, between and after the two sweeps. */
-  places: [number, number, number]
+  places: z.tuple([count, count, count]),
   /** SHA-256 of the sorted ids that each of them showed. */
-  shown: [string, string]
+  shown: z.tuple([z.string(), z.string()]),
   /** How many records they showed that have no id. */
-  nameless: number
+  nameless: count,
   /** Ids that an earlier sweep took and these did not show: they have left the list. */
-  gone: string[]
-}
+  gone: z.array(z.string()),
+})
+type SweptLine = z.infer<typeof sweptLine>
 
 /** The statuses were sampled again after the read. */
-interface LookedLine {
-  looked: readonly string[]
+const lookedLine = z.strictObject({
+  looked: z.array(z.string()).readonly(),
   /** A record that was sampled before was not read and is still shown: each status is read by a chain of its own. */
-  hidden: boolean
-}
+  hidden: z.boolean(),
+})
+type LookedLine = z.infer<typeof lookedLine>
 
 /** The chain broke: what follows was read page by page and proves nothing. */
-interface BrokenLine {
-  broken: string
-}
+const brokenLine = z.strictObject({ broken: z.string() })
+type BrokenLine = z.infer<typeof brokenLine>
 
-export type CertificateLine = RangeLine | WindowLine | TiedLine | SweptLine | LookedLine | BrokenLine
+export const certificateLine = z.union([rangeLine, windowLine, tiedLine, sweptLine, lookedLine, brokenLine])
+export type CertificateLine = z.infer<typeof certificateLine>
 
 /** A line as a step has it: without sums, which need the ids as they are written. */
 export type StepLine =
@@ -98,7 +108,7 @@ export type StepLine =
   | LookedLine
   | BrokenLine
   | Omit<WindowLine, 'keys'>
-  | Omit<TiedLine, 'keys'>
+  | Omit<z.infer<typeof tiedLine>, 'keys'>
   | (Pick<SweptLine, 'swept' | 'places'> & {
       shown: [Iterable<string>, Iterable<string>]
       gone: Iterable<string>

@@ -217,6 +217,75 @@ test('an export is rejected whose certificate lacks any field of its first or it
   await judge.finish()
 })
 
+const emptyPage = {
+  page: 1,
+  size: 100,
+  records: 0,
+  newest: null,
+  oldest: null,
+  last: true,
+  taken: 0,
+  keys: sumOf([]),
+}
+
+/** What a forger changes in an export of 250 records in three windows, of which the second is the third line. */
+const forgeries: Record<string, (exported: CertifiedExport) => void> = {
+  'a mark that says no': ({ lines }) => Object.assign(lines[2]!, { last: false }),
+  'a count that is none': ({ lines }) => Object.assign(lines[0]!, { lag: 0.5 }),
+  'a field that no window has': ({ lines }) => Object.assign(lines[2]!, { status: null }),
+  'a line of two kinds': ({ lines }) => Object.assign(lines[2]!, { swept: lines[2]!['newest'] }),
+  'an empty page that shows records': ({ lines }) => lines.splice(1, 0, { ...emptyPage, newer: 3 }),
+  'a first window whose newest record has no row': ({ lines }) =>
+    Object.assign(lines[1]!, { newest: '2030-01-01T00:00:00Z' }),
+  'statuses that were sampled for one range alone': ({ lines }) => {
+    const [range, bound] = [lines[0]!, '2030-01-01T00:00:00Z']
+    lines[0] = { ...range, range: { upTo: bound, downTo: null } }
+    const first = { ...range, statuses: ['active'], range: { upTo: null, downTo: bound } }
+    lines.unshift(first, { ...emptyPage, descending: true }, emptyPage)
+  },
+  'statuses that were sampled again before the list was read': (exported) => {
+    const { lines, facts } = exported
+    lines[0]!['statuses'] = ['active']
+    const looked = { looked: ['active'], hidden: false }
+    lines.splice(1, 0, { ...emptyPage, descending: true }, emptyPage, looked)
+    exported.facts = { ...facts, statusCheck: 'clear' }
+  },
+  'an order that the records do not show': (exported) => {
+    exported.key = 'position'
+  },
+  'two rows below in one': ({ rows: all }) => {
+    const row = all.find(({ contacts }) => contacts.length === 2)!
+    row.contacts = [row.contacts.join(' ')]
+  },
+  'two certificates': (exported) => {
+    exported.forgeManifest = ({ certificate }) => certificate!.files.push(certificate!.files[0]!)
+  },
+  'a second table of records': (exported) => {
+    exported.forgeManifest = ({ tables }) =>
+      tables.push({
+        ...tables[0]!,
+        name: 'more',
+        columns: tables[0]!.columns.slice(0, 1),
+        rows: 0,
+        files: [],
+      })
+  },
+}
+
+test('an export is rejected that is not what its certificate shows, or whose lines have another form', async () => {
+  const taken = await readThrough(hiding(rows(250), []))
+  const judge = await createJudge()
+  await judge.add(toCertified(taken))
+  for (const [name, forge] of Object.entries(forgeries)) {
+    const exported = toCertified(taken)
+    forge(exported)
+    await judge.add(exported, name)
+  }
+  const named = await readThrough(hiding(rows(250).with(7, { ...rows(250)[7]!, id: 's;7' }), []))
+  await judge.add(toCertified(named), 'an id that could be an id and the positions of rows below')
+  await judge.finish()
+})
+
 /** Records of one time, more of each status than a window holds. */
 const tied = rows(1_000).map((row) => ({ ...row, created: '2026-01-01T00:00:00Z' }))
 
@@ -226,7 +295,11 @@ test('an export is accepted that swept records of one time and does not show the
   expect(taken.outcome.verdict).toBe('proven')
   expect(taken.certificate).toContain('"swept"')
   const judge = await createJudge()
-  await judge.add({ ...toCertified(taken), hashed: ['customers.created'] })
+  const exported = { ...toCertified(taken), hashed: ['customers.created'] }
+  await judge.add(exported)
+  const lines = structuredClone(exported.lines)
+  for (const line of lines) if ('swept' in line) line['places'] = [1_001, 1_001, 1_001]
+  await judge.add({ ...exported, lines }, 'sweeps showed more records than were taken')
   await judge.finish()
 })
 

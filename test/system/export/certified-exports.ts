@@ -49,10 +49,13 @@ export interface CertifiedExport {
   moreBelow?: number
   /** How many records the forger claims to have put into rejected.jsonl. */
   rejected?: number
+  /** By what the list is said to be ordered, if not by `created`. */
+  key?: string
   /** Columns that the table has hashed. */
   hashed?: string[]
   /** What the forger changes in the totals, which fit otherwise. */
   forge?: (totals: Manifest['totals']) => void
+  forgeManifest?: (manifest: Manifest) => void
 }
 
 const anyRead = fc.record({
@@ -113,9 +116,9 @@ export async function writeCertified(
 ): Promise<Manifest> {
   const { rows, lines, verdict, completeThrough, reasons, windows } = exported
   const { records = rows.length, changedSince, orphans = [], mode = 'full' } = exported
-  const { header = 'id,created,currency,amount', moreBelow = 0, hashed = [] } = exported
+  const { header = 'id,created,currency,amount', moreBelow = 0, hashed = [], key = 'created' } = exported
   const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode, filters: {} }
-  const head = { certificate: 1, ...same, key: 'created', changedSince: changedSince ?? null }
+  const head = { certificate: 1, ...same, key, changedSince: changedSince ?? null }
   const end = { end: verdict, reasons, completeThrough, records, windows }
   for (const line of [head, end]) Reflect.deleteProperty(line, exported.lacks ?? '')
   const customers = rows.map(({ id, created }) => ({
@@ -141,7 +144,7 @@ export async function writeCertified(
     ...same,
     version: 1,
     destination: 'csv',
-    ordering: 'created',
+    ordering: key,
     ...(changedSince !== undefined && { changedSince }),
     ...exported.facts,
     verdict,
@@ -182,6 +185,7 @@ export async function writeCertified(
     rejected: { rows: exported.rejected ?? 0, files: [] },
     certificate: { rows: lines.length + 2, files: [toFile('certificate.jsonl', text, lines.length + 2)] },
   }
+  exported.forgeManifest?.(manifest as unknown as Manifest)
   await mkdir(folder)
   await writeFile(join(folder, 'customers.csv'), table)
   await writeFile(join(folder, 'customer_contacts.csv'), below)
