@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
+import type { RecoveryPlan } from '../../core/recoveries/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { recordAnswer } from '../../core/changes/transitions.ts'
@@ -57,7 +58,7 @@ type Steps = Awaited<ReturnType<typeof openSteps>>
 
 const toOpen = (input: object) => ({ job: 'import', input, firstRunId: 'r1' })
 
-const refOf = ({ run, identity }: ImportPlan) => ({ run, identity })
+const refOf = ({ run, identity }: ImportPlan | RecoveryPlan) => ({ run, identity })
 
 async function openRows(
   { start, dataDir }: Steps,
@@ -331,14 +332,33 @@ test('rows that a restored state has forgotten are not staged anew: the folder o
   expect(await steps.worker.state.ledger.counts(plan)).toEqual([])
 })
 
-test('an import of which the ledger has lost rows neither stages nor sends any', async () => {
+/** A recovery of five subscriptions. */
+async function openRecovery() {
+  const counts = { customers: 4, subscriptions: 5, plans: 2, retentions: 0, orders: 0 }
+  const sandbox = await createSandbox({ counts, needsAttention: 0 })
+  const fields = { status: 'needs_attention', needs_attention_reason: 'gateway_issue', cancelled: null }
+  for (const id of sandbox.control.ids({ resource: 'subscriptions' }))
+    sandbox.control.update({ resource: 'subscriptions', id, fields })
+  const steps = await openSteps({ sandbox })
+  const plan = await steps.start('openRun', { ...toOpen({}), job: 'recovery' }).result
+  return { steps, plan: plan as RecoveryPlan }
+}
+
+async function openImport() {
   const steps = await openSteps()
-  const plan = await openRows(steps)
+  return { steps, plan: await openRows(steps) }
+}
+
+test.each([
+  ['an import', openImport],
+  ['a recovery', openRecovery],
+])('%s of which the ledger has lost rows neither stages nor sends any', async (_, open) => {
+  const { steps, plan } = await open()
   await steps.start('stageRun', refOf(plan)).result
   const db = new DatabaseSync(join(steps.dataDir, 'state.db'))
-  db.prepare('delete from changes where run = ? and "row" < 4').run(plan.run)
+  db.prepare('delete from changes where run = ? and "row" in (1, 2, 3)').run(plan.run)
   db.close()
-  const lost = { type: 'OldLedgerError', message: expect.stringContaining('it lacks 2 of 5 rows') }
+  const lost = { type: 'OldLedgerError', message: expect.stringMatching(/it lacks [23] of 5 rows/) }
   await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject(lost)
   const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
   await expect(steps.start('sendRun', sending).result).rejects.toMatchObject(lost)

@@ -44,8 +44,9 @@ async function reportOf(other: Partial<LedgerRow>, listReasons: string[] = []) {
     await ledger.move({ id: row!.id, from: ['staged'], patch })
   }
   await notes.write(run, { ended: { how: 'finished', at: new Date().toISOString() } })
-  const { result, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir })
-  return { ...result, word: view.verdict?.word, problems: view.problems?.map(({ text }) => text) }
+  const { result, report, outward: view } = await writeRecoveryReport({ ledger, notes, plan, dataDir })
+  const problems = view.problems?.map(({ text }) => text)
+  return { ...result, word: view.verdict?.word, problems, named: report.coolingDown, view }
 }
 
 test('a run whose every result was seen needs a person, although it is not proven', async () => {
@@ -67,6 +68,12 @@ test.each<[Partial<LedgerRow>, string, string[]]>([
   ],
 ])('a subscription that needed no resume is proven, and named: %o', async (other, summary, problems) => {
   expect(await reportOf(other)).toMatchObject({ verdict: 'proven', word: 'proven', summary, problems })
+})
+
+test('a subscription that was left alone is named in the report, and not in what Temporal keeps', async () => {
+  const { named, view } = await reportOf({ state: 'dropped', outcome: 'coolingDown', error: 'until noon' })
+  expect(named).toEqual([{ subscription: 'sub_2', message: 'until noon' }])
+  expect(JSON.stringify(view)).not.toMatch(/sub_2|until noon/)
 })
 
 test.each<[string, Partial<LedgerRow>, string[]?]>([
