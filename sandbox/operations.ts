@@ -1,8 +1,7 @@
 /** The operations of the service (interface section 4): the table, and what each of them does. */
 import { type Answer, json, notFound } from './answer.ts'
-import { multiply } from './data/values.ts'
+import { multiply, numberText } from './data/values.ts'
 import { toTimestamp } from './data/times.ts'
-import { numberText } from './data/values.ts'
 import { listPage } from './lists.ts'
 import { type ListName, listNames } from './options.ts'
 import type { Call } from './service.ts'
