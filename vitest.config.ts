@@ -33,7 +33,7 @@ const withServer = {
  * all workers but one would wait for these at the end.
  */
 const smallAndLong =
-  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|package|operator|fleet-\w+|bucket\/faults)\.test/
+  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|duckdb-\w+|package|operator|fleet-\w+|bucket\/faults)\.test/
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
