@@ -5,7 +5,7 @@ import { createFolderMark, refuseOlderThanMark } from './claims-mark.ts'
 import { StateError, unstorableRow } from './errors.ts'
 import { createQueries } from './ledger/queries.ts'
 import { type MovedNote, movedNoteOf, openSqliteStore, readMovedNote } from './sqlite.ts'
-import { findWorkers } from './postgres/membership.ts'
+import { refuseWorkers } from './postgres/membership.ts'
 import { type StateDatabase, openPostgresStore } from './postgres/postgres-store.ts'
 import type { Store } from './store.ts'
 import type { ChangeTable, StateTables } from './schema.ts'
@@ -71,13 +71,7 @@ async function copyAll({ from, to }: { from: Db; to: Store }): Promise<void> {
     .updateTable('store')
     .set(await from.selectFrom('store').selectAll().executeTakeFirstOrThrow())
     .execute()
-  const [worker] = await findWorkers(to)
-  if (worker !== undefined)
-    throw new StateError(
-      'WorkerThereError',
-      `The worker ${worker.worker} (data folder ${worker.folder}) uses the state in ${place} and was seen ` +
-        `${Math.ceil(worker.ms / 1000)} s ago. End all workers first; after one was killed, wait for half a minute.`,
-    )
+  await refuseWorkers(to)
   const publication = await db.selectFrom('publications').select('run').limit(1).executeTakeFirst()
   if (publication !== undefined || (await countChanges(db)) > 0)
     throw new StateError(

@@ -30,7 +30,7 @@ import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { createRunNotes, type RunNotes } from '../../core/runs/run-notes.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
-import { bindFiles } from '../../core/state/postgres/membership.ts'
+import { bindFiles, refuseWorkers } from '../../core/state/postgres/membership.ts'
 import { cached, type SharedFolder } from '../../core/storage/cached.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
@@ -260,6 +260,8 @@ async function adoptFiles({ place, files }: { place: StatePlace; files: FileStor
   const owner = await findOwner(files)
   const state = await openState({ ...place, isRepair: true })
   try {
+    // The lock of the data folder keeps only its own worker away.
+    if (state.shared !== undefined) await refuseWorkers(state.shared)
     if (owner !== undefined && owner.place === state.shared?.place)
       await state.shared.db.updateTable('store').set({ id: owner.state }).where('files', 'is', null).execute()
   } finally {

@@ -52,6 +52,17 @@ export async function findWorkers({ db, now }: Omit<SharedStore, 'place'>): Prom
   }))
 }
 
+/** @throws {StateError} a worker uses the state, or did until half a minute ago */
+export async function refuseWorkers(store: SharedStore): Promise<void> {
+  const [worker] = await findWorkers(store)
+  if (worker === undefined) return
+  throw new StateError(
+    'WorkerThereError',
+    `The worker ${worker.worker} (data folder ${worker.folder}) uses the state in ${store.place} and was seen ` +
+      `${Math.ceil(worker.ms / 1000)} s ago. End all workers first; after one was killed, wait for half a minute.`,
+  )
+}
+
 /**
  * Joins a state on PostgreSQL. The first worker binds the state to the bucket with the files of its runs.
  *

@@ -19,7 +19,7 @@ import { createFleet } from './fleet-world.ts'
 import { environmentOf } from './gateway.ts'
 
 const fleet = createFleet()
-const { startMember, openStore, newMachine } = fleet
+const { startMember, forgetWorkers, openStore, newMachine } = fleet
 
 /** Fails if the run ends before. */
 const duringRun = (run: { result(): Promise<unknown> }, condition: () => boolean) =>
@@ -71,8 +71,12 @@ test('a ledger that PostgreSQL got back from a backup sends nothing until it is 
     const failures = raw.pendingActivities?.map(({ lastFailure }) => lastFailure?.message)
     return failures?.some((message) => message?.includes('is older than what was sent')) ?? false
   })
+  const machine = await newMachine(world)
+  const repair = () => callCommand(world, ['state', 'repair'], { env: machine })
+  expect(await repair()).toMatchObject({ code: 2, stderr: expect.stringContaining('End all workers first') })
   await refusing.lose()
-  await callCommand(world, ['state', 'repair'], { env: await newMachine(world) })
+  await forgetWorkers(world)
+  expect(await repair()).toMatchObject({ code: 0 })
   await startMember(world)
   expect(await run.result()).toMatchObject({ verdict: 'unproven', counts: { parked: count } })
   expect(posts(world), 'requests after the loss').toBe(sent)
@@ -127,6 +131,7 @@ test('a machine with nothing but the two addresses imports, follows, reports and
   await second.lose()
   const changes = `connector_${world.workspace}.changes`
   await askPostgres(fleet.stateUrl, `delete from ${changes}`)
+  await forgetWorkers(world)
   const repaired = await call('state', 'repair')
   expect(repaired).toMatchObject({
     code: 0,

@@ -14,7 +14,7 @@ import {
 import { createFleet } from './fleet-world.ts'
 
 const fleet = createFleet()
-const { fleetOf, newFolder, startMember, openStore, expectEachOnce } = fleet
+const { fleetOf, newFolder, startMember, forgetWorkers, openStore, expectEachOnce } = fleet
 
 test('destinations that only one machine has, a DuckDB file and a folder, are refused with a sentence', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
@@ -41,6 +41,7 @@ test('a state whose bucket is lost is bound to another one by a repair, and any 
     code: 2,
     stderr: expect.stringContaining(`are in ${bucket}-lost, not in ${bucket}`),
   })
+  await forgetWorkers(world)
   expect(
     await callCommand(world, ['state', 'repair', '--files-lost'], { env: fleetOf(world) }),
   ).toMatchObject({

@@ -64,6 +64,10 @@ export function createFleet() {
     }
   }
 
+  /** Half a minute later, or in a backup: no worker was seen just now. */
+  const forgetWorkers = (world: World) =>
+    askPostgres(stateUrl, `delete from "connector_${world.workspace}".workers`)
+
   const openStore = (world: World) =>
     openFiles(readPlaces({ env: { ...world.env, ...fleetOf(world) }, cwd: world.dataDir }))!
 
@@ -83,6 +87,7 @@ export function createFleet() {
     newFolder,
     newMachine,
     startMember,
+    forgetWorkers,
     openStore,
     expectEachOnce,
     get bucket() {
