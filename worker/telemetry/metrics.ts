@@ -123,16 +123,19 @@ export function createMetrics(options: MetricsOptions): Metrics {
       countedUntil = end + (end - begun) / countingShare
     },
   })
-  const seen = gauge(
-    ours('worker_seen_seconds', 'Seconds since a worker of the state on PostgreSQL was seen.', 'worker'),
-  )
+  const askWorkers = async () => (findWorkers === undefined ? [] : await inTime(findWorkers()))
+  gauge({
+    ...ours('worker_seen_seconds', 'Seconds since a worker of the state on PostgreSQL was seen.', 'worker'),
+    async collect() {
+      const workers = (await askWorkers()) ?? []
+      this.reset()
+      for (const { worker, ms } of workers) this.set({ worker }, ms / 1000)
+    },
+  })
   gauge({
     ...ours('state_up', '0 if the state is on PostgreSQL, which does not answer; otherwise 1.'),
     async collect() {
-      const workers = findWorkers === undefined ? [] : await inTime(findWorkers())
-      this.set(workers === undefined ? 0 : 1)
-      seen.reset()
-      for (const { worker, ms } of workers ?? []) seen.set({ worker }, ms / 1000)
+      this.set((await askWorkers()) === undefined ? 0 : 1)
     },
   })
   gauge({
