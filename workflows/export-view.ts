@@ -79,7 +79,7 @@ export function toLiveExport(progress: ExportProgress): View {
       stop: 'ends the run cleanly.',
       terminate: isAgain
         ? sentence`${strong('Start Workflow Like This One')} publishes what is not published yet.`
-        : sentence`${strong('Start Workflow Like This One')} resumes from what was read, also after a stop.`,
+        : sentence`${strong('Start Workflow Like This One')} reads the lists again.`,
     }),
   }
 }
