@@ -143,6 +143,8 @@ function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
         hint: `Start one with \`${connector`worker`}\` or \`${connector`up`}\`, and check the report.`,
       },
     )
+  if (error instanceof WorkflowUpdateFailedError && error.cause?.message.startsWith('No registered handler'))
+    return new RefusedError(`${run} is neither an import nor a recovery: it takes no approval and no limits.`)
   if (error instanceof WorkflowUpdateFailedError && error.cause !== undefined)
     return new RefusedError(error.cause.message, { cause: error })
   return error

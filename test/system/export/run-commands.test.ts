@@ -58,6 +58,10 @@ describe('a run that was started and left', () => {
       document: { run, status: 'running', phase: 'paused', resources: [{ resource: 'customers' }] },
     })
     expect((await callCommand(world, ['run', 'show', run])).stdout).toMatch(`${run} is paused\n`)
+    expect(await tell(world, 'run', 'limits', run, '--rate', '2', '--why', 'slow')).toMatchObject({
+      code: 2,
+      document: { error: { message: expect.stringContaining('takes no approval and no limits') } },
+    })
     expect(await tell(world, 'run', 'report', run)).toMatchObject({
       code: 2,
       document: { error: { message: expect.stringContaining(run) } },
