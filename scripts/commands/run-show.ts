@@ -5,14 +5,14 @@ import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { followRun } from '../runs/follow.ts'
-import { breakerLines } from '../runs/show-run.ts'
+import { breakerLines, withHeartbeats } from '../runs/show-run.ts'
 import { onInterrupt, tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import { findRun, workflowIdOf } from '../runs/find-run.ts'
-import { heldUp, type HeldUp, heldUpByRun, toQuestion } from '../runs/held-up.ts'
+import { heldUp, heldUpByRun, toQuestion, toTexts } from '../runs/held-up.ts'
 import { openClient } from '../session/session.ts'
 import { addExamples, processSettings } from './options.ts'
 import { countLabels, places } from '../../core/runs/view/counts.ts'
-import { formatTable } from '../../core/runs/view/format.ts'
+import { formatCount, formatTable } from '../../core/runs/view/format.ts'
 import { toTablesText } from '../../core/runs/view/text.ts'
 import { exitCodes, RefusedError } from '../terminal/failures.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -34,7 +34,8 @@ export function configureShow(command: Command, terminal: Terminal): void {
     const id = await workflowIdOf({ client, run: name })
     const { kind, handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
-    const progress = await ask({ client, terminal, query: () => handle.query<Progress>('status') })
+    const told = await ask({ client, terminal, query: () => handle.query<Progress>('status') })
+    const progress = told && withHeartbeats(told, description)
     const run = runOf({ name, id, newest: progress?.run })
     const heldUpBy = toTexts([...heldUp(description), ...heldUpByRun(progress?.troubles)])
     if (progress === undefined) {
@@ -70,7 +71,7 @@ const toListTable = ({ resources }: ExportProgress): string => {
     rows: resources.map(({ resource, state, records, reason }) => [
       resource,
       state,
-      records === undefined ? '' : String(records),
+      records === undefined ? '' : formatCount(records),
       reason ?? '',
     ]),
   })
@@ -111,11 +112,6 @@ export function configureWatch(command: Command, terminal: Terminal): void {
     'run watch export-all-1f0c2b7a90': 'Ctrl-C stops watching; the run continues',
   })
 }
-
-/** Each once: several steps mostly have the same trouble. */
-const toTexts = (all: readonly HeldUp[]): string[] => [
-  ...new Map(all.toReversed().map(({ key, text }) => [key, text])).values(),
-]
 
 /** Checks that a name means the newest run of its workflow id: Temporal knows no other. */
 function runOf({ name, id, newest = id }: { name: string; id: string; newest?: string | undefined }): string {

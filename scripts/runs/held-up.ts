@@ -65,6 +65,11 @@ export function heldUp(description: Described, resource?: string): HeldUp[] {
 export const heldUpByRun = (troubles: readonly { trouble: Trouble }[] = []): HeldUp[] =>
   troubles.map(({ trouble }) => toHeldUp(trouble))
 
+/** Each once: several steps mostly have the same trouble, but not since the same moment. */
+export const toTexts = (all: readonly HeldUp[]): string[] => [
+  ...new Set(new Map(all.toReversed().map(({ key, text }) => [key, text])).values()),
+]
+
 const isLong = ({ since, pause, tokenUntil }: Trouble): boolean =>
   tokenUntil !== undefined || (pause?.until ?? Date.now()) - since >= worthTellingMs
 

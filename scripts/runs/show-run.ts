@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describeBreaker, type OpenBreaker } from '../../core/runs/view/trouble.ts'
 import { formatCountOf, formatDuration, formatLocalTime } from '../../core/runs/view/format.ts'
 import { listResources } from '../../core/billing/resources/lists.ts'
-import type { ReportCounts } from '../../core/runs/view/counts.ts'
+import { places, type ReportCounts } from '../../core/runs/view/counts.ts'
 import type { ExportProgress, ListProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import type { Progress } from '../terminal/progress.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { heartbeatOf, heartbeatsOf, heldUp, waitingTasks } from './held-up.ts'
+import { heartbeatOf, heartbeatsOf, heldUp, toTexts, waitingTasks } from './held-up.ts'
 
 const observeEveryMs = 1_000
 /** In ms. A live worker picks up a run in milliseconds; a killed one is noticed after a few seconds. */
@@ -91,32 +91,43 @@ export async function showRun(options: {
 export function observeExport({ handle }: { handle: Pick<WorkflowHandle, 'describe' | 'query'> }): Observe {
   return async () => {
     const description = await handle.describe()
-    const progress = await handle.query<ExportProgress>('status').catch(() => undefined)
-    const beats = heartbeatsOf<ReadBeat>(description)
-    const bars = (progress?.resources ?? [])
-      .filter(({ state }) => state === 'reading')
-      .flatMap((list) => {
-        const { resource: name } = list
-        const counts = countsOf(
-          list,
-          beats.filter(({ resource }) => resource === name),
-        )
-        if (counts === undefined) return []
-        const note = [formatCountOf(counts.requests, 'requests'), ...heldUpBy(description, name)].join(', ')
-        return [{ name, unit: 'records', done: counts.records, total: counts.expected, note }]
-      })
+    const told = await handle.query<ExportProgress>('status').catch(() => undefined)
+    const { resources = [] } = (told && withHeartbeats(told, description)) ?? {}
+    const bars = resources.flatMap(({ resource: name, state, records, requests = 0, expected }) => {
+      if (state !== 'reading' || records === undefined) return []
+      const note = [formatCountOf(requests, 'requests'), ...heldUpBy(description, name)].join(', ')
+      return [{ name, unit: 'records', done: records, total: expected, note }]
+    })
     const inOrder = bars.toSorted((a, b) => orderOf(a.name) - orderOf(b.name))
     return { bars: inOrder, description }
   }
 }
 
+/** The progress of a run as its steps have it now: a workflow does not see the heartbeats of a step under way. */
+export function withHeartbeats<P extends ExportProgress | WriteProgress>(
+  progress: P,
+  description: WorkflowExecutionDescription,
+): P {
+  if (!('resources' in progress)) {
+    const beat = heartbeatOf<ReportCounts>(description)
+    if (beat.done === undefined) return progress
+    const counts = Object.fromEntries(places.map((place) => [place, beat[place] ?? 0]))
+    return { ...progress, counts }
+  }
+  const beats = heartbeatsOf<ReadBeat>(description)
+  const resources = progress.resources.map((list) =>
+    list.state === 'reading' ? { ...list, ...countsOf(list, beats) } : list,
+  )
+  return { ...progress, resources }
+}
+
 /**
- * What the run knows of a list, and what the steps have read since; undefined before the first page. A heartbeat counts from
- * the start of its range or, once the ranges are read, of the list.
+ * What the run knows of a list, and what the steps have read since; empty before the first page. A heartbeat counts from the
+ * start of its range or, once the ranges are read, of the list.
  */
 function countsOf(list: ListProgress, beats: readonly Partial<ReadBeat>[]) {
   let { records, requests = 0, expected } = list
-  for (const beat of beats) {
+  for (const beat of beats.filter(({ resource }) => resource === list.resource)) {
     const range = list.reading?.find((one) => one.range === (beat.range ?? 1) - 1)
     if (beat.records === undefined || (range === undefined && (list.reading?.length ?? 0) > 0)) continue
     const known = range ?? { records: records ?? 0, requests }
@@ -124,7 +135,7 @@ function countsOf(list: ListProgress, beats: readonly Partial<ReadBeat>[]) {
     requests += Math.max(0, (beat.requests ?? 0) - known.requests)
     expected = beat.expected ?? expected
   }
-  return records === undefined ? undefined : { records, requests, expected }
+  return records === undefined ? {} : { records, requests, ...(expected !== undefined && { expected }) }
 }
 
 /** As in the table of the result. */
@@ -152,11 +163,10 @@ export function observeChanges<P extends WriteProgress>(options: {
   const rate = createRate()
   return async () => {
     const description = await handle.describe()
-    const progress = await handle.query<P>('status').catch(() => undefined)
-    const beat = heartbeatOf<ReportCounts>(description)
-    const counts = beat.done === undefined ? progress?.counts : { ...progress?.counts, ...beat }
-    if (progress === undefined) return { bars: [], description }
-    const { waitingFor, openBreakers = [] } = progress
+    const told = await handle.query<P>('status').catch(() => undefined)
+    if (told === undefined) return { bars: [], description }
+    const progress = withHeartbeats(told, description)
+    const { counts, waitingFor, openBreakers = [] } = progress
     return {
       bars:
         counts === undefined
@@ -193,7 +203,7 @@ const waitsOf = ({ nextAt }: WriteProgress, description: WorkflowExecutionDescri
 
 /** For the end of a bar: what holds up the run, or one of its lists. */
 const heldUpBy = (description: WorkflowExecutionDescription, resource?: string): string[] =>
-  heldUp(description, resource).map(({ text }) => text.replace(/\.$/, ''))
+  toTexts(heldUp(description, resource)).map((text) => text.replace(/\.$/, ''))
 
 function toState(
   counts: Partial<ReportCounts>,

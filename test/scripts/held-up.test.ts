@@ -1,6 +1,6 @@
 import { defaultPayloadConverter } from '@temporalio/common'
 import { expect, test } from 'vitest'
-import { heldUp, toQuestion, waitingTasks } from '../../scripts/runs/held-up.ts'
+import { heldUp, toQuestion, toTexts, waitingTasks } from '../../scripts/runs/held-up.ts'
 
 const seconds = (at: number) => ({ seconds: Math.round(at / 1000) })
 const trouble = { what: 'answers 503', since: Date.now() - 60_000, failures: 3 }
@@ -25,6 +25,12 @@ test('a run says what holds up each of its steps, and when it tries again', () =
     expect.stringMatching(/^The service answers 503 since .*, attempt 4\.$/),
     expect.stringMatching(/^Retrying after: no connection for GET \/plans\/; attempt 3 at \d{4}-.*\.$/),
   ])
+})
+
+test('steps that are held up by the same are told once, though not since the same second', () => {
+  const token = { ...trouble, tokenUntil: Date.now() }
+  const steps = [token, { ...token, since: token.since + 1 }].map((one) => beating({ trouble: one }))
+  expect(toTexts(heldUp(described(...steps)))).toHaveLength(1)
 })
 
 test('a step that fails for a moment, a worker that was shut down, and details of another form are not told', () => {

@@ -1,6 +1,8 @@
+import { defaultPayloadConverter } from '@temporalio/common'
 import { expect, test } from 'vitest'
 import { formatLocalTime } from '../../core/runs/view/format.ts'
-import { observeChanges } from '../../scripts/runs/show-run.ts'
+import { observeChanges, withHeartbeats } from '../../scripts/runs/show-run.ts'
+import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 
 /** The bar of a recovery with this progress. */
@@ -47,3 +49,26 @@ test.each(['looking up', 'canary'] as const)(
     })
   },
 )
+
+/** A run whose steps under way have told Temporal this. */
+const beating = (...beats: object[]) =>
+  ({
+    raw: {
+      pendingActivities: beats.map((beat) => ({
+        heartbeatDetails: { payloads: [defaultPayloadConverter.toPayload(beat)] },
+      })),
+    },
+  }) as Parameters<typeof withHeartbeats>[1]
+
+test('the progress of a run has what its steps under way have done, which its workflow does not see', () => {
+  const sending = { phase: 'sending', counts: { ...counts, staged: 30 } } as WriteProgress
+  expect(withHeartbeats(sending, beating({ ...counts, done: 12, staged: 18, claims: 12 })).counts).toEqual({
+    ...counts,
+    done: 12,
+    staged: 18,
+  })
+  const [known] = [{ resource: 'plans', state: 'reading', records: 100, requests: 2 }]
+  const reading = { resources: [known, { resource: 'customers', state: 'proven' }] } as ExportProgress
+  const { resources } = withHeartbeats(reading, beating({ resource: 'plans', records: 160, requests: 3 }))
+  expect(resources).toEqual([{ ...known, records: 160, requests: 3 }, reading.resources[1]])
+})
