@@ -31,7 +31,7 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
       return [
         notRunning(
           'temporal',
-          `No Temporal server is running. Start one with \`${connector`up`}\`, or give commands --local.`,
+          `No Temporal server is running. Start one with \`${connector`up`}\`, or start jobs with --local.`,
         ),
       ]
     const worker = runCheck('temporal', async () => {

@@ -136,8 +136,8 @@ export async function connect(place: TemporalPlace): Promise<Client> {
     throw new NoServerError(`Temporal does not answer at ${address}.`, {
       cause,
       hint: place.isNamed
-        ? 'Start that server, correct TEMPORAL_ADDRESS, or give commands --local.'
-        : `Start it with \`${connector`up`}\`, set TEMPORAL_ADDRESS, or give commands --local.`,
+        ? 'Start that server, correct TEMPORAL_ADDRESS, or start jobs with --local.'
+        : `Start it with \`${connector`up`}\`, set TEMPORAL_ADDRESS, or start jobs with --local.`,
     })
   }
 }
@@ -190,7 +190,7 @@ export async function awaitWorker(options: Asked & { withinMs?: number }): Promi
   }
   if (refusal !== undefined) throw refusal
   throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
-    hint: `Start one with \`${connector`up`}\` or \`${connector`worker`}\`, or give commands --local.`,
+    hint: `Start one with \`${connector`up`}\` or \`${connector`worker`}\`, or start jobs with --local.`,
   })
 }
 

@@ -1,9 +1,12 @@
 import { formatTable } from './format.ts'
 import { piecesOf, type Sentence, type Table, type View } from './view.ts'
 
+/** Commands that take no `--local`. */
+const needsServer = /^(?:npx )?\S+ (?:run (?!publish )|state )/
+
 /**
- * Renders a view for the terminal. The page has the rest. With `local`, next commands start a server of their own,
- * as the command that prints them did.
+ * Renders a view for the terminal. The page has the rest. With `local`, next commands that can start a server of their
+ * own, as the command that prints them did.
  */
 export function toText(view: View, { local = false } = {}): string {
   const {
@@ -18,7 +21,9 @@ export function toText(view: View, { local = false } = {}): string {
   const { folder, page, unit = '' } = view
   const counted = counts.map(({ name, value }) => [name, value])
   const steps = next.flatMap(({ text, command }) =>
-    command === undefined ? [`Next: ${text}`] : [`Next: ${text}:`, `  ${command}${local ? ' --local' : ''}`],
+    command === undefined
+      ? [`Next: ${text}`]
+      : [`Next: ${text}:`, `  ${command}${local && !needsServer.test(command) ? ' --local' : ''}`],
   )
   const blocks = [
     summary === undefined ? '' : `${run}: ${summary}`,

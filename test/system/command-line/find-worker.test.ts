@@ -12,7 +12,7 @@ test('a command that is given before a worker’s first poll waits for that work
   // Looks once.
   await expect(awaitWorker({ ...asked, withinMs: 1 })).rejects.toMatchObject({
     message: `No worker listens on the task queue ${settings.taskQueue}.`,
-    hint: 'Start one with `npx connector up` or `npx connector worker`, or give commands --local.',
+    hint: 'Start one with `npx connector up` or `npx connector worker`, or start jobs with --local.',
   })
   // As long as a busy machine may take.
   const found = awaitWorker({ ...asked, withinMs: 60_000 })

@@ -58,7 +58,7 @@ describe('check', () => {
         check: 'temporal',
         status: 'notRunning',
         message:
-          'No Temporal server is running. Start one with `npx connector up`, or give commands --local.',
+          'No Temporal server is running. Start one with `npx connector up`, or start jobs with --local.',
       })
       const shown = async (...words: string[]) => (await callCommand(idle, ['check', ...words])).stdout
       expect(await shown()).not.toContain('BILLING_BASE_URL')
@@ -73,7 +73,7 @@ describe('check', () => {
       'Temporal',
       { TEMPORAL_ADDRESS: '127.0.0.1:1' },
       'temporal',
-      'Start that server, correct TEMPORAL_ADDRESS, or give commands --local.',
+      'Start that server, correct TEMPORAL_ADDRESS, or start jobs with --local.',
     ],
     ['address', { BILLING_BASE_URL: 'http://127.0.0.1:1' }, 'service', 'check the address'],
   ])('names the wrong %s', async (_, env, name, message) => {

@@ -44,8 +44,15 @@ test('the terminal shows a view from its summary to its folder', () => {
   ])
 })
 
-test('a command with its own server suggests commands with their own, too', () => {
+test('a command with its own server suggests commands with their own, too, where they take --local', () => {
   expect(toText(view, { local: true })).toContain('npx connector import retentions rejected.csv --local\n')
+  const stepOf = (command: string) => toText({ ...view, next: [{ text: 'next', command }] }, { local: true })
+  expect(stepOf('npx connector run publish export-1')).toContain('run publish export-1 --local\n')
+  for (const command of [
+    'npx ./connector-0.1.0.tgz run resolve import-1 --why "..."',
+    'connector state repair',
+  ])
+    expect(stepOf(command)).toContain(`${command}\n`)
 })
 
 test('a table aligns numbers right and keeps control characters out of the terminal', () => {
