@@ -22,11 +22,6 @@ export interface Finding {
 
 export const fine = (check: string, message: string): Finding => ({ check, status: 'ok', message })
 export const wrong = (check: string, message: string): Finding => ({ check, status: 'wrong', message })
-export const notRunning = (check: string, message: string): Finding => ({
-  check,
-  status: 'notRunning',
-  message,
-})
 
 /** Runs a check that says what is fine; one that throws becomes a finding with the error's own message. */
 export async function runCheck(check: string, run: () => Promise<string | Finding[]>): Promise<Finding[]> {

@@ -4,6 +4,7 @@ import type { ListResource } from '../../core/billing/resources/filters.ts'
 import { isInOrder, isSortedByUpdated } from '../../core/reading/order.ts'
 import { toUnmovedSentence } from '../../core/reading/outcome.ts'
 import { formatDuration } from '../../core/runs/view/format.ts'
+import { RefusedError } from '../terminal/failures.ts'
 import { type Finding, fine, runCheck, wrong } from './places.ts'
 
 /** Three tries are enough, because a person is waiting. */
@@ -52,7 +53,7 @@ async function checkList(options: {
   billing: Billing
   testMode: boolean
   resource: ListResource
-}): Promise<Finding[]> {
+}): Promise<string> {
   const { billing, testMode, resource } = options
   const ask = async (ordering: string) =>
     (await billing.list({ resource, page: 1, pageSize: 100, ordering, tries })).records as Record<
@@ -63,23 +64,14 @@ async function checkList(options: {
   const foreign = up.filter(
     (record) => typeof record['test_mode'] === 'boolean' && record['test_mode'] !== testMode,
   )
-  const findings =
-    foreign.length === 0
-      ? []
-      : [
-          wrong(
-            resource.name,
-            `The service ignores the test-mode header: it returned ${foreign.length} records of the other mode.`,
-          ),
-        ]
-  const ascending = isInOrder(up, 'created')
+  if (foreign.length > 0)
+    throw new RefusedError(
+      `The service ignores the test-mode header: it returned ${foreign.length} records of the other mode.`,
+    )
+  if (!isInOrder(up, 'created'))
+    throw new RefusedError('The service does not sort by `created`: no read of this list can be proven.')
   const descending = isInOrder(down.toReversed(), 'created')
   const incremental = await isSortedByUpdated((request) => billing.list({ resource, ...request, tries }))
-  if (!ascending)
-    return [
-      ...findings,
-      wrong(resource.name, 'The service does not sort by `created`: no read of this list can be proven.'),
-    ]
   const how = descending
     ? ''
     : ' (the service does not sort by `-created`: reads find the newest records from the end)'
@@ -87,5 +79,5 @@ async function checkList(options: {
   const keepUp = incremental
     ? unmoved
     : ' Nothing shows that the service sorts by `updated`: incremental exports read the whole list.'
-  return [...findings, fine(resource.name, `A read of this list can be proven${how}.${keepUp}`)]
+  return `A read of this list can be proven${how}.${keepUp}`
 }

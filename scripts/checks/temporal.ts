@@ -13,7 +13,7 @@ import {
 import { connectFor, openClient, refuseOtherFolder, type SessionOptions } from '../session/session.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
-import { type Finding, fine, notRunning, runCheck, wrong } from './places.ts'
+import { type Finding, fine, runCheck, wrong } from './places.ts'
 
 interface Options {
   settings: Settings
@@ -27,13 +27,7 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
   const findings = await runCheck('temporal', async () => {
     const place = temporalPlace(settings)
     const client = await connectUnlessAbsent({ ...options, place })
-    if (client === undefined)
-      return [
-        notRunning(
-          'temporal',
-          `No Temporal server is running. Start one with \`${connector`up`}\`, or start jobs with --local.`,
-        ),
-      ]
+    if (client === undefined) return [{ check: 'temporal', status: 'notRunning', message: noServer }]
     const worker = runCheck('temporal', async () => {
       const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
       const work = awaitWorker({ client, settings, place })
@@ -43,7 +37,7 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
         // The bucket or the state does not answer: they have checks of their own.
       })
       served = true
-      return [judgeWorker({ identity, settings })]
+      return judgeWorker({ identity, settings })
     })
     const attributes = checkSearchAttributes({ client, namespace: place.namespace })
     try {
@@ -63,7 +57,9 @@ async function connectUnlessAbsent(options: Options & { place: TemporalPlace }):
   })
 }
 
-function judgeWorker({ identity, settings }: { identity: Identity; settings: Settings }): Finding {
+const noServer = `No Temporal server is running. Start one with \`${connector`up`}\`, or start jobs with --local.`
+
+function judgeWorker({ identity, settings }: { identity: Identity; settings: Settings }): string {
   const { taskQueue, billing } = settings
   const mode = billing.testMode ? 'test' : 'live'
   const differences = [
@@ -71,11 +67,9 @@ function judgeWorker({ identity, settings }: { identity: Identity; settings: Set
     [`the workspace ${identity.workspace}`, billing.workspace],
     [`the service at ${identity.baseUrl}`, billing.baseUrl],
   ].filter(([theirs, ours]) => !theirs?.endsWith(ours ?? ''))
-  if (differences.length === 0)
-    return fine('temporal', `A worker for ${identity.workspace} listens on ${taskQueue}.`)
+  if (differences.length === 0) return `A worker for ${identity.workspace} listens on ${taskQueue}.`
   const both = differences.map(([theirs, ours]) => `${theirs}, not ${ours}`).join(' and ')
-  return wrong(
-    'temporal',
+  throw new RefusedError(
     `The worker on ${taskQueue} acts on ${both}. Give this command and the worker the same settings, or each its own TEMPORAL_NAMESPACE.`,
   )
 }
