@@ -50,7 +50,7 @@ export function createFindMissed(deps: ActivityDeps) {
       for (const slot of due) {
         const { client } = context
         const reason = await reasonMissed({ client, slot, description, published, files: deps.files })
-        const [at, by] = [slot.at, slot.at + withinMs].map((ms) => new Date(ms).toISOString())
+        const [at, by] = [slot.at, slot.at + slot.withinMs].map((ms) => new Date(ms).toISOString())
         if (reason !== undefined) found.push({ schedule: description.scheduleId, at: at!, by: by!, reason })
       }
     }
@@ -73,9 +73,15 @@ async function watchedSchedules({ client, taskQueue }: StepContext) {
   return watched
 }
 
+/** A slot with the input that its runs had at that time. */
+interface DueSlot extends ScheduleSlot {
+  withinMs: number
+  input: unknown
+}
+
 /**
- * The slots of a schedule whose deadline passed after `since`, up to `until`, as Temporal calculates its current times:
- * they apply only from the last change of the schedule on.
+ * The slots of a schedule whose deadline passed after `since`, up to `until`: those of its current times, as
+ * Temporal calculates them, and those from before its last change, from its memo.
  */
 async function dueSlots(options: {
   scheduleTimes: ActivityDeps['scheduleTimes']
@@ -84,27 +90,33 @@ async function dueSlots(options: {
   withinMs: number
   since: number
   until: number
-}): Promise<ScheduleSlot[]> {
+}): Promise<DueSlot[]> {
   const { description, withinMs, since, until, client, scheduleTimes } = options
   const { scheduleId, action, spec } = description
+  const { earlier = [] } = scheduleMemoOf(action)
+  // The current times apply only from the last change of the schedule on.
   const from = Math.max(since - withinMs, changedAt(description))
   const times = from >= until ? [] : await scheduleTimes({ client, scheduleId, from, to: until })
-  const of = { workflowId: action.workflowId ?? `${scheduleId}-workflow`, jitterMs: spec.jitter ?? 0 }
-  return times
-    .map((at, index) => ({ ...of, at, next: times[index + 1] ?? Infinity }))
-    .filter(({ at }) => at + withinMs > since && at + withinMs <= until)
+  const present = { times, provenWithinMs: withinMs, jitterMs: spec.jitter ?? 0, input: action.args?.[0] }
+  const workflowId = action.workflowId ?? `${scheduleId}-workflow`
+  return [...earlier, present]
+    .flatMap(({ times, provenWithinMs, jitterMs, input }) =>
+      times.map((at) => ({ at, withinMs: provenWithinMs, jitterMs, input, workflowId })),
+    )
+    .map((slot, index, all) => ({ ...slot, next: all[index + 1]?.at ?? Infinity }))
+    .filter(({ at, withinMs }) => at + withinMs > since && at + withinMs <= until)
 }
 
 /** One sentence on what is missing; undefined if every expected list has a proven export. */
 async function reasonMissed(options: {
   client: Client
-  slot: ScheduleSlot
+  slot: DueSlot
   description: ScheduleDescription
   published: readonly Publication[]
   files: ActivityDeps['files']
 }): Promise<string | undefined> {
   const { client, slot, description, published, files } = options
-  const expected = toExpected(description.action.args?.[0])
+  const expected = toExpected(slot.input)
   if (expected === undefined)
     return `its input is not valid for an export, so restore it with \`${connector`schedule apply`}\`; ${await explainMissedSlot({ client, slot, description })}`
   const missing = await missingExports({ slot, expected, published, files })

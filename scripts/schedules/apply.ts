@@ -6,10 +6,11 @@ import {
 } from '@temporalio/client'
 import type { Command } from 'commander'
 import { isDeepStrictEqual } from 'node:util'
+import { earlierSlots } from '../../worker/temporal-queries.ts'
 import { openSession } from '../session/session.ts'
 import { addExamples, callersPath, processSettings } from '../commands/options.ts'
 import { confirm, type Terminal } from '../terminal/terminal.ts'
-import { scheduleMemoOf } from '../../core/schedules/memo.ts'
+import { type ScheduleMemo, scheduleMemoOf } from '../../core/schedules/memo.ts'
 import {
   describe,
   findSchedule,
@@ -78,11 +79,15 @@ export async function apply(options: { client: Client; taskQueue: string; change
   const { paused, note } = change.action === 'create' ? { ...change.definition, note: '' } : change
   const state = { paused, note: paused && note === '' ? pausedByFile : note }
   const handle = client.schedule.getHandle(name)
-  if (change.action === 'update' || !(await create({ ...options, name, wanted, state })))
-    await handle.update(() => ({ ...wanted, state }))
+  let { schedule }: { schedule: ScheduleMemo } = wanted.action.memo
+  if (change.action === 'update' || !(await create({ ...options, name, wanted, state }))) {
+    const earlier = await earlierSlots({ client, description: await handle.describe(), now: Date.now() })
+    schedule = { ...schedule, earlier }
+    await handle.update(() => ({ ...wanted, action: { ...wanted.action, memo: { schedule } }, state }))
+  }
   // Temporal stores its own form of what it was given.
   const kept = fingerprint({ ...named, description: await handle.describe() })
-  const memo = { schedule: { ...wanted.action.memo.schedule, fingerprint: kept } }
+  const memo = { schedule: { ...schedule, fingerprint: kept } }
   await handle.update((present) => ({ ...wanted, action: { ...wanted.action, memo }, state: present.state }))
 }
 

@@ -93,7 +93,7 @@ export const ownerMemo = ({ taskQueue }: { taskQueue: string }) => ({ madeBy, ta
  */
 export function fingerprint({ description, ...named }: Named & { description: ScheduleDescription }): string {
   const { spec, action, policies, state } = description
-  const { fingerprint: _, ...memo } = scheduleMemoOf(action)
+  const { fingerprint: _, earlier: __, ...memo } = scheduleMemoOf(action)
   const kept = { spec, action: { ...action, memo }, policies, remainingActions: state.remainingActions }
   return hashInput({ wanted: toTemporal(named), kept })
 }

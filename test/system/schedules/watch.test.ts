@@ -100,23 +100,47 @@ describe('the watch', () => {
   )
 
   test(
-    'the watch reports none of the slots that a schedule had before its last change',
+    'the watch judges the slots before a change by the schedule as it was then',
     { tags: ['long'] },
     async () => {
       const { world, client, schedule, look, listed } = await open()
-      const paused = 'Paused by me: holidays'
-      const { scheduleId: name, handle } = await schedule('nightly', { provenWithin: '1s' }, paused)
-      await listed(name)
+      const { scheduleId, handle } = await schedule(
+        'nightly',
+        { provenWithin: '1s' },
+        'Paused by me: holidays',
+      )
+      await listed(scheduleId)
       const { createdAt } = (await handle.describe()).info
       await until(() => Date.now() > createdAt.getTime() + 5_100)
-      expect((await look()).slots).toBeGreaterThanOrEqual(1)
-      const definition = toDefinition({ workflow: 'exportData', provenWithin: '1s', every: '2s' }, 'UTC')
-      const note = 'Fixed'
-      const change = { action: 'update' as const, name, definition, differences: [], paused: true, note }
-      const changedAt = Date.now()
-      await apply({ client, taskQueue: world.taskQueue, change })
-      const { missed } = await look()
-      for (const { at } of missed) expect(Date.parse(at)).toBeGreaterThan(changedAt)
+      const change = (entry: Partial<ScheduleEntry>) => {
+        const definition = toDefinition({ workflow: 'exportData', provenWithin: '1s', ...entry }, 'UTC')
+        const { taskQueue } = world
+        return apply({
+          client,
+          taskQueue,
+          change: {
+            action: 'update',
+            name: scheduleId,
+            definition,
+            differences: [],
+            paused: true,
+            note: 'Fixed',
+          },
+        })
+      }
+      await change({ every: '1d', input: { resources: ['customers'] } })
+      const before = Date.now()
+      // By then the last slot before the change is due, too: both looks see the same.
+      await until(() => Date.now() > before + 1_100)
+      const first = await look()
+      expect(first.missed.length).toBeGreaterThanOrEqual(2)
+      for (const { at, reason } of first.missed) {
+        expect(Date.parse(at)).toBeLessThan(before)
+        expect(reason).toBe('no proven export of plans to duckdb; the schedule is paused: Fixed')
+      }
+      // Each change keeps what came before it.
+      await change({ every: '1d', provenWithin: '2h', input: { resources: ['retentions'] } })
+      expect((await look()).missed).toEqual(first.missed)
     },
   )
 
