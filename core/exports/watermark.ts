@@ -1,4 +1,4 @@
-import { listResources, type ListName, type ResourceName } from '../billing/resources/lists.ts'
+import { allResources, listResources, type ListName, type ResourceName } from '../billing/resources/lists.ts'
 import { isSortedByUpdated } from '../reading/order.ts'
 import type { Series } from '../state/publications.ts'
 import type { Billing } from '../billing/client.ts'
@@ -7,6 +7,7 @@ import { WarehouseAwayError } from '../destinations/errors.ts'
 import { changesUpTo, type Manifest } from '../destinations/manifest.ts'
 import type { State } from '../state/open.ts'
 import type { DestinationName } from '../destinations/names.ts'
+import { namesOf } from '../tables/privacy.ts'
 import { type ExportPlan, markOf, scopeOf } from './plan.ts'
 
 /**
@@ -38,7 +39,7 @@ export const placeOf = ({ out, schema }: Pick<ExportPlan, 'out' | 'schema'>, des
 
 /**
  * The exports that a new one continues. Each folder, schema, database and base URL has its own, and so do the Excel
- * format and each set of filters, excluded columns and hashes.
+ * format and each set of filters, excluded columns and hashes. Columns of other resources do not matter.
  *
  * @param hashedWith fingerprint of the key that the read hashes with: a worker with another may publish kept parts
  */
@@ -46,7 +47,8 @@ export async function seriesOf(
   { deps, plan, resource, destination }: Target,
   hashedWith: string | undefined,
 ): Promise<Series> {
-  const { identity, filters, exclude, hash, out, files, forExcel } = plan
+  const { identity, filters, exclude, out, files, forExcel } = plan
+  const hashed = namesOf(allResources[resource], plan.hash)
   return {
     workspace: identity.workspace,
     testMode: identity.mode === 'test',
@@ -55,9 +57,9 @@ export async function seriesOf(
     location: (await deps.destinations.get(destination)?.placeOf?.(scopeOf(plan))) ?? out ?? files ?? '',
     baseUrl: identity.baseUrl,
     filters,
-    excluded: exclude,
-    hashed: hash,
-    hashedWith: hashedWith ?? '',
+    excluded: namesOf(allResources[resource], exclude),
+    hashed,
+    hashedWith: (hashed.length > 0 && hashedWith) || '',
     // The Excel format applies to files only; warehouses in the same run get the usual values.
     forExcel: forExcel && destination === 'csv',
   }

@@ -15,7 +15,7 @@ export interface Publication {
   workspace: string
   testMode: boolean
   filters: Readonly<Record<string, string>>
-  /** As the export asked for it: `excluded` columns are missing; `hashed` columns do not have the service's values. */
+  /** Columns of this resource: `excluded` are missing; `hashed` do not have the service's values. */
   excluded: readonly string[]
   hashed: readonly string[]
   /** Fingerprint of the key that values are hashed with; '' if none are. */

@@ -116,6 +116,12 @@ function pathsOf(
 
 const firstPart = (name: string) => name.split('.', 1)[0]!
 
+/** The names in `exclude` or `hash` that are of this resource, as they were given. */
+export const namesOf = (resource: TableSource, names: readonly string[]): string[] => {
+  const tables = tablesOf(resource)
+  return names.filter((name) => tables.some((table) => table.name === firstPart(name)))
+}
+
 const keysOf = (path: string) => path.split('.').slice(1)
 
 /** A name in `exclude` or `hash`, and what it is looked up in. */

@@ -34,6 +34,23 @@ test('a worker that publishes values hashed with another key moves no watermark 
   expect(await next()).toBe(Date.parse('2026-11-20T00:00:00Z'))
 })
 
+test.each<[string, Partial<ExportPlan>, Partial<ExportPlan>, boolean]>([
+  ['of another list is left out', {}, { exclude: ['customers.email'] }, true],
+  ['of another list is hashed with another key', {}, { hash: ['customers.tax_id'] }, true],
+  ['of its own is left out', {}, { exclude: ['plans.name'] }, false],
+  ['of its own is hashed', {}, { hash: ['plans.name'] }, false],
+  ['of its own is hashed, not left out', { exclude: ['plans.name'] }, { hash: ['plans.name'] }, false],
+])('whether a list continues from its watermark where a column %s', async (_, before, now, continues) => {
+  const state = await temporaryState()
+  const billing = clientOf(await startSandbox({ counts: { plans: 3 } }))
+  const deps = { state, hashKey: 'mine', destinations: new Map(), billing }
+  const plan = createPlan(before)
+  const hashedWith = markOf(plan, deps.hashKey)
+  await recordRead({ deps, plan, resource: 'plans', destination: 'csv', manifest: proven, hashedWith })
+  const { since } = await toSince({ deps, plan: createPlan(now), lists: ['plans'], lookbackSeconds: 0 })
+  expect(since.plans).toBe(continues ? Date.parse('2026-11-20T00:00:00Z') : undefined)
+})
+
 describe('so that no change falls between two incremental exports', () => {
   const at = (time: string) => Date.parse(`2026-11-20T${time}Z`)
 
