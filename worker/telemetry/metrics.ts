@@ -110,7 +110,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   // These are read at each scrape.
   let countedUntil = Number.NEGATIVE_INFINITY
   gauge({
-    ...ours('changes', 'Changes of all runs in the ledger of the data folder, by state.', 'state'),
+    ...ours('changes', 'Changes of all runs in the ledger, by state, without parked resumes.', 'state'),
     async collect() {
       const begun = performance.now()
       if (begun < countedUntil) return

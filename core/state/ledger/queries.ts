@@ -195,11 +195,28 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
         ])
         .groupBy(['state', 'outcome', 'breakerKey'])
         .execute(),
-    /** The number of changes of all runs by state. Blocks the process for 0.2 ms per 1,000 changes. */
+    /**
+     * The number of changes of all runs by state, without parked resumes: no ended recovery takes a decision about them, and
+     * the next one reads the list again. Counts in an index, by run: the process is blocked for 0.2 ms per 1,000 changes.
+     */
     totals: (): Promise<{ state: ChangeState; number: number }[]> =>
       db
-        .selectFrom('changes')
-        .select(({ fn }) => ['state', fn.countAll<number>().as('number')])
+        .selectFrom((of) =>
+          of
+            .selectFrom('changes')
+            .select(({ fn }) => ['run', 'state', fn.countAll<number>().as('number')])
+            .groupBy(['run', 'state'])
+            .as('counted'),
+        )
+        .select(({ fn }) => ['state', fn.sum<number>('number').as('number')])
+        .where((or) => {
+          const kind = or
+            .selectFrom('changes')
+            .select('kind')
+            .whereRef('changes.run', '=', 'counted.run')
+            .limit(1)
+          return or.or([or('state', '<>', 'parked'), or(kind, '<>', 'resume-subscription')])
+        })
         .groupBy('state')
         .execute(),
     /** How many claims were made, those included that a repair has counted as forgotten: it never falls. */

@@ -142,6 +142,20 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.repairedAt()).toBe(99)
   })
 
+  test('the totals leave out the parked resumes, which the next recovery reads again', async () => {
+    const ledger = await open()
+    const kind = 'resume-subscription'
+    const closed = { state: 'parked', outcome: 'needsPerson', error: 'ask for a new one' } as const
+    await ledger.stage({ ...of('a', [{ ...change(1), closed }, change(2)]), kind })
+    await ledger.stage(of('b', [{ ...change(1), closed }, change(2)]))
+    expect(await ledger.totals()).toEqual(
+      expect.arrayContaining([
+        { state: 'parked', number: 1 },
+        { state: 'staged', number: 2 },
+      ]),
+    )
+  })
+
   test('a change that is staged after a restore may have been sent, unless it is closed', async () => {
     const ledger = await open()
     const restored = { sends: 2, unknownSince: 99 }
