@@ -49,7 +49,7 @@ export const configureUnpause = signalCommand('unpause', 'resumes.', 'resume a p
 
 export const configureStop = signalCommand(
   'stop',
-  'stops cleanly: it sends nothing more, looks up what it has just sent, and writes its report. Nothing is lost.',
+  'stops cleanly: it begins nothing more, ends what is in progress, and writes its report. Nothing is lost.',
   'end a run; its report says what is missing',
 )
 

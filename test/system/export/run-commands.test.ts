@@ -103,7 +103,10 @@ describe('a run that was started and left', () => {
         stderr: expect.stringContaining(`${run} continues`),
       })
       expect(watching.child.exitCode).toBeNull()
-      expect(await tell(world, 'run', 'stop', run)).toMatchObject({ code: 0 })
+      expect(await callCommand(world, ['run', 'stop', run])).toMatchObject({
+        code: 0,
+        stdout: `${run} stops cleanly: it begins nothing more, ends what is in progress, and writes its report. Nothing is lost.\n`,
+      })
       expect(await watching.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('stopped') })
       expect(await tell(world, 'run', 'report', run)).toMatchObject({
         code: 3,
