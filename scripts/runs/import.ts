@@ -148,7 +148,8 @@ const toTime = (at: Date) => at.toISOString().slice(0, 19).replaceAll(/[-:]/g, '
 const mostShown = 20
 
 /**
- * Checks the whole file, as copied for the run, before any server is started. Shows its control totals.
+ * Checks the whole file, as copied for the run, before any server is started. Shows its control totals, unless
+ * the report will.
  *
  * @throws if the file cannot be sent
  */
@@ -161,9 +162,11 @@ async function previewImport(
   for (const line of sheetsNotRead(file.mapping?.sheets)) terminal.note(toPrintableLine(line))
   const { expectRows, expectTotals, onInvalid } = input
   const check = await checkFile({ ...file, expectRows, expectTotals }).catch(refuseFile)
-  for (const line of describe(check)) terminal.note(line)
+  const isRefused = check.problemCount > 0 && (check.stopped || onInvalid !== 'skip')
+  // The report of a dry run has the totals.
+  for (const line of describe(check, { withTotals: isRefused || !input.dryRun })) terminal.note(line)
   const { problems } = check
-  if (check.problemCount > 0 && (check.stopped || onInvalid !== 'skip')) {
+  if (isRefused) {
     const many = formatCountOf(check.problemCount, 'problems')
     throw new RefusedError(`${check.file} has ${many}, so nothing was sent.`, {
       hint: check.stopped
@@ -183,7 +186,7 @@ function describeGaps({ empty, nulls }: { empty: number; nulls: number }): strin
   return [...cells, ...(nulls === 0 ? [] : [`${nulls.toLocaleString('en')} with \\N (null)`])].join(', ')
 }
 
-function describe(check: FileCheck): string[] {
+function describe(check: FileCheck, { withTotals }: { withTotals: boolean }): string[] {
   const { totals, problems, problemCount, columns, ignored } = check
   const unused = ignored.map(({ column, reason }) => `${column} is ignored: ${reason}`)
   const cells = columns.flatMap(({ column, empty, null: nulls }) =>
@@ -195,7 +198,7 @@ function describe(check: FileCheck): string[] {
     // First: of a sheet without its columns, the totals say nothing.
     ...shown.map((problem) => toPrintableLine(toSentence(problem))),
     ...(left > 0 ? [`... and ${formatCountOf(left, 'more problems')}`] : []),
-    toTablesText(toReceiptTables({ file: totals, columns: columnNames(columns) })),
+    ...(withTotals ? [toTablesText(toReceiptTables({ file: totals, columns: columnNames(columns) }))] : []),
     ...[...unused, ...cells].map(toPrintableLine),
   ]
 }

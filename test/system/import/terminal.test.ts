@@ -76,6 +76,20 @@ describe('connector import', () => {
     expect(timesOf(world, 'retentions', 6)).toEqual(once(6))
   })
 
+  test('prints the control totals of a dry run once, also where the file is refused', async () => {
+    const world = await openShop()
+    const rows = await fileIn(world, retentionsCsv(3))
+    const wrong = await fileIn(world, retentionsCsv(3).replace('2026-03-01', '2026-02-30'), 'wrong.csv')
+    for (const [file, code] of [
+      [rows, 0],
+      [wrong, 2],
+    ] as const) {
+      const told = await importOf(world, ['retentions', file, '--dry-run'])
+      const totals = `${told.stdout}${told.stderr}`.match(/Control totals/g)
+      expect({ code: told.code, totals }).toEqual({ code, totals: ['Control totals'] })
+    }
+  })
+
   test('refuses a file with problems before anything is asked, with every one of them', async () => {
     const world = await createWorld({ counts })
     const rows = retentionsCsv(4).replace('2026-03-01', '2026-02-30').replace(',4.50,', ',4.5O,')
