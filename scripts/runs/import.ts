@@ -125,8 +125,9 @@ async function findRun(
   if (input.dryRun) return { run: `dry-run-${name}-${toTime(new Date())}`, before: 'nothing' }
   for (let use = 1; ; use += 1) {
     const run = `import-${name}-${fingerprint.slice(0, 8)}${use === 1 ? '' : `-${use}`}`
-    const { plan, ended } = await notesOf<ImportNotes>(settings, run)
-    if (plan === undefined) return { run, before: 'nothing' }
+    const { plan, ended, staged } = await notesOf<ImportNotes>(settings, run)
+    const isRefused = ended?.how === 'refused' && staged === undefined
+    if (plan === undefined || isRefused) return { run, before: 'nothing' }
     if (ended?.how !== 'finished') return { run, before: 'unfinished' }
     // The remaining rows become a run of their own.
     if (input.done !== 'skip') return { run, before: 'finished' }

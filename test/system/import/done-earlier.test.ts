@@ -28,8 +28,9 @@ async function openShop(refused: (number | string)[], field: string) {
 async function importText(world: World, kind: string, text: string, ...words: string[]) {
   const file = join(world.dataDir, 'rows.csv')
   await writeFile(file, text)
-  const { code, stdout } = await callCommand(world, ['import', kind, file, '--json', ...words], { env: soon })
-  return { code, report: JSON.parse(stdout) as FullReport }
+  const command = ['import', kind, file, '--json', ...words]
+  const { code, stdout, stderr } = await callCommand(world, command, { env: soon })
+  return { code, stderr, report: JSON.parse(stdout) as FullReport }
 }
 
 const resultsOf = async ({ files }: FullReport) =>
@@ -88,6 +89,10 @@ test('a row that an earlier run did is not proven where the service has lost it,
       },
     },
   })
+  // It has sent nothing, so there is nothing to resume.
+  const again = await importText(world, 'retentions', changed)
+  expect(again.stderr).not.toContain('unfinished')
+  expect(again.report).toEqual(refused.report)
   const dry = await importText(world, 'retentions', changed, '--done', 'skip', '--dry-run')
   expect(dry.report.summary).toBe(
     'dry run, nothing was sent: 6 valid and 0 invalid of 6 retentions; 5 would be skipped',
