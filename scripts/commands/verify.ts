@@ -53,7 +53,11 @@ export function configureVerify(command: Command, terminal: Terminal): void {
       if (manifest === undefined || problems.length > 0) return tell({ ...verified, terminal, path })
       const compared = await verifyWarehouse({ destination, manifest, folder: path, schema })
       const document = { warehouse: against, tables: compared.tables }
-      tell({ ...compared, manifest, terminal, path, document, where: toWords(compared) })
+      const isCompared = manifest.records === 0 || compared.tables.some((table) => table.compared > 0)
+      const where = isCompared
+        ? toWords(compared)
+        : `matches its manifest, but ${compared.where} has no row of it left to compare: later runs have written them again`
+      tell({ ...compared, manifest, terminal, path, document, where, isProof: isCompared })
     },
   )
   addExamples(command, 'run', {
@@ -132,13 +136,16 @@ function tell(options: {
   /** Describe the export; shown if there are no problems. */
   where?: string
   note?: string
+  /** Whether something was compared. */
+  isProof?: boolean
 }): void {
   const { terminal, path, manifest, problems, document, where = 'matches its manifest', note = '' } = options
+  const { isProof = true } = options
   const whole = `${path} ${where}: ${formatCountOf(manifest?.records ?? 0, 'records')} of ${manifest?.resource}, ${manifest?.verdict}.${note}`
   terminal.result({
     document: { folder: path, verdict: manifest?.verdict, ...document, problems },
     text: problems.length === 0 ? whole : problems.join('\n'),
   })
   if (problems.length > 0) process.exitCode = exitCodes.failed
-  else if (manifest?.verdict === 'unproven') process.exitCode = exitCodes.unproven
+  else if (manifest?.verdict === 'unproven' || !isProof) process.exitCode = exitCodes.unproven
 }

@@ -132,6 +132,19 @@ describe.each(['duckdb', 'postgres'] as const)('verify --against %s', (name) => 
     expect([code, stdout]).toEqual([3, expect.stringContaining('has the same rows')])
   })
 
+  test('ends with 3 where later runs have written every row again: nothing was compared', async () => {
+    const publication = await toPublication()
+    const { destination } = warehouses[name]()
+    await destination.publish(publication)
+    const startedAt = new Date(Date.parse(facts.startedAt) + 1000).toISOString()
+    await destination.publish(await toPublication({ run: 'later', facts: { ...facts, startedAt } }))
+    const { code, stdout } = await verify(await toCsv(publication), '--against', name)
+    expect([code, stdout]).toEqual([
+      3,
+      expect.stringContaining('has no row of it left to compare: later runs have written them again'),
+    ])
+  })
+
   test('takes a row of an older run for no proof of this one', async () => {
     await warehouses[name]().destination.publish(await toPublication({ run: 'older' }))
     const { code, stdout } = await verify(await toCsv(await toPublication()), '--against', name)
