@@ -19,7 +19,7 @@ import { toInstant } from '../billing/instants.ts'
 import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { isFileDestination } from '../destinations/names.ts'
-import { certificateLine } from '../reading/certificate.ts'
+import { certificateLine, escapeId } from '../reading/certificate.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import {
   currencyColumn,
@@ -158,12 +158,11 @@ async function readTables(
     for await (const row of rowsOf(table)) {
       count++
       const [id, ...position] = keys.map((place) => row[place]!) as [string, ...string[]]
-      need(!id.includes(';'), 'an id could be an id and positions')
       const isPlaced = position.every((place) => /^[0-9]+$/.test(place))
       need(isPlaced, `a row of ${table.name} has no position`)
       if (table === main) {
         currencies.set(id, row[currency])
-        rows.push({ id, keys: id, at: time < 0 ? undefined : (toInstant(row[time]) ?? NaN) })
+        rows.push({ id, keys: escapeId(id), at: time < 0 ? undefined : (toInstant(row[time]) ?? NaN) })
       } else below.set(id, [...(below.get(id) ?? []), position.join()])
       const cells = decimals.map(([column, place]) => ({ column, cell: row[place]! }))
       counter.add(cells, currencies.get(id), table === main ? row[created] : undefined)

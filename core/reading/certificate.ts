@@ -18,8 +18,8 @@ const taken = {
   /** New records that are not in the table: rejected, or met before where a record may come twice. */
   left: some.exactOptional(),
   /**
-   * SHA-256 of the keys as the tables have them, a line for each record: its id, and for each table below `;` and the
-   * positions of its rows there.
+   * SHA-256 of the keys as the tables have them, a line for each record: its id (`escapeId`), and for each table below `;`
+   * and the positions of its rows there.
    */
   keys: z.string(),
 }
@@ -194,5 +194,8 @@ function writeSwept(
   const nameless = [...shown[1]].filter((id) => !isNamed(id)).length
   return { ...line, shown: [one, other], nameless, gone: write(gone) }
 }
+
+/** An id of any text, so that nobody can take a part of it for positions, or for another record. */
+export const escapeId = (id: string): string => id.replaceAll(/[\\;\n]/g, String.raw`\$&`)
 
 export const sumOf = (lines: readonly string[]): string => hash('sha256', lines.join('\n'))

@@ -1,6 +1,6 @@
 import { allResources } from '../../billing/resources/lists.ts'
 import type { PartFile } from '../../destinations/destination.ts'
-import { writeLines } from '../../reading/certificate.ts'
+import { escapeId, writeLines } from '../../reading/certificate.ts'
 import type { IdOutcome, IdStep } from '../../reading/read-by-id.ts'
 import type { ReadOutcome } from '../../reading/outcome.ts'
 import type { ReadOptions, ReadStep } from '../../reading/range-state.ts'
@@ -121,7 +121,7 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
       const { toWrittenId } = encoder
       const written = step.records.map((record, at) => {
         const below = rows.below[at]
-        return below === undefined ? undefined : `${toWrittenId(idOf(record) ?? '')}${below}`
+        return below === undefined ? undefined : `${escapeId(toWrittenId(idOf(record) ?? ''))}${below}`
       })
       const text = writeLines(step.lines, { written, toWritten: toWrittenId })
       await append(certificatePart, { text, rows: step.lines.length })

@@ -1,5 +1,5 @@
 import { customers } from '../../../core/billing/resources/customers.ts'
-import { writeLines } from '../../../core/reading/certificate.ts'
+import { escapeId, writeLines } from '../../../core/reading/certificate.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import type { ReadOptions, ReadStep, RangeState } from '../../../core/reading/range-state.ts'
 import type { ReadOutcome } from '../../../core/reading/outcome.ts'
@@ -27,7 +27,7 @@ export const contactsOf = (id: string): string[] => ['1', '2'].slice(0, id.charC
 
 /** The keys of a record as a certificate has them. */
 export const keysOf = ({ id, contacts }: { id: string; contacts: readonly string[] }): string =>
-  `${id};${contacts.join(' ')}`
+  `${escapeId(id)};${contacts.join(' ')}`
 
 /** What was written of a read so far. */
 export class WrittenRead {

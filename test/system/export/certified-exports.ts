@@ -128,11 +128,11 @@ export async function writeCertified(
     amount: amountOf(id),
   }))
   const written = customers.map((row) => ({ ...row, amount: row.amount || (exported.amount ?? '') }))
-  const table = `${header}\n${written.map((row) => `${Object.values(row).join()}\n`).join('')}`
+  const table = `${header}\n${written.map(toLine).join('')}`
   const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap(({ id, contacts }) =>
     contacts.map((position) => ({ id, position, amount: amountOf(`${id} ${position}`) })),
   )
-  const below = `customer_id,position,amount\n${contacts.map((row) => `${Object.values(row).join()}\n`).join('')}`
+  const below = `customer_id,position,amount\n${contacts.map(toLine).join('')}`
   const totals = toTotals(exported, { 'customers.amount': customers, 'customer_contacts.amount': contacts })
   exported.forge?.(totals)
   const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
@@ -193,6 +193,11 @@ export async function writeCertified(
   await writeFile(join(folder, 'manifest.json'), stringify(manifest))
   return manifest as unknown as Manifest
 }
+
+const toLine = (row: object) =>
+  `${Object.values(row)
+    .map((cell: string) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell))
+    .join()}\n`
 
 const noises = new Map<string, { amount: string; currency: string }>()
 const amountsOf = ([one, two, three]: Buffer) =>
