@@ -261,7 +261,7 @@ function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: str
     outDirs: settings.outDirs,
     concurrency: settings.billing.concurrency,
     recordsPerRange: settings.recordsPerRange,
-    readLagMs: settings.readLagSeconds * 1000,
+    readLagMs: settings.readLagMs,
     settleMs: settings.settleSeconds * 1000,
     requestsPerSecond: settings.billing.requestsPerSecond,
     mayWrite: options.mayWrite,

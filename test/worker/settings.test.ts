@@ -58,7 +58,7 @@ describe('settings', () => {
     })
     expect(others).toEqual({
       recordsPerRange: 1_000,
-      readLagSeconds: 60,
+      readLagMs: 60_000,
       settleSeconds: 60,
       state: { folder: join(cwd, 'data') },
       dataDir: join(cwd, 'data'),
@@ -70,6 +70,11 @@ describe('settings', () => {
       secretFiles: [],
       s3: { allowHttp: false },
     })
+  })
+
+  it('have the lag in whole milliseconds, no fewer than it says', () => {
+    const lagOf = (seconds: string) => read({ BILLING_READ_LAG_SECONDS: seconds }).readLagMs
+    expect(['0', '0.0005', '1.001', '2.3456'].map(lagOf)).toEqual([0, 1, 1_001, 2_346])
   })
 
   it('name every problem at once, each as what, where and what to do', () => {

@@ -155,7 +155,8 @@ function toSettings(values: z.output<typeof variables>, environment: Environment
     },
     /** A list of twice as many records is read in ranges of at least this many; a range costs about 1.5 requests. */
     recordsPerRange: 1_000,
-    readLagSeconds: values.BILLING_READ_LAG_SECONDS,
+    // Whole, as a certificate has it.
+    readLagMs: Math.ceil(values.BILLING_READ_LAG_SECONDS * 1000),
     settleSeconds: values.BILLING_SETTLE_SECONDS,
     ...toPlaces(values, environment),
     /** Folders besides the data folder that an export's `out` may be in. */
