@@ -124,12 +124,14 @@ export function toListPage(request: RequestInfo, reply: Reply, since = Number.NE
     throw unexpected(request, reply, 'stale', `a cache answered with a reply of ${ageMs / 1_000} s ago`)
   return {
     records: results,
-    count: typeof count === 'number' ? count : undefined,
+    count: isCount(count) ? count : undefined,
     next: typeof next === 'string' || next === null ? next : undefined,
     servedAt: date === undefined ? undefined : date - (ageMs ?? 0),
     ...(ageMs !== undefined && { ageMs }),
   }
 }
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** A record, with its age if a cache answered. */
 export const toDocument = (request: RequestInfo, reply: Reply): FetchedDocument => ({

@@ -107,6 +107,12 @@ test.each(['9'.repeat(20), '9'.repeat(400)])('an Age of %s seconds is a time all
   expect(new Date(page.servedAt ?? Number.NaN).getUTCFullYear()).toBe(1958)
 })
 
+test.each(['-1', '2.5', '1e300', '"3"', 'null'])('a count of %s is none', (count) => {
+  const bytes = Buffer.from(`{"count":${count},"next":null,"results":[]}`)
+  const request = { method: 'GET', path: '/customers/', token: 'secret' } as const
+  expect(toListPage(request, { status: 200, bytes, headers: {} }).count).toBeUndefined()
+})
+
 test('a document and a 404 carry the age that a cache gives them', async () => {
   const aged = { age: '60' }
   const service = await startTinyService(
