@@ -3,7 +3,7 @@ import { sentenceFor } from '../changes/outcomes.ts'
 import type { ReportSummary } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { type Reported, type Reporting, type RowTally, writeChangesReport } from '../changes/write-report.ts'
-import { countLabels, places, sumOf } from '../runs/view/counts.ts'
+import { countLabels, places, resolvedByPerson, sumOf } from '../runs/view/counts.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
 import { readJson } from '../storage/durable.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
@@ -134,7 +134,11 @@ function toReport(
   const inDoubt = staged?.doubtfulEarlier
     ? [`${staged.doubtfulEarlier} done by an earlier run, but in doubt there`]
     : []
-  const reasons = staged === undefined ? ['nothing was staged'] : [...proof.reasons, ...unseen, ...inDoubt]
+  const resolved = staged?.resolvedEarlier
+    ? [`${staged.resolvedEarlier} done by an earlier run, ${resolvedByPerson}`]
+    : []
+  const reasons =
+    staged === undefined ? ['nothing was staged'] : [...proof.reasons, ...unseen, ...inDoubt, ...resolved]
   const { valid = 0, invalid = 0, totals } = check ?? {}
   return {
     run: plan.run,

@@ -24,6 +24,8 @@ export interface StagedNote {
   invalid: number
   /** Done by an earlier run, which has them in doubt. */
   doubtfulEarlier: number
+  /** Done by an earlier run, where a person has decided on them. */
+  resolvedEarlier: number
   totals: ControlTotals
   /** The newest `created` in the list before the first send: the audit starts there. */
   newestBefore?: string

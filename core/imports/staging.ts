@@ -129,6 +129,7 @@ const noteOf = (check: FileCheck, matches?: Matches): StagedNote => ({
   staged: 0,
   invalid: check.invalid,
   doubtfulEarlier: matches?.doubtfulEarlier ?? 0,
+  resolvedEarlier: matches?.resolvedEarlier ?? 0,
   totals: check.totals,
   existingReasons: matches?.reasons ?? [],
 })
@@ -143,9 +144,10 @@ interface Matches {
   known: Set<string>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
-  /** The number of rows that an earlier run did, and of those of them that are in doubt. */
+  /** The number of rows that an earlier run did, of those of them that are in doubt, and of those that people resolved. */
   doneEarlier: number
   doubtfulEarlier: number
+  resolvedEarlier: number
   /** For each change that the service already has, its ids there. */
   existing: (readonly string[])[]
   /** Why some of these may have been missed. */
@@ -181,6 +183,7 @@ async function matchLedger(
     held: new Map(),
     doneEarlier: 0,
     doubtfulEarlier: 0,
+    resolvedEarlier: 0,
     existing: [],
     reasons: [],
     decided: new Map(),
@@ -195,6 +198,7 @@ async function matchLedger(
     rows.done += 1
     matches.doneEarlier += 1
     if (doubtful.includes(outcome)) matches.doubtfulEarlier += 1
+    if (outcome === 'resolved') matches.resolvedEarlier += 1
     const differences = differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) }).map(
       ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
     )
@@ -236,13 +240,8 @@ async function matchLedger(
   return matches
 }
 
-/** Outcomes of rows that are done, but that make their run unproven. */
-const doubtful: readonly (string | null)[] = [
-  'resolved',
-  'doubled',
-  'storedDifferently',
-  'wrongMode',
-] satisfies Outcome[]
+/** Outcomes of rows that are done, but that make their run unproven, and on which nobody has decided. */
+const doubtful: readonly (string | null)[] = ['doubled', 'storedDifferently', 'wrongMode'] satisfies Outcome[]
 
 /** Adds what the service has of the file, except for records that the ledger knows. */
 function addExisting(plan: ImportPlan, matches: Matches, { ids: found, reasons }: Existing): void {

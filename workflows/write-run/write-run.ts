@@ -183,15 +183,13 @@ async function close({ plan, operator, progress, show }: Working, end: RunEnd): 
   return result
 }
 
-/** Whether a person has something to do about the run: not if it is unproven only because people have decided. */
-export function needsPerson({
-  verdict,
-  reasons,
-  counts,
-}: Pick<WriteResult, 'verdict' | 'reasons' | 'counts'>): boolean {
-  const isInDoubt = verdict === 'unproven' && reasons.some((reason) => !reason.endsWith(resolvedByPerson))
-  return isInDoubt || counts.parked + counts.rejected > 0
-}
+/** Whether a run is unproven for more than what people have decided. */
+const isInDoubt = ({ verdict, reasons }: Pick<WriteResult, 'verdict' | 'reasons'>): boolean =>
+  verdict === 'unproven' && reasons.some((reason) => !reason.endsWith(resolvedByPerson))
+
+/** Whether a person has something to do about the run. */
+export const needsPerson = (result: Pick<WriteResult, 'verdict' | 'reasons' | 'counts'>): boolean =>
+  isInDoubt(result) || result.counts.parked + result.counts.rejected > 0
 
 /** Sets the final search attributes and notifies people of the end. */
 async function announce(
@@ -211,6 +209,6 @@ async function announce(
       command: job.parkedCommand(result),
       report: result,
     })
-  const isExpected = verdict !== 'unproven' || control.stopping
+  const isExpected = control.stopping || !isInDoubt(result)
   await notifier.notify({ kind: isExpected ? 'ended' : 'unproven', summary, report: result })
 }

@@ -5,6 +5,7 @@ import { ownerMemo, toTemporal } from '../../../scripts/schedules/schedules.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { putFile, retentionsCsv } from '../import/world.ts'
+import { openChannel } from '../notify/receiver.ts'
 import { breakSome, idsOf } from '../recovery/world.ts'
 
 const counts = { customers: 150, subscriptions: 4, plans: 3, retentions: 40, orders: 0 }
@@ -93,16 +94,25 @@ test('`run list` says of the last run of an import alone that it needs a person,
   world.sandbox.control.setFaults({
     faults: [{ kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [1, 2] }],
   })
-  await startTestWorker(world, soon)
-  const sheet = await putFile(world, 'name,description,currency,amount\nA,a,CLP,1\nB,b,CLP,2\n', 'addons.csv')
-  const { run } = await tell<{ run: string }>(world, 'import', 'addons', join(world.dataDir, sheet))
-  const resolve = ['run', 'resolve', run, '--drop', '--why', 'a test', '--rows']
-  await tell(world, ...resolve, '2')
+  const receiver = await openChannel()
+  await startTestWorker(world, { ...soon, NOTIFY_URL: `all=${receiver.url}` })
+  const addons = async (rows: string, ...words: string[]) => {
+    const sheet = await putFile(world, `name,description,currency,amount\n${rows}`, 'addons.csv')
+    return await tell<{ run: string }>(world, 'import', 'addons', join(world.dataDir, sheet), ...words)
+  }
+  const { run } = await addons('A,a,CLP,1\nB,b,CLP,2\n')
+  const resolve = ['run', 'resolve', run, '--why', 'a test', '--rows']
+  await tell(world, ...resolve, '2', '--drop')
   await tell(world, 'run', 'watch', run)
   expect(await inNeed(world)).toEqual([run])
-  await tell(world, ...resolve, '3')
+  await tell(world, ...resolve, '3', '--exists', '77')
   await tell(world, 'run', 'watch', run)
   const { runs } = await tell<Listed>(world, 'run', 'list')
   expect(runs.map(({ verdict }) => verdict)).toEqual(['unproven', 'unproven', 'unproven'])
   expect(await inNeed(world)).toEqual([])
+  const later = await addons('B,b,CLP,2\nC,c,CLP,3\n', '--done', 'skip')
+  expect(later).toMatchObject({ reasons: ['1 done by an earlier run, resolved by a person'] })
+  expect(await inNeed(world)).toEqual([])
+  await until(() => receiver.received.length === 4)
+  expect(receiver.kinds()).toEqual(['parked', 'parked', 'ended', 'ended'])
 })
