@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { DestinationName } from '../../../core/destinations/names.ts'
 import { saveCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/chunks.ts'
-import { pruneParts, removeOldExport } from '../../../core/exports/prune.ts'
+import { pruneParts, removeOldExport, reserveParts } from '../../../core/exports/prune.ts'
 import { partsFolder } from '../../../core/exports/parts/read-plan.ts'
 import { savePlan } from '../../../core/exports/plan.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
@@ -60,6 +60,35 @@ test('parts are kept for 14 days, of the last 3 runs, and while a finished read 
   expect(left.toSorted().join(' ')).toBe(
     '.stray newest old-and-still-missing-in-one old-and-unpublished old-but-of-the-last-3 too',
   )
+})
+
+test('the parts of a run that somebody is about to publish are kept for another 14 days, and those of no other run', async () => {
+  const dataDir = await temporaryFolder()
+  const shared = cached(dataDir)
+  const now = Date.now()
+  const ages = { '1': 1, '2': 2, '3': 3, again: 23, other: 23 }
+  for (const run of Object.keys(ages)) {
+    await savePlan({ dataDir, shared, plan: createPlan({ run, to: ['csv'] }) })
+    const folder = partsFolder({ dataDir, run, resource: 'customers' })
+    await saveCheckpoint({ shared, folder, checkpoint: lastCheckpoint(true) })
+  }
+  for (const [run, age] of Object.entries(ages))
+    await utimes(join(dataDir, 'parts', run), new Date(), new Date(now - age * day))
+  const reserved = await reserveParts({ dataDir, shared }, { run: 'again', resources: ['customers'] })
+  expect(reserved).toEqual({ customers: '00001-aaaaaaaa.ended' })
+  const published = ({ run = '' } = {}) => Promise.resolve([publicationOf({ run, destination: 'csv' })])
+  const prune = async (at: number) => {
+    await pruneParts({ dataDir, shared, state: { publications: { all: published } }, now: at })
+    return (await readdir(join(dataDir, 'parts'))).toSorted()
+  }
+  expect(await prune(now)).toEqual(['1', '2', '3', 'again'])
+  // The others are the last three again: until then, only its own time keeps it.
+  for (const run of ['1', '2', '3']) {
+    const later = new Date(now + 10 * day)
+    await utimes(join(dataDir, 'parts', run), later, later)
+  }
+  expect(await prune(now + 13 * day)).toContain('again')
+  expect(await prune(now + 15 * day)).not.toContain('again')
 })
 
 test('of several workers, each removes the copies that it has not used for a day, and nothing that it alone has', async () => {
