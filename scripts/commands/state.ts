@@ -1,4 +1,4 @@
-import { appendFile } from 'node:fs/promises'
+import { appendFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
@@ -182,6 +182,8 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
   const lock = acquireLock({ folder, role: 'state reset' })
   const state = await openState({ ...place, isHeld: () => lock.isHeld() })
   try {
+    // The lock of the data folder keeps only its own worker away.
+    if (state.shared !== undefined) await refuseWorkers(state.shared)
     const watermarks = toWatermarks(await state.publications.all()).filter(
       (one) => one.resource === resource && (to === undefined || one.destination === to),
     )
@@ -191,6 +193,7 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
         hint: `\`${connector`state show`}\` lists them.`,
       })
     const entry = { at: new Date().toISOString(), by, why, watermarks }
+    await mkdir(join(folder, 'exports'), { recursive: true })
     await appendFile(join(folder, 'exports', 'watermark-resets.jsonl'), `${JSON.stringify(entry)}\n`)
     await state.publications.forgetChanges({ resource, destination: to })
     terminal.result({

@@ -14,7 +14,7 @@ import {
 import { createFleet } from './fleet-world.ts'
 
 const fleet = createFleet()
-const { fleetOf, newFolder, startMember, forgetWorkers, openStore, expectEachOnce } = fleet
+const { fleetOf, newFolder, newMachine, startMember, forgetWorkers, openStore, expectEachOnce } = fleet
 
 test('destinations that only one machine has, a DuckDB file and a folder, are refused with a sentence', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
@@ -29,6 +29,19 @@ test('destinations that only one machine has, a DuckDB file and a folder, are re
   }
   expect(await refusalOf({ to: ['duckdb'] })).toMatch(/a DuckDB database is a file of one machine/)
   expect(await refusalOf({ out: 'here' })).toMatch(/a folder of one machine/)
+})
+
+test('a watermark is reset from any machine, but not while a worker may still advance it', async () => {
+  const world = await createWorld({ counts: { plans: 5 } })
+  const member = await startMember(world)
+  const run = await startRun({ client: await connectTemporal(), world, input: { resources: ['plans'] } })
+  await run.result()
+  const env = await newMachine(world)
+  const reset = () => callCommand(world, ['state', 'reset', 'plans', '--why', 'a test'], { env })
+  expect(await reset()).toMatchObject({ code: 2, stderr: expect.stringContaining('End all workers first') })
+  await member.lose()
+  await forgetWorkers(world)
+  expect(await reset()).toMatchObject({ code: 0, stdout: expect.stringContaining('Reset 1 of plans') })
 })
 
 test('a state whose bucket is lost is bound to another one by a repair, and any number of workers use it', async () => {
