@@ -45,8 +45,8 @@ export const importJob: Job<ImportPlan> = {
     breakerWaitsMs: plan.breakerWaits?.map(toMs),
   }),
   prove: ({ context: { signal }, ...of }) => auditImport({ ...of, signal }),
-  async leave({ ledger, run, how, why }) {
-    if (how === 'finished' && why !== undefined) await closeUntried({ ledger, run, why })
+  async leave({ ledger, run, sender, how, why }) {
+    if (how === 'finished' && why !== undefined) await closeUntried({ ledger, run, why, sender })
   },
   async report(of) {
     await fetchInput({ ...of, ...of.plan })

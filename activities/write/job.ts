@@ -10,6 +10,7 @@ import type { Identity } from '../../core/runs/identity.ts'
 import type { RunNotes, RunEnd } from '../../core/runs/run-notes.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import type { Table } from '../../core/runs/view/view.ts'
+import type { FencingToken } from '../../core/state/ledger/claims.ts'
 import type { LeaseOwner } from '../../core/state/leases.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
 import type { SharedFolder } from '../../core/storage/cached.ts'
@@ -66,7 +67,7 @@ export interface Job<Plan extends WritePlan = WritePlan> {
   /** Compares every change with the service, where its list shows them. */
   prove?(proving: Staging<Plan> & { onFinding: () => void }): Promise<RetentionAudit>
   /** Closes what remains of a run that ends. */
-  leave(leaving: RunEnd & { ledger: Ledger; run: string }): Promise<unknown>
+  leave(leaving: RunEnd & { ledger: Ledger; run: string; sender: FencingToken | undefined }): Promise<unknown>
   report(
     reporting: Reporting<Plan> & { shared: SharedFolder },
   ): Promise<Reported<ImportResult | RecoveryReport, unknown>>

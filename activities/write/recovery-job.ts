@@ -70,6 +70,6 @@ export const recoveryJob: Job<RecoveryPlan> = {
     canarySize: { size: plan.canary },
     breakerWaitsMs: plan.breakerWaits?.map(toMs),
   }),
-  leave: ({ ledger, run, why = 'the run ended' }) => closeRemaining({ ledger, run, why }),
+  leave: ({ ledger, run, sender, why = 'the run ended' }) => closeRemaining({ ledger, run, why, sender }),
   report: writeRecoveryReport,
 }

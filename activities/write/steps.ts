@@ -13,7 +13,7 @@ import type { JobName, RunEnd } from '../../core/runs/run-notes.ts'
 import type { Attempts } from '../../core/runs/sending-attempts.ts'
 import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'
 import { OldLedgerError } from '../../core/state/errors.ts'
-import type { SendLease } from '../../core/state/ledger/claims.ts'
+import type { FencingToken, SendLease } from '../../core/state/ledger/claims.ts'
 import type { StepContext } from '../step.ts'
 import { importJob } from './import-job.ts'
 import type { WritePlan } from '../deps.ts'
@@ -36,10 +36,15 @@ interface OfRun {
   limits?: ImportLimits
 }
 
+/** `isOwn`: nobody but an execution of this run ever takes it. */
+type EndLease = SendLease & { isOwn: boolean }
+
 /**
  * Ends the sending of a run, so that nothing leaves after its report is written: awaits the attempt of this process, and
- * takes the right to claim from an attempt on another machine, which may not know yet that it was given up.
+ * takes the right to claim from any other, such as one on another machine, which may not know yet that it was given up.
+ * Returns the right, under which what remains is closed; undefined if another run took the lease since.
  *
+ * @throws {SupersededError} a later attempt has taken the right
  * @throws {OldLedgerError} what looks unsent may have been sent, and its keys must not become free for other runs
  */
 export async function endSending({
@@ -51,16 +56,15 @@ export async function endSending({
   deps: Pick<WriteDeps['deps'], 'state' | 'shared' | 'dataDir'>
   attempts: Attempts
   run: string
-  lease: SendLease
-}): Promise<void> {
+  lease: EndLease
+}): Promise<FencingToken | undefined> {
   const { ledger, leases } = deps.state
   await attempts.end(run)
-  if (!ledger.isShared) return
   await refuseOlderThanMark({ ledger, mark: sharedMark(deps) })
-  // An earlier attempt of this step has released the lease, and another run has taken it: nobody can claim for this one.
-  const holder = await leases.holder(lease)
-  if (holder !== undefined && holder.runId !== lease.owner.runId) return
-  await takeRight({ ledger, run, lease })
+  // An earlier attempt of this step has released the lease, and another run took it: nobody can claim for this one.
+  const holder = await leases.lastHolder(lease)
+  if (!lease.isOwn && holder !== undefined && holder.runId !== lease.owner.runId) return undefined
+  return await takeRight({ ledger, run, lease })
 }
 
 /** The steps of a run that writes to the service: an import or a recovery. */
@@ -76,10 +80,11 @@ export function createWriteSteps(write: WriteDeps) {
     plan: WritePlan,
     context: StepContext,
     { isAtEnd = false } = {},
-  ): Promise<SendLease> => {
+  ): Promise<EndLease> => {
     const { name, owner, taken } = jobs[plan.job].lease(plan, context)
-    if (taken === 'always' || (taken === 'untilEnd' && !isAtEnd)) await context.takeLeases([name], owner)
-    return { name, owner, attempt: context.attempt }
+    const isOwn = taken === 'always'
+    if (isOwn || (taken === 'untilEnd' && !isAtEnd)) await context.takeLeases([name], owner)
+    return { name, owner, attempt: context.attempt, isOwn }
   }
   const billingOf = (context: StepContext, { plan, limits = plan.limits }: OfRun) =>
     context.watch(rates.forRun({ run: plan.run, requestsPerSecond: limits.requestsPerSecond }))
@@ -158,8 +163,8 @@ export function createWriteSteps(write: WriteDeps) {
     ): Promise<void> => {
       const { run } = plan
       const lease = await leaseOf(plan, context, { isAtEnd: true })
-      await endSending({ deps, attempts, run, lease })
-      const of = { ledger: deps.state.ledger, run, why }
+      const sender = await endSending({ deps, attempts, run, lease })
+      const of = { ledger: deps.state.ledger, run, why, sender }
       if (keys === undefined) await closeUntried({ ...of, unsent: true })
       for (const breakerKey of keys ?? []) await closeRemaining({ ...of, breakerKey })
     },
@@ -169,10 +174,11 @@ export function createWriteSteps(write: WriteDeps) {
       const { plan } = input
       context.report(() => ({ phase: 'writing the report' }))
       const lease = await leaseOf(plan, context, { isAtEnd: true })
-      if (!plan.dryRun) await endSending({ deps, attempts, run: plan.run, lease })
+      const ending = { deps, attempts, run: plan.run, lease }
+      const sender = plan.dryRun ? undefined : await endSending(ending)
       const { dataDir, shared } = deps
       const of = { ledger: deps.state.ledger, notes: context.notes, dataDir, shared, plan, run: plan.run }
-      await jobs[plan.job].leave({ ...input, ...of })
+      await jobs[plan.job].leave({ ...input, ...of, sender })
       const closed = await endRun({ ...input, ...of }, (closing) => jobs[plan.job].report({ ...of, closing }))
       await deps.state.leases.release(lease)
       rates.end(plan)

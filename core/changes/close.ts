@@ -1,4 +1,5 @@
 import type { LedgerRow, RowPatch } from '../state/ledger/row.ts'
+import type { FencingToken } from '../state/ledger/claims.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
 import { transition } from './transitions.ts'
 import { mayBeTried, recordedOutcome, type Outcome } from './outcomes.ts'
@@ -10,6 +11,8 @@ interface Ending {
   why: string
   /** Only changes of this breaker. */
   breakerKey?: string
+  /** As in `MoveAllOptions`: an attempt that was given up closes nothing under a later one. */
+  sender?: FencingToken | undefined
 }
 
 /**
@@ -31,10 +34,10 @@ export function closeUntried({ ledger, why, ...which }: Ending & { unsent?: bool
  */
 export async function closeRemaining(ending: Ending): Promise<void> {
   const { ledger, why, ...which } = ending
-  const { run, breakerKey } = which
+  const { run, breakerKey, sender } = which
   for await (const row of ledger.rows({ run, state: 'staged' }))
     if (mayBeTried(row) && (breakerKey === undefined || row.breakerKey === breakerKey))
-      await closeStaged({ ledger, row, why })
+      await closeStaged({ ledger, row, why, sender })
   await closeUntried(ending)
   await ledger.moveAll({ ...which, from: 'parked', patch: { holdsKey: 0 } })
 }
@@ -45,16 +48,17 @@ export async function closeStaged(closing: {
   row: LedgerRow
   why: string
   patch?: Pick<RowPatch, 'answer' | 'checkedAt'>
+  sender?: FencingToken | undefined
 }): Promise<void> {
-  const { ledger, row, why } = closing
+  const { ledger, row, why, sender } = closing
   const released = { ...closing.patch, holdsKey: 0 }
   if (mayBeTried(row)) {
     const patch = { ...released, error: `${row.error}; ${why}` }
-    await transition({ ledger, row, to: 'parked', by: 'end', outcome: recordedOutcome(row), patch })
+    await transition({ ledger, row, to: 'parked', by: 'end', outcome: recordedOutcome(row), patch, sender })
     return
   }
   const patch = { ...released, error: why, closedAt: ledger.now() }
-  await transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch })
+  await transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'notTried', patch, sender })
 }
 
 /** Many transitions at once share few commits. */

@@ -157,6 +157,7 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
   await deps.holdLease()
   for (const run of unfinished) {
     if (run === plan.run) continue
+    const sender = await takeRight({ ledger, run, lease })
     await runSegment({
       ledger,
       run,
@@ -169,11 +170,11 @@ async function reconcileOrphans({ deps, plan, billing, signal }: Work): Promise<
       canarySize: { size: 0 },
       breakers: {},
       lookupsOnly: true,
-      sender: await takeRight({ ledger, run, lease }),
+      sender,
       ms: Infinity,
       signal,
     })
     signal.throwIfAborted()
-    await closeRemaining({ ledger, run, why: 'the run ended without a report' })
+    await closeRemaining({ ledger, run, why: 'the run ended without a report', sender })
   }
 }

@@ -35,9 +35,14 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>) {
   }
 
   return {
-    holder: async ({ name }: { name: string }): Promise<LeaseOwner | undefined> => {
+    /** Who took the lease last. */
+    lastHolder: async ({
+      name,
+    }: {
+      name: string
+    }): Promise<(LeaseOwner & { isReleased: boolean }) | undefined> => {
       const row = await find({ name })
-      return row === undefined || row.released === 1 ? undefined : toOwner(row)
+      return row && { ...toOwner(row), isReleased: row.released === 1 }
     },
     /**
      * Takes the lease for the owner. The same owner may take it again. If another run holds it, the lease is taken over only

@@ -578,6 +578,41 @@ test('a report that an attempt has written, given up by Temporal, does not repla
   expect((await reported()).ended.how).toBe('finished')
 })
 
+test.each([true, false])(
+  'an attempt to end a run, given up by Temporal, takes no row from a later one that sends when it wakes (of several workers: %s)',
+  async (isShared) => {
+    const steps = await openSteps()
+    const { worker, start } = steps
+    const { ledger } = worker.state
+    Object.assign(ledger, { isShared })
+    const plan = await openRows(steps)
+    await start('stageRun', refOf(plan), { attempt: 2 }).result
+    const [moveAll, becomeSender] = [ledger.moveAll.bind(ledger), ledger.becomeSender.bind(ledger)]
+    const [begun, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    ledger.moveAll = async (which) => {
+      ledger.moveAll = moveAll
+      begun.resolve()
+      await later.promise
+      return await moveAll(which)
+    }
+    const end = { how: 'finished', why: 'more than 1 change failed' }
+    const first = start('closeRun', { ...refOf(plan), ...end }, { attempt: 3 }).result.catch(
+      (error: unknown) => error,
+    )
+    await begun.promise
+    ledger.becomeSender = async (of) => {
+      ledger.becomeSender = becomeSender
+      const sender = await becomeSender(of)
+      later.resolve()
+      await first
+      return sender
+    }
+    const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+    expect(await start('sendRun', sending, { attempt: 4 }).result).toMatchObject({ counts: { done: 5 } })
+    expect(await first).toMatchObject({ type: 'SupersededError', nonRetryable: false })
+  },
+)
+
 /** An import of six updates that gave up after two were refused, while one that got no answer waited to be sent again. */
 async function giveUpUpdates(end: object) {
   const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }

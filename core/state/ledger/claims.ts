@@ -86,6 +86,8 @@ export function createClaims({ writes, isShared }: Pick<Store, 'writes' | 'isSha
   }
 
   return {
+    hasRight,
+    refuseSuperseded,
     /** See `createLedger`. */
     claim: ({ sender, id, sends, at, before }: ClaimOptions): Promise<LedgerRow | undefined> =>
       retryConflicts(async () => {

@@ -1,5 +1,5 @@
 import type { ExpressionBuilder } from 'kysely'
-import { type ClaimOptions, createClaims } from './claims.ts'
+import { type ClaimOptions, createClaims, type FencingToken } from './claims.ts'
 import { createQueries } from './queries.ts'
 import { type LedgerRow, type RowPatch, storable } from './row.ts'
 import { createStage } from './stage.ts'
@@ -22,6 +22,8 @@ export interface MoveAllOptions {
   unsent?: boolean
   /** Not those with this outcome. */
   exceptOutcome?: string
+  /** Only while this is the right to claim changes of the run. */
+  sender?: FencingToken | undefined
 }
 
 export interface MarkRestoredOptions {
@@ -44,7 +46,7 @@ export function createLedger({
   onClaim?: (() => Promise<void>) | undefined
 }) {
   const { db, isShared, isIn } = store
-  const claims = createClaims(store)
+  const { hasRight, refuseSuperseded, ...claims } = createClaims(store)
   return {
     ...createQueries(store),
     ...claims,
@@ -66,11 +68,15 @@ export function createLedger({
       fence()
       return claimed
     },
-    /** Updates all changes of a run that are in `from`; returns their number. */
+    /**
+     * Updates all changes of a run that are in `from`; returns their number.
+     *
+     * @throws {SupersededError} with `sender`: another attempt became the run's sender
+     */
     async moveAll(options: MoveAllOptions): Promise<number> {
-      const { run, from, patch, breakerKey, unsent = false, exceptOutcome } = options
-      // No subselect: PostgreSQL would compare each row with each until it has statistics of them, and of a row that changes
-      // in the meantime it rechecks the outer conditions only.
+      const { run, from, patch, breakerKey, unsent = false, exceptOutcome, sender } = options
+      // No subselect of rows: PostgreSQL would compare each row with each until it has statistics of them, and of a row that
+      // changes in the meantime it rechecks the outer conditions only.
       let moving = db
         .updateTable('changes')
         .set(storable(patch))
@@ -82,7 +88,9 @@ export function createLedger({
         moving = moving.where((row) =>
           row.or([row('outcome', 'is', null), row('outcome', '!=', exceptOutcome)]),
         )
+      if (sender !== undefined) moving = moving.where(hasRight(sender))
       const { numUpdatedRows } = await moving.executeTakeFirstOrThrow()
+      if (numUpdatedRows === 0n && sender !== undefined) await refuseSuperseded(sender)
       return Number(numUpdatedRows)
     },
     /** Makes these rows of a run, which were not sent yet, part of its canary. */

@@ -47,7 +47,12 @@ test('ending the sending of a run takes the right from an attempt on another mac
   const { ledger, run } = engine
   const sender = await takeRight({ ledger, run, lease: leaseOf(run) })
   await engine.send({ sender, rows: [1] })
-  await endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease: leaseOf(run) })
+  await endSending({
+    deps: sharedBy(engine),
+    attempts: createAttempts(),
+    run,
+    lease: { ...leaseOf(run), isOwn: true },
+  })
   await expect(engine.send({ sender })).rejects.toBeInstanceOf(SupersededError)
 })
 
@@ -55,7 +60,7 @@ test('an attempt that slept until its run had reported and released its lease se
   const { engine } = await startRun(kind, addonRows(2))
   const { ledger, run, state } = engine
   const take = (attempt: number) => takeRight({ ledger, run, lease: leaseOf(run, attempt) })
-  const lease = leaseOf(run, 2)
+  const lease = { ...leaseOf(run, 2), isOwn: true }
   const deps = sharedBy(engine)
   await endSending({ deps, attempts: createAttempts(), run, lease })
   await state.leases.release(lease)
@@ -71,8 +76,14 @@ test('a run sends nothing under a lease that another run holds, and ends its own
   const other = { workflowId: 'other', runId: 'other' }
   await leases.take({ name: lease.name, owner: other, isClosed: async () => false })
   await expect(takeRight({ ledger, run, lease })).rejects.toBeInstanceOf(SupersededError)
-  await endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease })
-  expect(await leases.holder(lease)).toEqual(other)
+  const end = (isOwn: boolean) =>
+    endSending({ deps: sharedBy(engine), attempts: createAttempts(), run, lease: { ...lease, isOwn } })
+  expect(await end(false)).toBeUndefined()
+  expect(await leases.lastHolder(lease)).toEqual({ ...other, isReleased: false })
+  await leases.release({ name: lease.name, owner: other })
+  expect(await end(false)).toBeUndefined()
+  // The lease of an import is that of its run: a later execution of it sends the rows that remain.
+  await expect(end(true)).rejects.toBeInstanceOf(SupersededError)
 })
 
 const retentions = changeKinds['create-retention']

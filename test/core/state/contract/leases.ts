@@ -30,7 +30,7 @@ export function describeLeases(newPlace: NewPlace): void {
     const isClosed = async (owner: unknown) => asked.push(owner) > 0
     expect(await state.leases.take({ name, owner: b, isClosed })).toEqual({ taken: true })
     expect(asked).toEqual([a])
-    expect(await state.leases.holder({ name })).toEqual(b)
+    expect(await state.leases.lastHolder({ name })).toEqual({ ...b, isReleased: false })
     await state.close()
   })
 
@@ -49,9 +49,9 @@ export function describeLeases(newPlace: NewPlace): void {
     const state = await openState(await newPlace())
     await state.leases.take({ name, owner: a, isClosed: never })
     await state.leases.release({ name, owner: b })
-    expect(await state.leases.holder({ name })).toEqual(a)
+    expect(await state.leases.lastHolder({ name })).toEqual({ ...a, isReleased: false })
     await state.leases.release({ name, owner: a })
-    expect(await state.leases.holder({ name })).toBeUndefined()
+    expect(await state.leases.lastHolder({ name })).toEqual({ ...a, isReleased: true })
     await state.close()
   })
 
