@@ -79,6 +79,27 @@ function newest(all: readonly EarlierSlots[]): EarlierSlots[] {
   return kept.toReversed().filter(({ times }) => times.length > 0)
 }
 
+/** A poll waits up to a minute; a poller not seen for longer has stopped. */
+const seenWithinMs = 90_000
+
+/** The identities of those that poll a task queue, the last seen first. Temporal lists others, minutes after they stopped. */
+export async function findPollers(of: {
+  service: Pick<NativeConnection['workflowService'], 'describeTaskQueue'>
+  namespace: string
+  taskQueue: string
+}): Promise<string[]> {
+  const { service, namespace, taskQueue } = of
+  const { pollers } = await service.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } })
+  return (pollers ?? [])
+    .map(({ identity, lastAccessTime }) => ({
+      identity: identity ?? '',
+      seenAt: Number(lastAccessTime?.seconds ?? 0) * 1000,
+    }))
+    .filter(({ seenAt }) => seenAt > Date.now() - seenWithinMs)
+    .toSorted((a, b) => b.seenAt - a.seenAt)
+    .map(({ identity }) => identity)
+}
+
 /** Temporal's type numbers. */
 const types: Readonly<Record<SearchAttributeName, number>> = { Verdict: 2, NeedsPerson: 5, Resource: 7 }
 

@@ -19,6 +19,7 @@ import { localChannel } from '../dev-server/readiness.ts'
 import { findServer } from '../dev-server/server-record.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import { type ListedWorker, parseWorkerIdentity } from '../../worker/identity.ts'
+import { findPollers } from '../../worker/temporal-queries.ts'
 
 /** The Temporal server that a command uses. */
 export interface TemporalPlace {
@@ -174,8 +175,8 @@ function toTemporalRefusal(
 const firstPollMs = 2_000
 
 /**
- * Finds the worker on the task queue, also one that has only just started. Temporal lists a worker for minutes after it
- * stopped, so one with other keys may be about to be replaced.
+ * Finds the worker on the task queue, also one that has only just started. A worker that
+ * has just stopped is still listed, so one with other keys may be about to be replaced.
  *
  * @throws {RefusedError} none listens, or it has other keys
  */
@@ -218,13 +219,12 @@ interface Asked {
 export async function findWorker(options: Asked): Promise<ListedWorker | undefined> {
   const { client, settings, place } = options
   const { namespace } = place
-  const { pollers } = await client.workflowService
-    .describeTaskQueue({ namespace, taskQueue: { name: settings.taskQueue } })
-    .catch((cause: unknown) => {
-      throw toTemporalRefusal(cause, { address: addressOf(place), namespace }) ?? cause
-    })
-  const seen = (pollers ?? []).toSorted(
-    (a, b) => Number(b.lastAccessTime?.seconds) - Number(a.lastAccessTime?.seconds),
-  )
-  return seen.map((poller) => parseWorkerIdentity(poller.identity ?? '')).find((one) => one !== undefined)
+  const pollers = await findPollers({
+    service: client.workflowService,
+    namespace,
+    taskQueue: settings.taskQueue,
+  }).catch((cause: unknown) => {
+    throw toTemporalRefusal(cause, { address: addressOf(place), namespace }) ?? cause
+  })
+  return pollers.map(parseWorkerIdentity).find((one) => one !== undefined)
 }

@@ -6,6 +6,7 @@ import type { WorkerLock } from '../../core/state/data-folder-lock.ts'
 import type { SharedStore } from '../../core/state/open.ts'
 import { findWorkers } from '../../core/state/postgres/membership.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/system-errors.ts'
+import { findPollers } from '../temporal-queries.ts'
 
 /** The metrics address is not available; nothing was started. */
 export class MetricsAddressError extends Error {
@@ -132,9 +133,6 @@ async function runChecks(checks: Readonly<Record<string, () => Promise<Check>>>)
   return { ready: checked.every(([, { ok }]) => ok), checks: Object.fromEntries(checked) }
 }
 
-/** A poll waits up to a minute; a poller not seen for longer has stopped. */
-const seenWithinMs = 90_000
-
 /** Whether the server lists this worker as a poller of its task queue; the worker's own state is not enough. */
 async function checkPolling({ started, poller }: Watched): Promise<Check> {
   const { worker, connection } = started() ?? {}
@@ -143,12 +141,10 @@ async function checkPolling({ started, poller }: Watched): Promise<Check> {
   const state = worker.getState()
   if (state !== 'RUNNING') return { ok: false, message: `the worker is ${state.toLowerCase()}` }
   const { namespace, taskQueue, identity } = poller
-  const { pollers } = await connection.withDeadline(Date.now() + 2_000, () =>
-    connection.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } }),
+  const pollers = await connection.withDeadline(Date.now() + 2_000, () =>
+    findPollers({ service: connection.workflowService, namespace, taskQueue }),
   )
-  const ok = (pollers ?? [])
-    .filter((one) => one.identity === identity)
-    .some(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000 > Date.now() - seenWithinMs)
+  const ok = pollers.includes(identity)
   return { ok, message: ok ? `polls ${taskQueue}` : `the Temporal server has not seen it poll ${taskQueue}` }
 }
 

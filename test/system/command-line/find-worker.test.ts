@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { expect, test } from 'vitest'
-import { awaitWorker, temporalPlace } from '../../../scripts/session/temporal.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { awaitWorker, findWorker, temporalPlace } from '../../../scripts/session/temporal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, openTestWorker, startTestWorker } from '../export/world.ts'
 
@@ -32,4 +32,18 @@ test('a command that is given before the first poll of a worker with another key
   const found = awaitWorker({ ...asked, withinMs: 60_000 })
   await startTestWorker(world)
   expect(await found).toMatchObject({ keyIds: [] })
+})
+
+test('a worker that has not polled for longer than a poll takes is none, although Temporal still lists it', async () => {
+  const world = await createWorld({ counts: { plans: 1 } })
+  const client = await connectTemporal()
+  const settings = readSettings({ env: world.env, cwd: world.dataDir })
+  const asked = { client, settings, place: temporalPlace(settings) }
+  const worker = await openTestWorker(world)
+  await awaitWorker({ ...asked, withinMs: 60_000 })
+  await worker.stop()
+  expect(await findWorker(asked)).toMatchObject({ identity: { workspace: world.workspace } })
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 91_000 })
+  onTestFinished(() => void vi.useRealTimers())
+  expect(await findWorker(asked)).toBeUndefined()
 })
