@@ -148,9 +148,11 @@ async function exportRun(job: {
     )
     const exports = (await Promise.all(lists)).flat()
 
-    const { report, view } = await closeExport.executeWithOptions({ summary: 'write the report' }, [
-      { ...refOf(plan), ...(again && { again }), exports },
-    ])
+    const { report, view } = await closeExport
+      .executeWithOptions({ summary: 'write the report' }, [
+        { ...refOf(plan), ...(again && { again }), exports },
+      ])
+      .catch(attributes.failUnreported)
     attributes.set({ verdict: report.verdict, needsPerson: needsPerson(report) })
     progress.phase = 'ended'
     progress.summary = report.summary

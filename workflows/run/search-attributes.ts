@@ -8,6 +8,7 @@ import { upsertSearchAttributes, workflowInfo } from '@temporalio/workflow'
 import type { Unopened } from '../../core/notifications/opened.ts'
 import type { SearchAttributeName } from '../../core/runs/name.ts'
 import { scheduledBy } from './notify.ts'
+import { rethrowBug } from './unwrap-failure.ts'
 
 const verdictKey = defineSearchAttributeKey('Verdict', SearchAttributeType.KEYWORD)
 const needsPersonKey = defineSearchAttributeKey('NeedsPerson', SearchAttributeType.BOOL)
@@ -29,6 +30,8 @@ export interface SearchAttributes {
    */
   allow(plan: { searchAttributes?: readonly SearchAttributeName[] | undefined }): void
   set(values: Values): void
+  /** Marks a run as failed that cannot write its report, which would have said so. */
+  failUnreported: (thrown: unknown) => never
   /** Marks a run that could not be opened as failed; its failure says which attributes the server has. */
   failUnopened: (thrown: unknown) => never
 }
@@ -54,6 +57,11 @@ export function createSearchAttributes(): SearchAttributes {
         ...(resources === undefined ? [] : [{ key: resourceKey, value: [...resources] }]),
       ].filter(({ key }) => allowed.includes(key.name as SearchAttributeName))
       if (pairs.length > 0) upsertSearchAttributes(pairs)
+    },
+    failUnreported(thrown) {
+      rethrowBug(thrown)
+      attributes.set({ verdict: 'failed', needsPerson: true })
+      throw thrown
     },
     failUnopened(thrown) {
       const cause = thrown instanceof ActivityFailure ? thrown.cause : undefined

@@ -168,12 +168,17 @@ async function fail(
   throw ApplicationFailure.nonRetryable(message, type)
 }
 
-async function close({ plan, operator, progress, show }: Working, end: RunEnd): Promise<WriteResult> {
+async function close(
+  { plan, operator, progress, show, attributes }: Working,
+  end: RunEnd,
+): Promise<WriteResult> {
   await operator.close()
   progress.phase = 'reporting'
   show()
   const input = { ...refOf(plan), ...end }
-  const closed = await steps.closeRun.executeWithOptions({ summary: 'write the report' }, [input])
+  const closed = await steps.closeRun
+    .executeWithOptions({ summary: 'write the report' }, [input])
+    .catch(attributes.failUnreported)
   const { result, view } = closed as { result: WriteResult; view: View }
   operator.result = result
   progress.counts = result.counts

@@ -1,5 +1,5 @@
 import { Client, Connection } from '@temporalio/client'
-import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common'
+import { ApplicationFailure, defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { ImportProgress } from '../../../workflows/write-run/progress.ts'
 import { idsOf, startFetch } from '../fetch/world.ts'
@@ -22,6 +22,7 @@ import {
   statusOf,
   idsOf as subscriptionsOf,
 } from '../recovery/world.ts'
+import { exportPlan, importPlan, staged, startSteps } from './steps.ts'
 
 let world: World
 let client: Client
@@ -200,4 +201,31 @@ test('a run in a namespace without the search attributes sets none, and the next
   await operatorService.addSearchAttributes({ namespace: bare.env.TEMPORAL_NAMESPACE, searchAttributes })
   // The same worker: what it found before does not last. The server shows them a moment later.
   await until(setsAny)
+})
+
+const takesNoMore = () => {
+  throw ApplicationFailure.nonRetryable('the disk is full', 'DiskFullError')
+}
+const allowed = { searchAttributes: ['Verdict', 'NeedsPerson'] }
+
+test.each([
+  [
+    'importFile',
+    {
+      openRun: () => ({ ...importPlan, ...allowed, dryRun: true }),
+      stageRun: () => staged,
+      closeRun: takesNoMore,
+    },
+  ],
+  [
+    'exportData',
+    { openExport: () => ({ plan: exportPlan({ ...allowed, resources: [] }) }), closeExport: takesNoMore },
+  ],
+] as const)('%s that cannot write its report has failed and needs a person', async (workflow, steps) => {
+  const { client, taskQueue } = await startSteps(steps)
+  const run = await client.workflow.start(workflow, { taskQueue, workflowId: taskQueue, args: [{}] })
+  await expect(run.result()).rejects.toMatchObject({ cause: { message: 'the disk is full' } })
+  const { typedSearchAttributes } = await run.describe()
+  const found = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value])
+  expect(Object.fromEntries(found)).toMatchObject({ Verdict: 'failed', NeedsPerson: true })
 })
