@@ -14,7 +14,10 @@ import { createDiskSet } from '../../storage/disk-set.ts'
 
 /** The set of what a read has written. */
 export interface WrittenSet extends IdSet {
-  /** Adds rejected records, one per line, and returns for each whether it was not yet written. */
+  /**
+   * Adds the rejected records of one response, one per line, and returns for each whether it was not yet written. Equal lines
+   * are records that differ in what is private.
+   */
   addLines(lines: readonly string[]): boolean[]
   close(): Promise<void>
 }
@@ -47,15 +50,30 @@ export async function openIdSet(options: {
     if (created === unknown || known === unknown || known === created) return false
     return set.add('ids', `${id} of ${created}`, created)
   }
-  const addLine = (line: string) => set.add('rejected', createHash('sha256').update(line).digest('hex'))
+  /** @param copy which of several equal lines it is, from 1 */
+  const addLine = (line: string, copy: number) =>
+    set.add('rejected', createHash('sha256').update(`${copy} ${line}`).digest('hex'))
+  /** Only those that are there more than once: there may be millions of others. */
+  const copies = new Map<string, number>()
   for await (const line of readLines(options.rejected)) {
-    addLine(line)
+    if (!addLine(line, 1)) {
+      const copy = (copies.get(line) ?? 1) + 1
+      copies.set(line, copy)
+      addLine(line, copy)
+    }
     // One with an id was read and counted, although it has no row.
     const id = idOf((parseLossless(line) as { record: unknown }).record)
     if (id !== undefined) add(id)
   }
   return {
-    addLines: (lines) => lines.map(addLine),
+    addLines(lines) {
+      const shown = new Map<string, number>()
+      return lines.map((line) => {
+        const copy = (shown.get(line) ?? 0) + 1
+        shown.set(line, copy)
+        return addLine(line, copy)
+      })
+    },
     add: (records) => records.map(({ id, created }) => add(options.toWritten(id), created)),
     async close() {
       set.close()

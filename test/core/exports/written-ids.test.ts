@@ -120,8 +120,17 @@ test('a rejected line that was written is known again, apart from any id', async
   const { folder, part } = await write(text)
   const set = await openSet({ folder, rejected: [part] })
   const line = text.trimEnd()
-  expect(set.addLines([line, 'another', 'another'])).toEqual([false, true, false])
+  expect(set.addLines([line, 'another'])).toEqual([false, true])
+  expect(set.addLines(['another'])).toEqual([false])
   expect(set.add([line, 'another'].map(toIdentity))).toEqual([true, true])
+})
+
+test('records without an id that differ in what is private are all written, and known again', async () => {
+  const line = '{"reason":"the record has no id","record":{}}'
+  const { folder, part } = await write(`${line}\n${line}\n`)
+  const set = await openSet({ folder, rejected: [part] })
+  expect(set.addLines([line, line, line])).toEqual([false, false, true])
+  expect(set.addLines([line, line, line])).toEqual([false, false, false])
 })
 
 test.each(privacies)(
