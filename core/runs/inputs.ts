@@ -184,7 +184,7 @@ export function parseInput<S extends z.ZodObject>(options: {
   taker: string
 }): z.output<S> {
   const { schema, input, taker } = options
-  const parsed = schema.safeParse(input)
+  const parsed = schema.safeParse(input, { error: wrongType })
   if (parsed.success) return parsed.data
   const fields = Object.keys(schema.shape)
   const allowed =
@@ -198,6 +198,24 @@ export function parseInput<S extends z.ZodObject>(options: {
 const mostProblems = 20
 const longestPlace = 100
 const longestMessage = 300
+
+const typeWords: Readonly<Record<string, string>> = {
+  array: 'a list',
+  object: 'an object with fields',
+  record: 'an object with fields',
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+}
+
+/** What a field takes where a value of another type was given; undefined leaves other problems to Zod. */
+export function wrongType({ code, input, ...issue }: z.core.$ZodRawIssue): string | undefined {
+  const takes = code === 'invalid_type' ? typeWords[String(issue['expected'])] : undefined
+  if (takes === undefined || input === undefined) return undefined
+  const given = input === null ? 'null' : typeWords[Array.isArray(input) ? 'array' : typeof input]
+  return `takes ${takes}${given === undefined || given === takes ? '' : `, not ${given}`}`
+}
 
 /** Zod's issues on one line; `root` names the value itself. */
 export function toProblems({ issues }: z.ZodError, root = 'input'): string {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { checkExport, exportInput, type ExportInput } from '../exports/input.ts'
-import { parseInput } from '../runs/inputs.ts'
+import { parseInput, wrongType } from '../runs/inputs.ts'
 import { type ParsedRecovery, recoveryInput } from '../recoveries/input.ts'
 
 export const watchInput = z.strictObject({
@@ -51,7 +51,7 @@ export interface InputIssues {
 export function checkRunInput(run: { workflow: SchedulableName; input: unknown }): InputIssues {
   const { schema, check }: Schedulable = schedulableWorkflows[run.workflow]
   const fields = Object.keys(schema.shape)
-  const parsed = schema.safeParse(run.input)
+  const parsed = schema.safeParse(run.input, { error: wrongType })
   if (!parsed.success) return { issues: parsed.error.issues, fields }
   try {
     check?.(parsed.data as never)

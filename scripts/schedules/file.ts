@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Cron } from 'croner'
 import { readFile } from 'node:fs/promises'
 import { type Document, isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
-import { parseDuration } from '../../core/runs/inputs.ts'
+import { parseDuration, wrongType } from '../../core/runs/inputs.ts'
 import { checkRunInput, schedulableNames } from '../../core/schedules/inputs.ts'
 import { nearestName } from '../../core/tables/nearest-name.ts'
 import { isSystemError } from '../../core/storage/system-errors.ts'
@@ -189,7 +189,7 @@ function readYaml({ text, path, lines }: { text: string; path: string; lines: Li
 }
 
 function problemsOf(content: unknown): Problem[] {
-  const parsed = schedulesSchema.safeParse(content)
+  const parsed = schedulesSchema.safeParse(content, { error: wrongType })
   const shape = (path: Path) => Object.keys(path.length >= 2 ? scheduleSchema.shape : schedulesSchema.shape)
   const ofForm = parsed.success
     ? []

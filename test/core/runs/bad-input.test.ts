@@ -18,14 +18,14 @@ const fetchFields = 'Its fields are documents, ids, file, idColumn,'
 const good = { kind: 'retentions', file: 'inbox/rows.csv' }
 
 test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: string[]]>([
-  ['export', 'an array', [], 'expected object, received array', exportFields],
-  ['export', 'a text', 'customers', 'expected object, received string', exportFields],
-  ['export', 'a number', 7, 'expected object, received number', exportFields],
+  ['export', 'an array', [], 'input: takes an object with fields, not a list', exportFields],
+  ['export', 'a text', 'customers', 'input: takes an object with fields, not a text', exportFields],
+  ['export', 'a number', 7, 'input: takes an object with fields, not a number', exportFields],
   ['export', 'an unknown resource', { resources: ['customer'] }, 'resources.0', '"subscriptions"'],
-  ['export', 'a text for a list', { resources: 'customers' }, 'resources: ', 'expected array'],
+  ['export', 'a text for a list', { resources: 'customers' }, 'resources: takes a list, not a text'],
   ['export', 'no resource at all', { resources: [] }, 'resources: ', exportFields],
   ['export', 'an unknown destination', { to: ['csvs'] }, 'to.0', '"csv"'],
-  ['export', 'a text for a number', { maxPages: '4' }, 'maxPages: ', 'expected number'],
+  ['export', 'a text for a number', { maxPages: '4' }, 'maxPages: takes a number, not a text'],
   ['export', 'a rate of nothing', { requestsPerSecond: 0 }, 'requestsPerSecond: ', exportFields],
   ['export', 'a filter that is not a text', { filters: { status: 1 } }, 'filters.status: ', exportFields],
   ['fetch', 'an array', [], fetchFields],
@@ -34,9 +34,9 @@ test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: s
   ['fetch', 'an unknown field', { ...credit, id: '501' }, fetchFields],
   ['fetch', 'half an id', { ...credit, ids: [501.5] }, fetchFields],
   ['fetch', 'a rate of nothing', { ...credit, ids: ['501'], requestsPerSecond: 0 }, 'requestsPerSecond: '],
-  ['import', 'a text', 'retentions', 'expected object', 'Its fields are'],
+  ['import', 'a text', 'retentions', 'takes an object with fields', 'Its fields are'],
   ['import', 'an unknown kind', { ...good, kind: 'retention' }, 'kind', '"retentions"'],
-  ['import', 'a text for a number', { ...good, canary: '3' }, 'canary', 'expected number'],
+  ['import', 'a text for a number', { ...good, canary: '3' }, 'canary: takes a number, not a text'],
   ['recovery', 'a list', ['gateway_issue'], 'got a list', 'Its fields are reasons, maxPages'],
   ['recovery', 'unknown fields', { reason: 'x', pages: 3 }, '"reason", "pages"', 'Its fields are reasons'],
   ['recovery', 'maxPages 0', { maxPages: 0 }, 'maxPages: ', '>=1'],
@@ -64,7 +64,7 @@ test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: s
     { approvalWait: '100000000d' },
     '"100000000d" is longer than 366 days',
   ],
-  ['recovery', 'a text for a number', { maxPages: '5' }, 'maxPages: ', 'expected number'],
+  ['recovery', 'a text for a number', { maxPages: '5' }, 'maxPages: takes a number, not a text'],
 ])('the input of a run is refused with one sentence: %s, %s', (job, _, input, ...names) => {
   let failure: unknown
   try {

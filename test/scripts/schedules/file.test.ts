@@ -88,6 +88,12 @@ describe('a schedules file', () => {
       4,
       /expected one of "exportData"\|"recoverSubscriptions"\|"watchSchedules"/,
     ],
+    [
+      'a text for a list in the input',
+      exporting('every: 1h', 'input:', '  resources: plans'),
+      7,
+      /schedules\.nightly\.input\.resources: takes a list, not a text\.$/,
+    ],
     ['no workflow', nightly('every: 1h'), 3, /schedules\.nightly\.workflow: Invalid option: expected one of/],
     [
       'an input that the workflow does not take',
