@@ -40,7 +40,7 @@ export interface Database {
   where: string
   /** The folder of its certificates, below the exports'. */
   certificates: string
-  /** What people name instead of a warehouse that is refused, after "or": `name another schema`. */
+  /** What people name instead of a warehouse that is refused, after "or": `move the file away`. */
   instead: string
   /** The qualified name of one of its tables or views. */
   nameOf(table: string): string
