@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type Client, ServiceError } from '@temporalio/client'
+import { type Client, QueryNotRegisteredError, ServiceError } from '@temporalio/client'
 import type { Command } from 'commander'
 import type { ExportProgress } from '../../workflows/export-view.ts'
 import type { WriteProgress } from '../../workflows/write-run/progress.ts'
 import { followRun } from '../runs/follow.ts'
 import { breakerLines, withHeartbeats } from '../runs/show-run.ts'
 import { onInterrupt, tellIfSlow, type Terminal } from '../terminal/terminal.ts'
-import { findRun, workflowIdOf } from '../runs/find-run.ts'
+import { findRun, unresumable, workflowIdOf } from '../runs/find-run.ts'
 import { heldUp, heldUpByRun, toQuestion, toTexts } from '../runs/held-up.ts'
 import { openClient } from '../session/session.ts'
 import { addExamples, processSettings } from './options.ts'
@@ -34,7 +34,7 @@ export function configureShow(command: Command, terminal: Terminal): void {
     const id = await workflowIdOf({ client, run: name })
     const { kind, handle, description } = await findRun({ client, run: id })
     const status = description.status.name.toLowerCase()
-    const told = await ask({ client, terminal, query: () => handle.query<Progress>('status') })
+    const told = await ask({ client, terminal, run: id, query: () => handle.query<Progress>('status') })
     const progress = told && withHeartbeats(told, description)
     const run = runOf({ name, id, newest: progress?.run })
     const heldUpBy = toTexts([...heldUp(description), ...heldUpByRun(progress?.troubles)])
@@ -123,15 +123,17 @@ function runOf({ name, id, newest = id }: { name: string; id: string; newest?: s
 }
 
 /** Asks the worker: queries need one, even for a run that has ended. Undefined if none answers. */
-async function ask<T>(of: { client: Client; terminal: Terminal; query: () => Promise<T> }) {
-  const { client, terminal, query } = of
+async function ask<T>(of: { client: Client; terminal: Terminal; run: string; query: () => Promise<T> }) {
+  const { client, terminal, run, query } = of
   const line = 'Waiting for the worker ...'
   const work = client.withDeadline(Date.now() + answerWithinMs, query)
-  return await tellIfSlow({ terminal, line, work }).catch(unlessSilent)
-}
-
-function unlessSilent(error: unknown): undefined {
-  if (!(error instanceof ServiceError)) throw error
+  return await tellIfSlow({ terminal, line, work }).catch((error: unknown) => {
+    // Each run knows this query: what the worker's own failure says is Temporal's, with a code of its own.
+    if (error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]'))
+      throw unresumable(run, error)
+    if (!(error instanceof ServiceError)) throw error
+    return undefined
+  })
 }
 
 /** The program of each platform that opens a file as a double click does. */

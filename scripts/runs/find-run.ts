@@ -93,3 +93,13 @@ export async function awaitAnyEnd(handle: Pick<WorkflowHandle, 'result'>): Promi
     if (!(error instanceof WorkflowFailedError)) throw error
   }
 }
+
+/** The worker fails when it resumes the run, so that no query or update of it gets an answer. */
+export const unresumable = (run: string, cause: unknown): RefusedError =>
+  new RefusedError(
+    `The worker cannot resume ${run}, mostly because it has another version than the run began with.`,
+    {
+      cause,
+      hint: 'Go back to that version until the run has ended, or terminate the run in the Temporal UI and run the same command again.',
+    },
+  )

@@ -2,6 +2,8 @@ import { connector } from '../../core/runs/view/shell.ts'
 import {
   ApplicationFailure,
   type Client,
+  isGrpcServiceError,
+  ServiceError,
   WithStartWorkflowOperation,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
@@ -9,7 +11,7 @@ import {
 } from '@temporalio/client'
 import { type ImportInput, type ImportPlan, importSettings } from '../../core/imports/input.ts'
 import type { importFile } from '../../workflows/import-file.ts'
-import { awaitAnyEnd, onlyResolvedMemo } from './find-run.ts'
+import { awaitAnyEnd, onlyResolvedMemo, unresumable } from './find-run.ts'
 import { planOf } from './run-files.ts'
 import { openClient } from '../session/session.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
@@ -133,7 +135,15 @@ class NoSuchRunError extends RefusedError {}
 export const noActiveRun = (run: string) =>
   new NoSuchRunError(`There is no active run ${run}.`, { hint: listHint })
 
+/** FAILED_PRECONDITION (https://grpc.io/docs/guides/status-codes): the task of the workflow has failed. */
+const failedPrecondition = 9
+
 function toRefusal({ error, run }: { error: unknown; run: string }): unknown {
+  const isTaskFailed =
+    error instanceof ServiceError &&
+    isGrpcServiceError(error.cause) &&
+    (error.cause.code as number) === failedPrecondition
+  if (isTaskFailed) return unresumable(run, error)
   if (error instanceof WorkflowNotFoundError) return noActiveRun(run)
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return new RefusedError(

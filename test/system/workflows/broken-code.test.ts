@@ -1,6 +1,7 @@
 import { Worker } from '@temporalio/worker'
 import { expect, test } from 'vitest'
-import { until } from '../export/world.ts'
+import { callCommand } from '../command-line/call-command.ts'
+import { createWorld, until } from '../export/world.ts'
 import {
   exportPlan,
   closedExport,
@@ -127,3 +128,42 @@ function breakCode(code: string, place: string): string {
   const bug = "(() => { throw new TypeError('a bug') })();"
   return code.replace(place, () => `${place} ${bug}`)
 }
+
+test(
+  '`run show` and `run approve` say in one sentence that the worker has another version than the run began with',
+  { tags: ['long'] },
+  async () => {
+    const steps = {
+      openRun: () => ({ ...importPlan, approval: true }),
+      stageRun: () => staged,
+      closeRun: () => closedRun(),
+    }
+    const code = await workflowCode()
+    const right = await startSteps(steps, { code })
+    const { client, taskQueue } = right
+    const run = await client.workflow.start('importFile', {
+      workflowId: taskQueue,
+      taskQueue,
+      args: [{}],
+      workflowTaskTimeout,
+    })
+    await until(async () => (await run.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
+    await right.stop()
+    await startSteps(steps, { code: code.replaceAll('.openRun.', '.stageRun.'), taskQueue })
+    const world = await createWorld()
+    const told = await Promise.all([
+      callCommand(world, ['run', 'show', taskQueue]),
+      callCommand(world, ['run', 'approve', taskQueue, '--why', 'the totals match']),
+    ])
+    const error = expect.stringMatching(
+      new RegExp(
+        `^error: The worker cannot resume ${taskQueue}, mostly because [^\\n]*another version[^\\n]*\\n? *[^\\n]*Go back to that version`,
+        'm',
+      ),
+    ) as string
+    expect(told).toMatchObject([
+      { code: 2, stdout: '', stderr: error },
+      { code: 2, stdout: '', stderr: error },
+    ])
+  },
+)
