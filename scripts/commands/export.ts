@@ -31,7 +31,6 @@ import {
 import type { Terminal } from '../terminal/terminal.ts'
 import { idRule, isId, openIdColumn } from '../../core/imports/read-ids.ts'
 import { refuseFile, RefusedError, UsageError } from '../terminal/failures.ts'
-import { prepareInput, shareInput } from '../../core/imports/stored-input.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 
 export function configureExport(command: Command, terminal: Terminal): void {
@@ -165,6 +164,8 @@ async function checkFile({ path, column }: IdFile): Promise<void> {
 async function storeIds({ settings, path }: { settings: RunPlaces; path: string }): Promise<string> {
   const { dataDir } = settings
   await prepareDataFolder(dataDir)
+  // Only now: it loads the reader of workbooks.
+  const { prepareInput, shareInput } = await import('../../core/imports/stored-input.ts')
   await using prepared = await prepareInput({ dataDir, files: { file: path, mapping: {} } })
   const stored = await prepared.keep()
   await shareInput({ ...stored, dataDir, shared: sharedFolder(settings) })
