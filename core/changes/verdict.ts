@@ -8,6 +8,8 @@ export interface ChangesVerdict {
   verdict: 'proven' | 'unproven'
   /** Why the run is not proven; empty if it is. */
   reasons: string[]
+  /** Whether it is not proven for more than what people have decided. */
+  inDoubt: boolean
   /** The evidence: the audit of the list, the service's answers, or a lookup of each change. */
   by: 'audit' | 'answer' | 'lookup'
 }
@@ -30,35 +32,27 @@ export function verdictOf({
   listProven?: boolean
 }): ChangesVerdict {
   const { counts, outcomes } = summary
-  const reasons = [
+  const doubts = [
     ...unfinished.flatMap((place) => count(counts[place], countLabels[place])),
     ...Object.entries(doubtful).flatMap(([outcome, label]) => count(outcomes[outcome] ?? 0, label)),
-    // Parked changes are in doubt, also resumes that no lookup found again; dropping them proves nothing.
-    ...count((outcomes['resolved'] ?? 0) + (outcomes['dropped'] ?? 0), resolvedByPerson),
   ]
+  // Parked changes are in doubt, also resumes that no lookup found again; dropping them proves nothing.
+  const decided = count((outcomes['resolved'] ?? 0) + (outcomes['dropped'] ?? 0), resolvedByPerson)
+  const verdict = (by: ChangesVerdict['by'], further: readonly string[]): ChangesVerdict => {
+    const reasons = [...doubts, ...decided, ...further]
+    const inDoubt = reasons.length > decided.length
+    return { verdict: reasons.length === 0 ? 'proven' : 'unproven', reasons, inDoubt, by }
+  }
   if (kind === 'create-retention')
     return verdict('audit', [
-      ...reasons,
       ...(audit?.reasons ?? ['the audit did not run']),
       // An answer may come later than its run has ended.
       ...count(Math.max(0, counts.done - (audit?.rows ?? counts.done)), 'done only after the audit'),
     ])
   if (kind === 'resume-subscription')
-    return verdict('lookup', [
-      ...reasons,
-      ...(listProven === true ? [] : ['the list was not read completely']),
-    ])
-  return verdict('answer', [
-    ...reasons,
-    ...count(summary.doneWithoutId, 'done without an id in the service’s answer'),
-  ])
+    return verdict('lookup', listProven === true ? [] : ['the list was not read completely'])
+  return verdict('answer', count(summary.doneWithoutId, 'done without an id in the service’s answer'))
 }
-
-const verdict = (by: ChangesVerdict['by'], reasons: string[]): ChangesVerdict => ({
-  verdict: reasons.length === 0 ? 'proven' : 'unproven',
-  reasons,
-  by,
-})
 
 const unfinished = ['unknown', 'parked', 'staged', 'notTried'] as const
 

@@ -16,6 +16,7 @@ export interface ChangesReport {
   verdict: ChangesVerdict['verdict'] | 'dryRun'
   /** Why it is not proven; empty if it is. */
   reasons: string[]
+  inDoubt: ChangesVerdict['inDoubt']
   by: ChangesVerdict['by']
   /** Absent while the run is active, or if it crashed. */
   ended?: EndedNote

@@ -104,12 +104,10 @@ export const aboutColumn = (
 ): Problem => ({ row: 1, column, value: '', rule: 'column', ...fault, stops: true })
 
 /** A problem as one sentence, with the value: for the run's own files and the terminal of the file's owner. */
-export function toSentence(problem: Problem): string {
-  return `${placeOf(problem, problem.column)}: ${faultOf(problem)}`
-}
+export const toSentence = (problem: Problem): string => inRow(problem, toRowSentence(problem))
 
 /** The same in a row of a result file: column and fault, because the row has another number in that file. */
-export const toRowSentence = (problem: Problem): string => `${problem.column}: ${faultOf(problem)}`
+export const toRowSentence = (problem: Problem): string => inColumn(problem.column, faultOf(problem))
 
 function faultOf(problem: Problem): string {
   const { value, message, fix } = problem
@@ -119,14 +117,18 @@ function faultOf(problem: Problem): string {
 }
 
 /** The same for Temporal, notifications and logs: row, column and rule, no cell contents. */
-export function toOutwardSentence(problem: Problem): string {
+export const toOutwardSentence = (problem: Problem): string => inRow(problem, toOutwardRowSentence(problem))
+
+export function toOutwardRowSentence(problem: Problem): string {
   const { column, position, rule } = problem
   const name = position === undefined ? column : `column ${position}`
-  return `${placeOf(problem, name)}: ${rules[rule]}${andMore(problem)}`
+  return inColumn(name, `${rules[rule]}${andMore(problem)}`)
 }
 
-const placeOf = ({ row }: Problem, column: string) =>
+const inColumn = (column: string, text: string) => (column === '' ? text : `${column}: ${text}`)
+
+const inRow = ({ row, column }: Problem, text: string) =>
   // An option belongs to no row.
-  [...(column.startsWith('--') ? [] : [`row ${row}`]), ...(column === '' ? [] : [column])].join(', ')
+  column.startsWith('--') ? text : `row ${row}${column === '' ? ':' : ','} ${text}`
 
 const andMore = ({ more }: Problem) => (more === undefined ? '' : ` (and ${more.toLocaleString('en')} more)`)

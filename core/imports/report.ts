@@ -3,14 +3,14 @@ import { sentenceFor } from '../changes/outcomes.ts'
 import type { ReportSummary } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { type Reported, type Reporting, type RowTally, writeChangesReport } from '../changes/write-report.ts'
-import { countLabels, places, resolvedByPerson, sumOf } from '../runs/view/counts.ts'
+import { countLabels, resolvedByPerson, sumOf } from '../runs/view/counts.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
 import { readJson } from '../storage/durable.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import { type ImportPlan, runFiles } from './input.ts'
 import { type FileCheck, sameAs } from './check.ts'
 import { importKinds } from './kinds.ts'
-import { type Problem, toOutwardSentence, toRowSentence } from './problems.ts'
+import { toOutwardRowSentence, toRowSentence } from './problems.ts'
 import { sheetNames, writeResults } from './result-sheets.ts'
 import { type AuditNote, fileOf, type ImportNotes, type Origin, type StagedNote } from './run-files.ts'
 import { columnNames, createReceipt } from './totals.ts'
@@ -50,7 +50,7 @@ export async function writeImportReport(
     invalid: (dryRun && check ? check.problems : []).map((problem) => ({
       named: { row: problem.row },
       message: toRowSentence(problem),
-      outward: outwardRule(problem),
+      outward: toOutwardRowSentence(problem),
     })),
     describe(summary, rows, common) {
       const { audit, ...report } = toReport(plan, notes, summary)
@@ -107,10 +107,8 @@ function outwardReason({ row, outcome }: LedgerRow, check: FileCheck | undefined
   const other = check?.duplicates[row]
   if (check && other !== undefined) return sameAs(importKinds[check.kind], other)
   const problem = outcome === 'invalid' ? check?.problems.find((one) => one.row === row) : undefined
-  return problem === undefined ? (sentenceFor(outcome) ?? '') : outwardRule(problem)
+  return problem === undefined ? (sentenceFor(outcome) ?? '') : toOutwardRowSentence(problem)
 }
-
-const outwardRule = (problem: Problem) => toOutwardSentence(problem).replace(/^row \d+(, |: )/, '')
 
 function withoutFindings(note: AuditNote): ImportResult['audit'] {
   const { first: _, ...audit } = note
@@ -137,8 +135,8 @@ function toReport(
   const resolved = staged?.resolvedEarlier
     ? [`${staged.resolvedEarlier} done by an earlier run, ${resolvedByPerson}`]
     : []
-  const reasons =
-    staged === undefined ? ['nothing was staged'] : [...proof.reasons, ...unseen, ...inDoubt, ...resolved]
+  const doubts = staged === undefined ? ['nothing was staged'] : [...unseen, ...inDoubt]
+  const reasons = [...(staged === undefined ? [] : proof.reasons), ...doubts, ...resolved]
   const { valid = 0, invalid = 0, totals } = check ?? {}
   return {
     run: plan.run,
@@ -150,11 +148,13 @@ function toReport(
           ].join('; '),
           verdict: 'dryRun',
           reasons: [],
+          inDoubt: false,
         }
       : {
           summary: toSummary(plan, summary, reasons, { by: proof.by, ended }),
           verdict: reasons.length === 0 ? proof.verdict : 'unproven',
           reasons,
+          inDoubt: proof.inDoubt || doubts.length > 0,
         }),
     by: proof.by,
     ...(ended && { ended }),
@@ -176,11 +176,10 @@ function toSummary(
   reasons: readonly string[],
   { by, ended }: Pick<ImportReport, 'by'> & { ended: EndedNote | undefined },
 ): string {
-  const others = places
-    .filter((place) => place !== 'done' && counts[place] > 0)
-    .map((place) => `${counts[place]} ${countLabels[place]}`)
-    // The reasons already include it.
-    .filter((count) => !reasons.includes(count))
+  // The reasons have the other places.
+  const others = (['rejected', 'skipped'] as const).flatMap((place) =>
+    counts[place] > 0 ? [`${counts[place]} ${countLabels[place]}`] : [],
+  )
   const proof =
     reasons.length === 0
       ? `proven by ${by}`

@@ -7,7 +7,7 @@ import { verdictOf } from '../changes/verdict.ts'
 import { explain } from '../changes/view.ts'
 import { type Reported, type Reporting, writeChangesReport } from '../changes/write-report.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
-import { canaryFailed, countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
+import { canaryFailed, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Candidate } from './candidates.ts'
 import { outcomeOf, writeRecoveryCsv } from './csv.ts'
@@ -111,7 +111,7 @@ function toReport(
   // A dry run changes nothing: only the list can be incomplete.
   const reasons = [...(plan.dryRun ? [] : proof.reasons), ...(snapshot?.reasons ?? [])]
   const parked = counts.parked - reported
-  const resultsSeen = tally.inDoubt() === 0 && reasons.join() === `${parked} ${countLabels.parked}`
+  const resultsSeen = tally.inDoubt() === 0 && parked > 0 && reasons.length === 1
   const continueWith = toContinueWith(plan, asked?.input ?? {}, snapshot, counts, failedCanaries)
   return {
     run: plan.run,
@@ -125,6 +125,7 @@ function toReport(
     resultsSeen,
     verdict: plan.dryRun ? 'dryRun' : proof.verdict,
     reasons,
+    inDoubt: !plan.dryRun && proof.inDoubt,
     by: proof.by,
     ...(ended && { ended }),
     counts,

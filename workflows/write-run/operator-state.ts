@@ -8,7 +8,8 @@ import type { WaitingFor, WriteProgress } from './progress.ts'
 export interface WriteResult {
   verdict: string
   summary: string
-  reasons: string[]
+  /** Whether it is not proven for more than what people have decided. */
+  inDoubt: boolean
   counts: ReportCounts
   rows: Partial<Record<keyof ReportCounts, unknown[]>>
   files: object

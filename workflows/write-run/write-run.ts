@@ -8,7 +8,6 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { Opened } from '../../core/notifications/opened.ts'
-import { resolvedByPerson } from '../../core/runs/view/counts.ts'
 import type { View } from '../../core/runs/view/view.ts'
 import type { JobName, RunEnd } from '../../core/runs/run-notes.ts'
 import { allowHeartbeats } from '../run/heartbeats.ts'
@@ -188,13 +187,9 @@ async function close(
   return result
 }
 
-/** Whether a run is unproven for more than what people have decided. */
-const isInDoubt = ({ verdict, reasons }: Pick<WriteResult, 'verdict' | 'reasons'>): boolean =>
-  verdict === 'unproven' && reasons.some((reason) => !reason.endsWith(resolvedByPerson))
-
 /** Whether a person has something to do about the run. */
-export const needsPerson = (result: Pick<WriteResult, 'verdict' | 'reasons' | 'counts'>): boolean =>
-  isInDoubt(result) || result.counts.parked + result.counts.rejected > 0
+export const needsPerson = ({ inDoubt, counts }: Pick<WriteResult, 'inDoubt' | 'counts'>): boolean =>
+  inDoubt || counts.parked + counts.rejected > 0
 
 /** Sets the final search attributes and notifies people of the end. */
 async function announce(
@@ -214,6 +209,6 @@ async function announce(
       command: job.parkedCommand(result),
       report: result,
     })
-  const isExpected = control.stopping || !isInDoubt(result)
+  const isExpected = control.stopping || !result.inDoubt
   await notifier.notify({ kind: isExpected ? 'ended' : 'unproven', summary, report: result })
 }

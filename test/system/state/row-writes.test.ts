@@ -138,6 +138,11 @@ test.for(['read committed', 'repeatable read', 'serializable'])(
     await release()
     expect(await claimed).toMatchObject([{ reason: expect.any(SupersededError) }])
     expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject([{ state: 'staged', claims: 0 }])
+    const end = await hold(worker.db, `update ${worker.schema}.changes set error = 'theirs' where run = 'r'`)
+    const all = ledger.moveAll({ run: 'r', from: 'staged', patch: { state: 'dropped' } })
+    await untilWaiting()
+    await end()
+    expect(await all).toBe(1)
   },
 )
 
