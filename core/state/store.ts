@@ -35,11 +35,11 @@ const mostTries = 10
 
 export const isConflict = (error: unknown): boolean => error instanceof StateConflictError
 
-/** Runs a write again if another transaction was in its way. */
-export async function retryConflicts<T>(write: () => Promise<T>, isInTheWay = isConflict): Promise<T> {
+/** Runs a transaction again if another transaction was in its way. */
+export async function retryConflicts<T>(work: () => Promise<T>, isInTheWay = isConflict): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await write()
+      return await work()
     } catch (error) {
       if (!isInTheWay(error) || tries === mostTries) throw error
     }

@@ -3,7 +3,7 @@ import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
 import { SupersededError } from '../errors.ts'
 import type { LeaseOwner } from '../leases.ts'
 import type { ChangeState, StateTables } from '../schema.ts'
-import { type Store, retryConflicts, transact } from '../store.ts'
+import { type Store, transact } from '../store.ts'
 import { type LedgerRow, type RowPatch, storable } from './row.ts'
 
 /** The lease under which a run sends, and the attempt of the run that asks for it. */
@@ -89,31 +89,30 @@ export function createClaims({ writes, isShared }: Pick<Store, 'writes' | 'isSha
     hasRight,
     refuseSuperseded,
     /** See `createLedger`. */
-    claim: ({ sender, id, sends, at, before }: ClaimOptions): Promise<LedgerRow | undefined> =>
-      retryConflicts(async () => {
-        const claimed = await writes
-          .updateTable('changes')
-          .set((column) => ({
-            state: 'sending',
-            claims: column('claims', '+', 1),
-            sends: column('sends', '+', 1),
-            sentAt: at,
-            answeredAt: null,
-            lookups: 0,
-            ...(before !== undefined && { before }),
-          }))
-          .where('id', '=', id)
-          // No index serves these two: PostgreSQL's statistics may be from before the run was staged, and would make it
-          // read all rows of the run.
-          .where('run', 'is not distinct from', sender.run)
-          .where('state', 'is not distinct from', 'staged')
-          .where('sends', '=', sends)
-          .where(hasRight(sender))
-          .returningAll()
-          .executeTakeFirst()
-        if (claimed === undefined) await refuseSuperseded(sender)
-        return claimed
-      }),
+    async claim({ sender, id, sends, at, before }: ClaimOptions): Promise<LedgerRow | undefined> {
+      const claimed = await writes
+        .updateTable('changes')
+        .set((column) => ({
+          state: 'sending',
+          claims: column('claims', '+', 1),
+          sends: column('sends', '+', 1),
+          sentAt: at,
+          answeredAt: null,
+          lookups: 0,
+          ...(before !== undefined && { before }),
+        }))
+        .where('id', '=', id)
+        // No index serves these two: PostgreSQL's statistics may be from before the run was staged, and would make it
+        // read all rows of the run.
+        .where('run', 'is not distinct from', sender.run)
+        .where('state', 'is not distinct from', 'staged')
+        .where('sends', '=', sends)
+        .where(hasRight(sender))
+        .returningAll()
+        .executeTakeFirst()
+      if (claimed === undefined) await refuseSuperseded(sender)
+      return claimed
+    },
     /**
      * Updates one change if it is still in one of the states `from` and, if `claims` is given, was not claimed again since.
      * Returns false if nothing was changed.
@@ -121,20 +120,19 @@ export function createClaims({ writes, isShared }: Pick<Store, 'writes' | 'isSha
      * @throws {KeyHeldError} another change has taken its key in the meantime
      * @throws {SupersededError} with `sender`: another attempt became the run's sender
      */
-    move: ({ id, from, claims, outcome, sender, patch }: MoveOptions): Promise<boolean> =>
-      retryConflicts(async () => {
-        let moving = writes
-          .updateTable('changes')
-          .set(storable(patch))
-          .where('id', '=', id)
-          .where('state', 'in', from)
-        if (claims !== undefined) moving = moving.where('claims', '=', claims)
-        if (outcome !== undefined) moving = moving.where('outcome', '=', outcome)
-        if (sender !== undefined) moving = moving.where(hasRight(sender))
-        const { numUpdatedRows } = await moving.executeTakeFirstOrThrow()
-        if (numUpdatedRows === 0n && sender !== undefined) await refuseSuperseded(sender)
-        return numUpdatedRows === 1n
-      }),
+    async move({ id, from, claims, outcome, sender, patch }: MoveOptions): Promise<boolean> {
+      let moving = writes
+        .updateTable('changes')
+        .set(storable(patch))
+        .where('id', '=', id)
+        .where('state', 'in', from)
+      if (claims !== undefined) moving = moving.where('claims', '=', claims)
+      if (outcome !== undefined) moving = moving.where('outcome', '=', outcome)
+      if (sender !== undefined) moving = moving.where(hasRight(sender))
+      const { numUpdatedRows } = await moving.executeTakeFirstOrThrow()
+      if (numUpdatedRows === 0n && sender !== undefined) await refuseSuperseded(sender)
+      return numUpdatedRows === 1n
+    },
     /**
      * Makes the caller the run's sender: from this commit on no claim of an earlier one succeeds. A restored state may lack the
      * lease, which is then taken.

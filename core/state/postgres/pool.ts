@@ -10,6 +10,7 @@ import {
   diskFull,
   readOnlyState,
 } from '../errors.ts'
+import { retryConflicts } from '../store.ts'
 
 interface PoolOptions {
   url: string
@@ -54,8 +55,9 @@ export function createPool({ url, place, max, readOnly }: PoolOptions): Postgres
 
 function toClient({ client, place, readOnly }: { client: PoolClient; place: string; readOnly: boolean }) {
   let isLost = false
+  let isTransaction = false
   let failure: unknown
-  const query = async (text: string, parameters: readonly unknown[]) => {
+  const run = async (text: string, parameters: readonly unknown[]) => {
     if (readOnly && !isReading(text)) throw readOnlyState({ place, cause: text })
     try {
       const result = await client.query(text, [...parameters])
@@ -68,6 +70,11 @@ function toClient({ client, place, readOnly }: { client: PoolClient; place: stri
       isLost ||= failure instanceof StateAwayError
       throw failure
     }
+  }
+  const query = (text: string, parameters: readonly unknown[]) => {
+    isTransaction ||= text.startsWith('begin')
+    // Without one, each statement is a transaction of its own, at the level that the user has.
+    return isTransaction ? run(text, parameters) : retryConflicts(() => run(text, parameters))
   }
   const release = (destroy = false) => client.release(destroy || isLost)
   return { query, release } as unknown as PostgresPoolClient
