@@ -119,7 +119,7 @@ test.each([
   expect(findings).toEqual([])
   expect(audit).toMatchObject({ reasons: [], rows: 30, found: 30 })
   expect(audit.requests).toBeLessThanOrEqual(requests)
-  expect(verdict).toEqual({ verdict: 'proven', reasons: [], by: 'audit' })
+  expect(verdict).toEqual({ verdict: 'proven', reasons: [], inDoubt: false, by: 'audit' })
 })
 
 test('proves an import into an empty list, and one with lost replies', async () => {

@@ -64,6 +64,7 @@ test('a person resolves a parked row: it exists, it does not, or it is dropped; 
   expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
     verdict: 'unproven',
     reasons: ['2 resolved by a person'],
+    inDoubt: false,
     by: 'answer',
   })
   // A resume too: it may be parked because no look found the subscription again.
@@ -77,7 +78,7 @@ test('a verdict is proven only where nothing is left and the service itself says
   const summary = { counts, outcomes: { created: 3, refused: 1 }, doneWithoutId: 0 }
   const of = (options: Partial<Parameters<typeof verdictOf>[0]>) =>
     verdictOf({ kind: 'create-addon', summary, ...options })
-  expect(of({})).toEqual({ verdict: 'proven', reasons: [], by: 'answer' })
+  expect(of({})).toEqual({ verdict: 'proven', reasons: [], inDoubt: false, by: 'answer' })
   expect(of({ summary: { ...summary, doneWithoutId: 1 } }).verdict).toBe('unproven')
   for (const left of ['staged', 'unknown', 'parked', 'notTried'] as const)
     expect(of({ summary: { ...summary, counts: { ...counts, [left]: 2 } } }).reasons).toHaveLength(1)
