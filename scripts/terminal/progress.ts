@@ -1,5 +1,3 @@
-import type * as CliProgress from 'cli-progress'
-import { createRequire } from 'node:module'
 import { formatCount, formatDuration, toPrintableLine } from '../../core/runs/view/format.ts'
 
 interface ProgressState {
@@ -16,23 +14,77 @@ export interface Progress {
   end(): void
 }
 
-/** Displays progress. */
-interface ProgressBoard {
-  start(what: { name: string; unit: string }): Progress
-  /** Writes a printable line that is not progress, apart from it. */
-  write(line: string): void
-  /** Ends all progress. */
-  close(): void
-}
-
 interface Shown extends ProgressState {
   name: string
   unit: string
   startedAt: number
+  /** Whether a log has its last state. */
+  isLogged: boolean
 }
 
-function describe(shown: Shown): string {
-  const { name, unit, done, total, note, startedAt } = shown
+/** In ms. A log gets a line often enough to show that the command is alive, seldom enough to be read. */
+const everyMs = { bars: 200, lines: 5_000 }
+
+/**
+ * Displays progress: as bars that move on a terminal, as a line every few seconds if anything changed in a log, and not at
+ * all (`none`) for programs that read the result.
+ */
+export function createBoard({
+  stream,
+  as,
+}: {
+  stream: NodeJS.WritableStream
+  as: 'bars' | 'lines' | 'none'
+}) {
+  const running = new Set<Shown>()
+  let timer: NodeJS.Timeout | undefined
+  let drawn = 0
+  /** Writes a text in the place of the bars, without wrapping it: a bar that is too wide would take two lines. */
+  const draw = (text: string, bars: readonly string[]) => {
+    const erase = drawn === 0 ? '' : `\x1b[${drawn}A\x1b[J`
+    drawn = bars.length
+    const shown = bars.length === 0 ? '' : `\x1b[?7l${bars.join('\n')}\n\x1b[?7h`
+    if (erase + text + shown !== '') stream.write(erase + text + shown)
+  }
+  const write = (line: string) => draw(`${line}\n`, drawn === 0 ? [] : [...running].map(toBar))
+  const report = (shown: Shown) => {
+    if (!shown.isLogged) write(describe(shown))
+    shown.isLogged = true
+  }
+  const tick = () => (as === 'bars' ? draw('', [...running].map(toBar)) : running.forEach(report))
+  const close = () => {
+    clearInterval(timer)
+    timer = undefined
+    running.clear()
+    draw('', [])
+  }
+  return {
+    start(what: { name: string; unit: string }): Progress {
+      const shown: Shown = { ...what, done: 0, startedAt: performance.now(), isLogged: true }
+      if (as !== 'none') {
+        running.add(shown)
+        timer ??= setInterval(tick, everyMs[as]).unref()
+        if (as === 'bars') tick()
+      }
+      return {
+        update: (state) =>
+          void Object.assign(shown, { total: undefined, note: undefined, ...state, isLogged: false }),
+        end() {
+          if (!running.delete(shown)) return
+          // Of a task, a log has the time that it took.
+          if (as === 'lines') report({ ...shown, isLogged: shown.isLogged && shown.unit !== '' })
+          if (running.size === 0) close()
+        },
+      }
+    },
+    /** Writes a printable line that is not progress, apart from it. */
+    write,
+    /** Ends all progress. */
+    close,
+  }
+}
+
+function describe({ name, unit, done, total, note, startedAt }: Shown): string {
   const howMany = total === undefined ? formatCount(done) : `${formatCount(done)} of ${formatCount(total)}`
   const words = [
     ...(unit === '' ? [] : [`${howMany} ${unit}`]),
@@ -41,99 +93,11 @@ function describe(shown: Shown): string {
   return toPrintableLine(`${name}: ${[...words, ...(note ? [note] : [])].join(', ')}`)
 }
 
-/** Loaded late: most commands show no bars. */
-const loadBars = () => createRequire(import.meta.url)('cli-progress') as typeof CliProgress
+const barLength = 20
 
-/** Shows progress bars, for a person at a terminal. */
-export function createBars(stream: NodeJS.WritableStream): ProgressBoard {
-  let bars: CliProgress.MultiBar | undefined
-  const running = new Set<CliProgress.SingleBar>()
-  const close = () => {
-    bars?.stop()
-    bars = undefined
-    running.clear()
-  }
-  return {
-    start(what) {
-      bars ??= new (loadBars().MultiBar)({
-        stream,
-        format: (options, params, payload) =>
-          barLine(payload as Shown, params.progress, options.barsize ?? 20),
-        barsize: 20,
-        fps: 5,
-        forceRedraw: true,
-        clearOnComplete: true,
-        // Prevents the library from handling Ctrl-C itself.
-        gracefulExit: false,
-      })
-      const shown: Shown = { ...what, done: 0, startedAt: performance.now() }
-      const bar = bars.create(1, 0, shown)
-      running.add(bar)
-      return {
-        update(state) {
-          bar.setTotal(state.total ?? 0)
-          bar.update(state.done, { ...shown, ...state })
-        },
-        end() {
-          bar.stop()
-          running.delete(bar)
-          if (running.size === 0) close()
-        },
-      }
-    },
-    write(line) {
-      if (bars === undefined) stream.write(`${line}\n`)
-      else bars.log(`${line}\n`)
-    },
-    close,
-  }
-}
-
-function barLine(shown: Shown, progress: number, size: number): string {
-  if (shown.total === undefined || shown.total === 0) return describe(shown)
-  const full = Math.round(Math.min(1, progress) * size)
-  return `${'█'.repeat(full)}${'░'.repeat(size - full)} ${describe(shown)}`
-}
-
-/** Writes a line every few seconds if anything changed, for a log. */
-export function createLines({
-  stream,
-  everyMs,
-}: {
-  stream: NodeJS.WritableStream
-  everyMs: number
-}): ProgressBoard {
-  const running = new Set<() => void>()
-  const timer = setInterval(() => running.forEach((report) => report()), everyMs).unref()
-  const write = (line: string) => void stream.write(`${line}\n`)
-  return {
-    start(what) {
-      let shown: Shown = { ...what, done: 0, startedAt: performance.now() }
-      let reported: ProgressState | undefined = shown
-      const report = () => {
-        if (reported !== shown) write(describe(shown))
-        reported = shown
-      }
-      running.add(report)
-      return {
-        update: (state) => (shown = { ...shown, ...state }),
-        end() {
-          if (!running.delete(report)) return
-          if (what.unit === '') write(describe(shown))
-          else report()
-        },
-      }
-    },
-    write,
-    close: () => clearInterval(timer),
-  }
-}
-
-/** Shows no progress, for programs that read the result. */
-export function createSilence(stream: NodeJS.WritableStream): ProgressBoard {
-  return {
-    start: () => ({ update: () => undefined, end: () => undefined }),
-    write: (line) => void stream.write(`${line}\n`),
-    close: () => undefined,
-  }
+function toBar(shown: Shown): string {
+  const { done, total } = shown
+  if (total === undefined || total === 0) return describe(shown)
+  const full = Math.round(Math.min(1, done / total) * barLength)
+  return `${'█'.repeat(full)}${'░'.repeat(barLength - full)} ${describe(shown)}`
 }

@@ -2,11 +2,8 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import { toPrintable } from '../../core/runs/view/format.ts'
-import { createBars, createLines, createSilence, type Progress } from './progress.ts'
+import { createBoard, type Progress } from './progress.ts'
 import { RefusedError, toFailure } from './failures.ts'
-
-/** In ms. Often enough to show that it is alive, seldom enough for a readable log. */
-const lineEveryMs = 5_000
 
 /**
  * A command's output: results on stdout, everything else on stderr. Control characters are shown, never
@@ -128,11 +125,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
   const { json, stdin = process.stdin, stdout = process.stdout, stderr = process.stderr } = options
   // Despite its type, `isTTY` is undefined on anything other than a terminal.
   const isInteractive = !json && (stdin.isTTY ?? false) && (stderr.isTTY ?? false)
-  const board = json
-    ? createSilence(stderr)
-    : stderr.isTTY
-      ? createBars(stderr)
-      : createLines({ stream: stderr, everyMs: lineEveryMs })
+  const board = createBoard({ stream: stderr, as: json ? 'none' : stderr.isTTY ? 'bars' : 'lines' })
   const { color = 'auto' } = options
   const onStderr = createPaint(stderr, color)
   const onStdout = createPaint(stdout, color)

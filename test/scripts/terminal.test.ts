@@ -3,7 +3,7 @@ import { WriteStream } from 'node:tty'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { toFailure } from '../../scripts/terminal/failures.ts'
 import { formatCount, formatDuration, formatTable } from '../../core/runs/view/format.ts'
-import { createBars, createLines } from '../../scripts/terminal/progress.ts'
+import { createBoard } from '../../scripts/terminal/progress.ts'
 import { type Color, createTerminal } from '../../scripts/terminal/terminal.ts'
 
 /** A stream that says it is a terminal, and what was written to it. */
@@ -17,7 +17,7 @@ function screen() {
 describe('bars', () => {
   it('move at the rate of what is done, with the time and a note', async () => {
     const { stream, text } = screen()
-    const board = createBars(stream)
+    const board = createBoard({ stream, as: 'bars' })
     const bar = board.start({ name: 'customers', unit: 'records' })
     bar.update({ done: 2_500, total: 10_000, note: '25 pages' })
     await vi.waitFor(() =>
@@ -32,7 +32,7 @@ describe('bars', () => {
 
   it('show a count where the total is not known, and lines apart from them', async () => {
     const { stream, text } = screen()
-    const board = createBars(stream)
+    const board = createBoard({ stream, as: 'bars' })
     const bar = board.start({ name: 'plans', unit: 'records' })
     bar.update({ done: 7 })
     board.write('a line between')
@@ -49,7 +49,7 @@ describe('lines', () => {
     try {
       const stream = new PassThrough({ encoding: 'utf8' })
       const said = () => String(stream.read() ?? '')
-      const board = createLines({ stream, everyMs: 5_000 })
+      const board = createBoard({ stream, as: 'lines' })
       const bar = board.start({ name: 'plans', unit: 'records' })
       bar.update({ done: 10 })
       bar.update({ done: 20 })

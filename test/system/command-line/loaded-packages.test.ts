@@ -51,7 +51,7 @@ test('a command that only starts a run beside a worker, or lists schedules, load
   const world = await createWorld({ counts: { plans: 7, subscriptions: 7 } })
   await startTestWorker(world)
   await workerListens(world)
-  const others = ['csv-stringify', 'saxes', 'yaml', 'croner', 'cli-progress', 'got']
+  const others = ['csv-stringify', 'saxes', 'yaml', 'croner', 'got']
   const call = async (...words: string[]) => {
     const { code, stderr } = await startCommand(world, [...words, '--json'], { env: hooked }).ended
     expect(code, stderr).toBe(0)
