@@ -11,12 +11,12 @@ import { type Settings, tellReadableSecrets } from './settings/settings.ts'
 import { followApiKey } from './settings/rotating.ts'
 import { serveHealth } from './telemetry/health.ts'
 import { createLogger, installRuntime } from './telemetry/log.ts'
-import { createInstruments, type Instruments } from './telemetry/metrics.ts'
+import { observeWorker, type Telemetry } from './telemetry/metrics.ts'
 import { createActivities } from '../activities/index.ts'
 import type { Heartbeats } from '../core/notifications/opened.ts'
 import { toDataConverter } from './codec/payload-codec.ts'
 import { createDestinations } from './destinations.ts'
-import { createTokenWait } from './service.ts'
+import { createService, createTokenWait } from './service.ts'
 import { findSearchAttributes, timesOf } from './temporal-queries.ts'
 import { loadWorkflowBundle } from './workflow-bundle.ts'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -83,18 +83,15 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   opened.defer(() => state.close())
   const { membership, ...files } = await joinState({ settings, state })
   opened.use(membership)
-  const identity = identityOf(settings, state)
-  const instruments = await createInstruments({ settings, identity, state, logger })
+  const { workspace, baseUrl, testMode } = settings.billing
+  const identity = { workspace, baseUrl, mode: testMode ? 'test' : 'live', store: state.storeId } as const
+  const telemetry = await observeWorker({ dataDir, identity, state, logger })
   const servesHealth = standing && metricsAddress !== undefined
-  const sdkMetrics = await installRuntime({
-    logger,
-    level,
-    metrics: servesHealth,
-  })
+  const sdkMetrics = await installRuntime({ logger, level, metrics: servesHealth })
   let started: { worker: Worker; connection: NativeConnection } | undefined
   const health = servesHealth
     ? await serveHealth(metricsAddress, {
-        metrics: async () => `${await instruments.metrics.text()}\n${(await sdkMetrics?.()) ?? ''}`,
+        metrics: async () => `${await telemetry.text()}\n${(await sdkMetrics?.()) ?? ''}`,
         dataDir,
         lock,
         shared: state.shared,
@@ -108,18 +105,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   opened.defer(() => connection.close())
   if (temporalApiKeyFile !== undefined && connectionOptions.apiKey !== undefined)
     opened.use(followApiKey({ file: temporalApiKeyFile, connection, logger }))
-  const workers = await createWorkers({
-    settings,
-    ...temporal,
-    standing,
-    mayWrite,
-    ...files,
-    state,
-    identity,
-    instruments,
-    connection,
-    logger,
-  })
+  const worker = { settings, temporal, standing, mayWrite, ...files, state, identity, telemetry }
+  const workers = await createWorkers({ ...worker, connection, logger })
   started = { worker: workers[0], connection }
   const resources = opened.move()
   const run = async () => {
@@ -157,13 +144,6 @@ async function openWorkerState(options: {
   return state
 }
 
-const identityOf = ({ billing }: Settings, { storeId }: State): Identity => ({
-  workspace: billing.workspace,
-  baseUrl: billing.baseUrl,
-  mode: billing.testMode ? 'test' : 'live',
-  store: storeId,
-})
-
 function shutDown(workers: readonly Worker[]): void {
   for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
 }
@@ -182,18 +162,12 @@ async function runAll(workers: readonly Worker[]): Promise<void> {
 /** Drain margin in ms beyond BILLING_TIMEOUT_SECONDS, the longest that a request in flight may take. */
 const drainMarginMs = 5_000
 
-interface Parts extends Omit<Files, 'membership'> {
-  settings: Settings
+interface Parts extends Required<WorkerOptions>, Omit<Files, 'membership'> {
   connection: NativeConnection
-  connectionOptions: NativeConnectionOptions
-  namespace: string
-  uiUrl?: string | undefined
   state: State
   identity: Identity
-  instruments: Instruments
+  telemetry: Telemetry
   logger: Logger
-  standing: boolean
-  mayWrite: (workflowId: string) => boolean
 }
 
 /**
@@ -204,12 +178,43 @@ interface Parts extends Omit<Files, 'membership'> {
 const rangesOfEach = 4
 
 /** The worker of the task queue, and that of its ranges. */
-export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
-  const { settings, namespace, identity, connection } = options
-  const { concurrency } = settings.billing
-  const heartbeats = heartbeatsAt(options.connectionOptions.address)
+async function createWorkers(parts: Parts): Promise<[Worker, Worker]> {
+  const { settings, temporal, standing, connection, state, identity, telemetry, logger } = parts
+  const { shared, files, mayWrite } = parts
+  const { namespace } = temporal
+  const { concurrency, requestsPerSecond, timeoutSeconds, token } = settings.billing
+  const heartbeats = heartbeatsAt(temporal.connectionOptions.address)
   const rangeQueue = `${settings.taskQueue}-ranges`
-  const activities = toActivities({ ...options, heartbeats, rangeQueue })
+  const encrypts = settings.payloadKeys.length > 0
+  const { dataDir, outDirs, recordsPerRange, readLagMs, channels } = settings
+  const activities = createActivities({
+    state,
+    identity,
+    dataDir,
+    shared,
+    files,
+    outDirs,
+    concurrency,
+    requestsPerSecond,
+    recordsPerRange,
+    readLagMs,
+    channels,
+    mayWrite,
+    billing: createService(settings, { onRequest: telemetry.onRequest, shares: state.rateShares }),
+    observer: telemetry.observer,
+    // A command reports a rejected token at once.
+    awaitToken: standing ? createTokenWait({ token, logger }) : undefined,
+    scheduleTimes: timesOf,
+    settleMs: settings.settleSeconds * 1000,
+    hashKey: settings.hashKey ?? '',
+    versions: { connector: version },
+    destinations: createDestinations(settings),
+    searchAttributes: async () => (await findSearchAttributes({ connection, namespace })) ?? [],
+    heartbeats,
+    rangeQueue,
+    encrypts,
+    ui: { url: settings.uiUrl ?? temporal.uiUrl, namespace },
+  })
   const common = {
     connection,
     namespace,
@@ -220,12 +225,12 @@ export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
     // Activities see a shutdown at once and end by themselves: a read at its next checkpoint, a sender when
     // its requests in flight are answered. Anything still active after the request deadline would never end.
     shutdownGraceTime: 0,
-    shutdownForceTime: settings.billing.timeoutSeconds * 1000 + drainMarginMs,
+    shutdownForceTime: timeoutSeconds * 1000 + drainMarginMs,
   } as const
   const worker = await Worker.create({
     ...common,
     taskQueue: settings.taskQueue,
-    workflowBundle: await loadWorkflowBundle({ encodesFailures: settings.payloadKeys.length > 0 }),
+    workflowBundle: await loadWorkflowBundle({ encodesFailures: encrypts }),
     activities,
     // Each cached workflow uses memory; at most this many run at once.
     maxCachedWorkflows: 50,
@@ -236,46 +241,9 @@ export async function createWorkers(options: Parts): Promise<[Worker, Worker]> {
     ...common,
     taskQueue: rangeQueue,
     activities: { readRange: activities.readRange },
-    maxConcurrentActivityTaskExecutions: options.shared.isShared
-      ? Math.min(concurrency, rangesOfEach)
-      : concurrency,
+    maxConcurrentActivityTaskExecutions: shared.isShared ? Math.min(concurrency, rangesOfEach) : concurrency,
   })
   return [worker, ranges]
-}
-
-function toActivities(options: Parts & { heartbeats: Heartbeats; rangeQueue: string }) {
-  const { settings, namespace, uiUrl, state, identity, instruments, connection } = options
-  return createActivities({
-    billing: instruments.billing,
-    observer: instruments.observer,
-    awaitToken:
-      // A command reports a rejected token at once.
-      options.standing
-        ? createTokenWait({ token: settings.billing.token, logger: options.logger })
-        : undefined,
-    scheduleTimes: timesOf,
-    state,
-    identity,
-    dataDir: settings.dataDir,
-    shared: options.shared,
-    outDirs: settings.outDirs,
-    concurrency: settings.billing.concurrency,
-    recordsPerRange: settings.recordsPerRange,
-    readLagMs: settings.readLagMs,
-    settleMs: settings.settleSeconds * 1000,
-    requestsPerSecond: settings.billing.requestsPerSecond,
-    mayWrite: options.mayWrite,
-    hashKey: settings.hashKey ?? '',
-    versions: { connector: version },
-    destinations: createDestinations(settings),
-    files: options.files,
-    channels: settings.channels,
-    searchAttributes: async () => (await findSearchAttributes({ connection, namespace })) ?? [],
-    heartbeats: options.heartbeats,
-    rangeQueue: options.rangeQueue,
-    encrypts: settings.payloadKeys.length > 0,
-    ui: { url: settings.uiUrl ?? uiUrl, namespace },
-  })
 }
 
 /** The SDK's native error if the system has no root certificates. */

@@ -1,9 +1,10 @@
+import { DefaultLogger } from '@temporalio/worker'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { createMetrics } from '../../worker/telemetry/metrics.ts'
+import { createTelemetry } from '../../worker/telemetry/metrics.ts'
 import { parseMetrics } from '../system/worker/scrape.ts'
 
 interface Rule {
@@ -19,19 +20,27 @@ const rules = groups.flatMap((group) => group.rules)
 
 /** Every metric of this process, each with its labels: all are touched once. */
 async function ownMetrics(): Promise<Map<string, Set<string>>> {
-  const metrics = createMetrics({
+  const telemetry = createTelemetry({
+    logger: new DefaultLogger('ERROR'),
     info: { version: '1' },
     countChanges: () => Promise.resolve([]),
     freeBytes: () => Promise.resolve(1),
     proven: [],
   })
   const resource = 'plans'
-  metrics.request({ operation: 'list plans', status: 200, ms: 1, attempt: 1, waitedMs: 1 })
-  metrics.page({ resource, pages: 1, records: 1 })
+  telemetry.onRequest({ operation: 'list plans', status: 200, ms: 1, attempt: 1, waitedMs: 1 })
+  telemetry.observer.onPage({ resource, pages: 1, records: 1 })
   const run = { type: 'published', run: 'r', resource, destination: 'csv' } as const
-  metrics.published({ ...run, verdict: 'proven', records: 1, ms: 1, readAt: Date.now(), whole: true })
+  telemetry.observer.onEvent({
+    ...run,
+    verdict: 'proven',
+    records: 1,
+    ms: 1,
+    readAt: Date.now(),
+    whole: true,
+  })
   const labels = new Map<string, Set<string>>()
-  for (const sample of parseMetrics(await metrics.text()))
+  for (const sample of parseMetrics(await telemetry.text()))
     labels.set(sample.name, new Set([...(labels.get(sample.name) ?? []), ...Object.keys(sample.labels)]))
   return labels
 }

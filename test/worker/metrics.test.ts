@@ -1,16 +1,18 @@
+import { DefaultLogger } from '@temporalio/worker'
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../worker/telemetry/metrics.ts'
+import { createTelemetry } from '../../worker/telemetry/metrics.ts'
 
 test('a scrape tells of the workers that are seen at that moment, not at the scrape before', async () => {
   let workers = [{ worker: '1@a', folder: 'data', ms: 2_000 }]
-  const metrics = createMetrics({
+  const telemetry = createTelemetry({
+    logger: new DefaultLogger('ERROR'),
     info: {},
     countChanges: async () => [],
     findWorkers: async () => workers,
     freeBytes: async () => 1,
     proven: [],
   })
-  expect(await metrics.text()).toContain('connector_worker_seen_seconds{worker="1@a"} 2\n')
+  expect(await telemetry.text()).toContain('connector_worker_seen_seconds{worker="1@a"} 2\n')
   workers = []
-  expect(await metrics.text()).not.toContain('1@a')
+  expect(await telemetry.text()).not.toContain('1@a')
 })

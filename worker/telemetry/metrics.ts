@@ -8,24 +8,28 @@ import {
   Registry,
 } from 'prom-client'
 import type { ActivityObserver, PublishedEvent } from '../../activities/deps.ts'
-import type { CallObserver, Try } from '../../core/billing/calls.ts'
+import type { CallObserver } from '../../core/billing/calls.ts'
 import { allResources } from '../../core/billing/resources/lists.ts'
 import { destinationNames } from '../../core/destinations/names.ts'
 import { isWhole } from '../../core/exports/proven.ts'
 import type { Identity } from '../../core/runs/identity.ts'
 import { findWorkers, type SeenWorker, workerName } from '../../core/state/postgres/membership.ts'
-import type { PublishedState } from '../../core/state/publications.ts'
 import { type ChangeState, changeStates } from '../../core/state/schema.ts'
 import { Context } from '@temporalio/activity'
 import type { Logger } from '@temporalio/worker'
-import type { Billing } from '../../core/billing/client.ts'
 import type { State } from '../../core/state/open.ts'
 import { freeBytes } from '../../core/storage/system-errors.ts'
 import { version } from '../identity.ts'
-import { createService } from '../service.ts'
-import type { Settings } from '../settings/settings.ts'
 
-interface MetricsOptions {
+interface LastProven {
+  resource: string
+  destination: string
+  /** When the read began, in ms since 1970. */
+  at: number
+}
+
+interface TelemetryOptions {
+  logger: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
   /** Labels of `connector_info`. */
   info: Readonly<Record<string, string>>
   /** The number of changes by state. */
@@ -34,24 +38,24 @@ interface MetricsOptions {
   findWorkers?: (() => Promise<readonly SeenWorker[]>) | undefined
   /** Free bytes on the disk of the data folder. */
   freeBytes: () => Promise<number>
-  /** The last proven exports from before this process. */
+  /** The proven exports from before this process; the last of a list counts. */
   proven: readonly LastProven[]
 }
 
-export interface Metrics {
-  request(tried: Try): void
-  page(step: { resource: string; pages: number; records: number }): void
-  published(event: PublishedEvent): void
-  /** In the text format of Prometheus. */
+/** What observes the client of the service and the activities, and what it has counted. */
+export interface Telemetry {
+  onRequest: CallObserver
+  observer: ActivityObserver
+  /** The metrics, in the text format of Prometheus. */
   text(): Promise<string>
 }
 
 /** The most time, as a share of the scrape interval, to spend on counting the ledger's changes. */
 const countingShare = 0.01
 
-/** The Prometheus metrics of this process: names, counts and times, never a row or a secret. */
-export function createMetrics(options: MetricsOptions): Metrics {
-  const { info, countChanges, findWorkers, freeBytes } = options
+/** Counts and logs what this process does: names, counts and times, never a row or a secret. */
+export function createTelemetry(options: TelemetryOptions): Telemetry {
+  const { logger, info, countChanges, findWorkers, freeBytes } = options
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const ours = <Label extends string>(name: string, help: string, ...labelNames: Label[]) => ({
@@ -158,21 +162,44 @@ export function createMetrics(options: MetricsOptions): Metrics {
     proven.set({ resource, destination }, latest / 1000)
   }
   options.proven.forEach(prove)
+  const count = ({ resource, destination, verdict, ms, readAt: at, whole }: PublishedEvent) => {
+    exports.inc({ resource, destination, verdict })
+    publishSeconds.observe({ resource, destination }, ms / 1000)
+    if (whole && verdict === 'proven') prove({ resource, destination, at })
+  }
   return {
-    request({ operation, status, ms, waitedMs }) {
+    onRequest({ operation, status, page, attempt, ms, waitedMs }) {
       requests.inc({ operation, status: status ?? 'none' })
       if (status !== undefined) refused.set(status === 401 || status === 403 ? 1 : 0)
       requestSeconds.observe({ operation }, ms / 1000)
       waitSeconds.observe({ operation }, waitedMs / 1000)
+      const [verb, list] = operation.split(' ')
+      const fields = {
+        run: currentRun(),
+        ...(verb === 'list' && { resource: list }),
+        ...(page !== undefined && { page }),
+        operation,
+        status: status ?? null,
+        attempt,
+        ms: Math.round(ms),
+        waitedMs: Math.round(waitedMs),
+      }
+      if (status === undefined) logger.warn('no complete answer', fields)
+      else if (status >= 500 || [401, 403, 429].includes(status)) logger.warn('a request failed', fields)
+      else logger.debug('request', fields)
     },
-    page(step) {
-      pages.inc({ resource: step.resource }, step.pages)
-      records.inc({ resource: step.resource }, step.records)
-    },
-    published({ resource, destination, verdict, ms, readAt: at, whole }) {
-      exports.inc({ resource, destination, verdict })
-      publishSeconds.observe({ resource, destination }, ms / 1000)
-      if (whole && verdict === 'proven') prove({ resource, destination, at })
+    observer: {
+      onPage(step) {
+        pages.inc({ resource: step.resource }, step.pages)
+        records.inc({ resource: step.resource }, step.records)
+      },
+      onEvent(event) {
+        if (event.type === 'published') count(event)
+        const { type, ...fields } = event
+        const rounded = 'ms' in fields ? { ...fields, ms: Math.round(fields.ms) } : fields
+        if (type === 'doubled' || type === 'notNotified') logger.error(type, rounded)
+        else logger.info(type, rounded)
+      },
     },
     text: () => registry.metrics(),
   }
@@ -185,93 +212,31 @@ const stateWithinMs = 5_000
 const inTime = <T>(work: Promise<T>): Promise<T | undefined> =>
   Promise.race([work.catch(() => undefined), wait(stateWithinMs, undefined, { ref: false })])
 
-interface LastProven {
-  resource: string
-  destination: string
-  /** When the read began, in ms since 1970. */
-  at: number
-}
-
-/** The last proven whole read of each resource in each destination. */
-async function findLastProven(options: { state: PublishedState; identity: Identity }): Promise<LastProven[]> {
-  const { state, identity } = options
-  const published = await state.publications.all({ testMode: identity.mode === 'test' })
-  const latest = new Map<string, LastProven>()
-  for (const one of published) {
-    if (one.workspace !== identity.workspace || one.verdict !== 'proven' || !isWhole(one)) continue
-    const { resource, destination } = one
-    latest.set(`${resource} ${destination}`, { resource, destination, at: Date.parse(one.startedAt) })
-  }
-  return [...latest.values()]
-}
-
-/** The client of the service, observed, with what observes it and the activities. */
-export interface Instruments {
-  billing: Billing
-  metrics: Metrics
-  observer: ActivityObserver
-}
-
-export async function createInstruments(options: {
-  settings: Settings
+interface Observed {
+  dataDir: string
   identity: Identity
   state: State
   logger: Logger
-}): Promise<Instruments> {
-  const { settings, identity, state, logger } = options
+}
+
+/** The telemetry of a worker. */
+export async function observeWorker(of: Observed): Promise<Telemetry> {
+  const { dataDir, identity, state, logger } = of
   const { shared } = state
   const { workspace, mode } = identity
-  const metrics = createMetrics({
+  const published = await state.publications.all({ testMode: mode === 'test' })
+  return createTelemetry({
+    logger,
     info: { version, workspace, mode, worker: workerName() },
     countChanges: () => state.ledger.totals(),
     findWorkers: shared && (() => findWorkers(shared)),
-    freeBytes: () => freeBytes(settings.dataDir),
-    proven: await findLastProven(options),
+    freeBytes: () => freeBytes(dataDir),
+    proven: published.flatMap((one) =>
+      one.workspace === workspace && one.verdict === 'proven' && isWhole(one)
+        ? [{ ...one, at: Date.parse(one.startedAt) }]
+        : [],
+    ),
   })
-  const onRequest = observeRequests({ metrics, logger })
-  const billing = createService(settings, { onRequest, shares: state.rateShares })
-  return { billing, metrics, observer: observeActivities({ metrics, logger }) }
-}
-
-interface Targets {
-  metrics: Metrics
-  logger: Logger
-}
-
-/** Reports the client's requests to metrics and log, with their run. */
-function observeRequests({ metrics, logger }: Targets): CallObserver {
-  return (tried) => {
-    metrics.request(tried)
-    const { operation, status, page, attempt, ms, waitedMs } = tried
-    const [verb, list] = operation.split(' ')
-    const fields = {
-      run: currentRun(),
-      ...(verb === 'list' && { resource: list }),
-      ...(page !== undefined && { page }),
-      operation,
-      status: status ?? null,
-      attempt,
-      ms: Math.round(ms),
-      waitedMs: Math.round(waitedMs),
-    }
-    if (status === undefined) logger.warn('no complete answer', fields)
-    else if (status >= 500 || [401, 403, 429].includes(status)) logger.warn('a request failed', fields)
-    else logger.debug('request', fields)
-  }
-}
-
-/** Reports activity events to metrics and log. */
-function observeActivities({ metrics, logger }: Targets): ActivityObserver {
-  return {
-    onPage: (step) => metrics.page(step),
-    onEvent(event) {
-      if (event.type === 'published') metrics.published(event)
-      const { type, ...fields } = event
-      const rounded = 'ms' in fields ? { ...fields, ms: Math.round(fields.ms) } : fields
-      if (type === 'doubled' || type === 'notNotified') logger.error(type, rounded)
-      else logger.info(type, rounded)
-    },
-  }
 }
 
 /** The run of the current activity; undefined outside activities. */
