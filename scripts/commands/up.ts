@@ -2,8 +2,7 @@ import type { Command } from 'commander'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../worker/start-worker.ts'
-import { freePorts, isFree } from '../dev-server/readiness.ts'
-import type { DevServer, Ports } from '../dev-server/start-dev-server.ts'
+import type { DevServer } from '../dev-server/start-dev-server.ts'
 import { lostServerGraceMs, startLocalServer } from '../session/local-session.ts'
 import { addExamples, processSettings } from './options.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -22,7 +21,7 @@ export function configure(command: Command, terminal: Terminal): void {
         'The settings name a Temporal server (TEMPORAL_ADDRESS or TEMPORAL_PROFILE): commands would look there, not at the one that up starts.',
         { hint: `Start \`${connector`worker`}\` beside that server, or remove the setting.` },
       )
-    const server = await startLocalServer({ settings, terminal, choosePorts })
+    const server = await startLocalServer({ settings, terminal, uiPort: usualUiPort })
     try {
       const temporal = devServerPlace(server, settings.payloadKeys)
       const start = () => startWorker({ settings, temporal, standing: true })
@@ -53,11 +52,6 @@ async function lost({ lost: signal }: DevServer): Promise<never> {
   await once(signal, 'abort')
   await sleep(lostServerGraceMs)
   throw signal.reason
-}
-
-async function choosePorts(): Promise<Ports> {
-  const [grpc = 0, ui = 0] = await freePorts(2)
-  return { grpc, ui: (await isFree(usualUiPort)) ? usualUiPort : ui }
 }
 
 /** A link to the UI's start form, prefilled for a recovery. */

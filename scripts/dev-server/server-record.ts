@@ -22,8 +22,6 @@ export function serverPaths(dataDir: string) {
     database: join(resolve(dataDir), 'temporal.db'),
     logFile: join(folder, 'temporal.log'),
     recordFile: join(folder, 'server.json'),
-    /** Exists from before the database does until its first server is ready. */
-    noteOfNewDatabase: join(folder, 'new-database'),
   }
 }
 

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { acquireLock, FolderLockedError } from '../../core/state/data-folder-lock.ts'
 import { endProcess, identify, isAlive } from '../../core/state/process-identity.ts'
 import { childEnvironment } from '../../worker/child-environment.ts'
+import { freePorts, isFree } from '../../worker/free-ports.ts'
 import { isOurVersion } from './find-binary.ts'
-import { becomesReady, freePorts, isOpen, searchAttributes } from './readiness.ts'
+import { becomesReady, isOpen, searchAttributes } from './readiness.ts'
 import {
   findServer,
   removeServerRecord,
@@ -35,6 +36,8 @@ export interface StartDevServer {
   binary: () => Promise<string>
   /** Default: true. */
   ui?: boolean
+  /** The port of the UI, if it is free. */
+  uiPort?: number
   /** Finds ports. Default: free ones. */
   choosePorts?: () => Promise<Ports>
   /** Called when the server's process runs, a second before it is ready. */
@@ -148,7 +151,7 @@ function lockOf(dataDir: string) {
 class StartAgainError extends DevServerError {}
 
 async function startOnFreePorts(options: StartDevServer): Promise<ServerProcess> {
-  const { choosePorts = twoPorts } = options
+  const { uiPort, choosePorts = () => findPorts(uiPort) } = options
   const binary = await options.binary()
   for (let starts = 1; ; starts += 1) {
     try {
@@ -159,9 +162,9 @@ async function startOnFreePorts(options: StartDevServer): Promise<ServerProcess>
   }
 }
 
-async function twoPorts(): Promise<Ports> {
+async function findPorts(uiPort: number | undefined): Promise<Ports> {
   const [grpc = 0, ui = 0] = await freePorts(2)
-  return { grpc, ui }
+  return { grpc, ui: uiPort !== undefined && (await isFree(uiPort)) ? uiPort : ui }
 }
 
 /** Starts the server and waits until it is ready. */
@@ -176,16 +179,14 @@ async function startOnce(
   }
   // Checked first: another server on this port would answer instead of this one.
   if (await isOpen(`127.0.0.1:${ports.grpc}`)) throw portTaken()
-  const newDatabase = noteNewDatabase(dataDir)
+  removeIncomplete(database)
   const server = spawnServer(options)
   const { record } = server
   writeServerRecord(dataDir, record)
   onSpawned?.()
   const { address } = record
-  if (await becomesReady({ address, isAlive: () => isAlive(record), timeoutMs: startTimeoutMs })) {
-    newDatabase.isComplete()
+  if (await becomesReady({ address, isAlive: () => isAlive(record), timeoutMs: startTimeoutMs }))
     return server
-  }
   const endedItself = !isAlive(record)
   await endProcess({ identity: record, graceMs: 0 })
   const { signal } = await server.ended
@@ -204,29 +205,19 @@ async function startOnce(
 }
 
 /**
- * The server makes the tables of a new database one by one, and never completes one whose file exists: a database whose
- * first server did not become ready is removed, unless it has runs: it may have been restored meanwhile, or used by another
- * command. Call it while no server runs.
+ * The server makes the tables of a new database one by one, then its namespaces, and never completes a database whose file
+ * exists: one without the namespace of our runs, whose first server was killed, is removed. Call it while no server runs.
  */
-function noteNewDatabase(dataDir: string) {
-  const { database, noteOfNewDatabase: note } = serverPaths(dataDir)
-  if (existsSync(note) && !hasRuns(database))
-    for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${database}${end}`, { force: true })
-  if (!existsSync(database)) writeFileSync(note, '')
-  return { isComplete: () => rmSync(note, { force: true }) }
-}
-
-/** Schedules are runs too; the server itself has some in a namespace of its own. True of one that cannot be read. */
-function hasRuns(file: string): boolean {
-  if (!existsSync(file)) return false
+function removeIncomplete(file: string): void {
+  if (!existsSync(file)) return
   try {
-    using database = new DatabaseSync(file)
-    const system = "select id from namespaces where name = 'temporal-system'"
-    const runs = `select 1 from executions where namespace_id not in (${system}) limit 1`
-    return database.prepare(runs).get() !== undefined
+    using database = new DatabaseSync(file, { readOnly: true })
+    if (database.prepare("select 1 from namespaces where name = 'default'").get() !== undefined) return
   } catch (error) {
-    return !/no such table/.test(String(error))
+    // What cannot be read is left for the server to explain.
+    if (!/no such table/.test(String(error))) return
   }
+  for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${end}`, { force: true })
 }
 
 /** Explains known log lines of the server, which are written for developers of Temporal. */

@@ -75,7 +75,7 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
 
 /** @throws {ServerInUseError} @throws {DevServerError} */
 export async function startLocalServer(
-  options: { settings: Settings; terminal: Terminal } & Pick<StartDevServer, 'choosePorts' | 'onSpawned'>,
+  options: { settings: Settings; terminal: Terminal } & Pick<StartDevServer, 'uiPort' | 'onSpawned'>,
 ): Promise<DevServer> {
   const { settings, terminal, ...rest } = options
   const { dataDir, environment: env } = settings

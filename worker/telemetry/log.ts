@@ -1,7 +1,7 @@
 import { DefaultLogger, Runtime, type Logger, type TelemetryOptions } from '@temporalio/worker'
-import { createServer, type AddressInfo } from 'node:net'
 import { outwardMessage } from '../../core/runs/errors.ts'
 import { toPrintable, toPrintableLine } from '../../core/runs/view/format.ts'
+import { freePorts } from '../free-ports.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -105,7 +105,8 @@ export function installRuntime(options: {
 
 async function install({ logger, level, metrics }: Parameters<typeof installRuntime>[0]) {
   // The SDK serves its own metrics but does not report a port it chose itself. Our server includes them.
-  const address = metrics ? `127.0.0.1:${await freePort()}` : undefined
+  const [port] = metrics ? await freePorts(1) : []
+  const address = port === undefined ? undefined : `127.0.0.1:${port}`
   const least = level.toUpperCase() as Uppercase<LogLevel>
   const telemetryOptions: TelemetryOptions = {
     // Otherwise the SDK's native part would write to stdout, which is reserved for a command's result. At
@@ -125,14 +126,4 @@ async function install({ logger, level, metrics }: Parameters<typeof installRunt
 async function read(url: string): Promise<string> {
   const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
   return await response.text()
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -5,7 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePorts, isOpen } from '../../../scripts/dev-server/readiness.ts'
+import { isOpen } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 import { versitygw } from './versitygw.ts'
 
 export const keys = { accessKeyId: 'tests', secretAccessKey: 'secret-of-the-tests' } as const

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import { freePorts } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 import { composeProgram, run, startEngine } from './engine.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { freePorts } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 import { connectTemporal, createWorld, startCommand, startRun, until } from '../../system/export/world.ts'
 import { promtool, startPrometheus } from './prometheus.ts'
 

@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -15,6 +14,7 @@ import { openFiles } from '../../../worker/files.ts'
 import { readPlaces } from '../../../worker/settings/settings.ts'
 import { environmentOf, startGateway } from '../bucket/gateway.ts'
 import { findProgram } from '../programs.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 
 /** PgBouncer refuses root. */
 const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
@@ -30,7 +30,7 @@ beforeAll(async () => {
   postgres = await startPostgres()
   const { pathname } = new URL(await postgres.createDatabase())
   folder = await mkdtemp(join(tmpdir(), 'pgbouncer-'))
-  const port = await freePort()
+  const [port] = await freePorts(1)
   await writeFile(join(folder, 'users.txt'), `"postgres" "${password}"\n`)
   const settings = `[databases]
 state = host=127.0.0.1 port=${postgres.port} dbname=${pathname.slice(1)}
@@ -64,15 +64,6 @@ afterAll(async () => {
   await postgres.close()
   await rm(folder, { recursive: true, force: true })
 })
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
 
 let made = 0
 const newDatabase = () => ({ url, schema: `connector_acc_${++made}` })

@@ -19,7 +19,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { endProcess, identify, isAlive } from '../../../core/state/process-identity.ts'
-import { becomesReady, freePorts, localChannel } from '../../../scripts/dev-server/readiness.ts'
+import { becomesReady, localChannel } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 import { findServer, serverPaths } from '../../../scripts/dev-server/server-record.ts'
 import {
   type DevServer,

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
 import { chown, cp, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +10,7 @@ import { promisify } from 'node:util'
 import { Client, DatabaseError } from 'pg'
 import type { SeenRow } from '../../core/destinations/contract.ts'
 import { toSeen } from '../../core/destinations/warehouse-rows.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 
 const run = promisify(execFile)
 
@@ -58,7 +58,7 @@ export async function startPostgres({
   const databaseDir = join(folder, 'data')
   await run('cp', ['-a', data, databaseDir], { ...owner, cwd: folder })
 
-  const port = await freePort()
+  const [port = 0] = await freePorts(1)
   const settings = [
     'listen_addresses=127.0.0.1',
     `unix_socket_directories=${folder}`,
@@ -167,15 +167,6 @@ async function canOthersEnter(folder: string): Promise<boolean> {
   const { mode } = await stat(folder)
   const parent = dirname(folder)
   return (mode & 0o001) !== 0 && (parent === folder || (await canOthersEnter(parent)))
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 /** A machine in CI once had no route to itself for a moment, which says nothing about the server. */

@@ -5,7 +5,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
-import { freePorts } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 import { local, openWorld, startCommand, type World } from './world.ts'
 
 let world: World

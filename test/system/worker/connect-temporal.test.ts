@@ -1,4 +1,4 @@
-import { freePorts } from '../../../scripts/dev-server/readiness.ts'
+import { freePorts } from '../../../worker/free-ports.ts'
 import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { createWorld, startCommand } from '../export/world.ts'
 import { inject, onTestFinished, test, expect } from 'vitest'
