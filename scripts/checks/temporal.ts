@@ -3,35 +3,26 @@ import type { Client } from '@temporalio/client'
 import type { Identity } from '../../core/runs/identity.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { findSearchAttributes, searchAttributeNames } from '../../worker/temporal-queries.ts'
-import {
-  awaitWorker,
-  namesServer,
-  NoServerError,
-  type TemporalPlace,
-  temporalPlace,
-} from '../session/temporal.ts'
-import { connectFor, openClient, refuseOtherFolder, type SessionOptions } from '../session/session.ts'
+import { awaitWorker, connect, namesServer, NoServerError, temporalPlace } from '../session/temporal.ts'
+import { openClient, refuseOtherFolder, type SessionOptions } from '../session/session.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import { type Finding, fine, runCheck, wrong } from './places.ts'
 
-interface Options {
-  settings: Settings
-  terminal: Terminal
-}
-
 /** Checks that a worker with these settings is running; `served`: whether one of this data folder is. */
-export async function checkTemporal(options: Options): Promise<{ findings: Finding[]; served: boolean }> {
-  const { settings } = options
+export async function checkTemporal(
+  options: SessionOptions,
+): Promise<{ findings: Finding[]; served: boolean }> {
+  const { settings, terminal } = options
   let served = false
   const findings = await runCheck('temporal', async () => {
     const place = temporalPlace(settings)
-    const client = await connectUnlessAbsent({ ...options, place })
+    const client = await connect(place, terminal).catch((error: unknown) => {
+      if (namesServer(settings) || !(error instanceof NoServerError)) throw error
+      return undefined
+    })
     if (client === undefined) return [{ check: 'temporal', status: 'notRunning', message: noServer }]
     const worker = runCheck('temporal', async () => {
-      const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
-      const work = awaitWorker({ client, settings, place })
-      const { identity } = await tellIfSlow({ terminal: options.terminal, line, work })
+      const { identity } = await awaitWorker({ client, settings, place, terminal })
       await refuseOtherFolder({ settings, identity }).catch((error: unknown) => {
         if (error instanceof RefusedError) throw error
         // The bucket or the state does not answer: they have checks of their own.
@@ -47,14 +38,6 @@ export async function checkTemporal(options: Options): Promise<{ findings: Findi
     }
   })
   return { findings, served }
-}
-
-/** Undefined if no server answers and the settings name none. */
-async function connectUnlessAbsent(options: Options & { place: TemporalPlace }): Promise<Client | undefined> {
-  return await connectFor(options).catch((error: unknown) => {
-    if (namesServer(options.settings) || !(error instanceof NoServerError)) throw error
-    return undefined
-  })
 }
 
 const noServer = `No Temporal server is running. Start one with \`${connector`up`}\`, or start jobs with --local.`

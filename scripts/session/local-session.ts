@@ -48,7 +48,7 @@ export async function openLocalSession(options: LocalSessionOptions): Promise<Se
   const server = await startLocalServer({ settings, terminal, onSpawned })
   opened.defer(() => server.stop())
   const { client, worker } = await server.during(async () => ({
-    client: await connect(devServerPlace(server, settings.payloadKeys)),
+    client: await connect(devServerPlace(server, settings.payloadKeys), terminal),
     worker: await startLocalWorker({ ...options, server }),
   }))
   opened.defer(async () => {

@@ -7,8 +7,8 @@ import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { openToRead } from '../runs/run-files.ts'
 import { RefusedError } from '../terminal/failures.ts'
-import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
-import { addressOf, awaitWorker, connect, findWorker, type TemporalPlace, temporalPlace } from './temporal.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { type Asked, awaitWorker, connect, findWorker, temporalPlace } from './temporal.ts'
 
 /** A connection to Temporal and to the worker of this data folder. */
 export interface Session {
@@ -44,67 +44,49 @@ export interface SessionOptions {
   terminal: Terminal
 }
 
+/** Connects to Temporal, and closes the connection if what is asked there is refused. */
+async function openChecked<T>(
+  { settings, terminal }: SessionOptions,
+  ask: (asked: Asked) => Promise<T>,
+): Promise<Asked & { answer: T }> {
+  const place = temporalPlace(settings)
+  const client = await connect(place, terminal)
+  const asked = { client, settings, place, terminal }
+  try {
+    return { ...asked, answer: await ask(asked) }
+  } catch (error) {
+    await client.connection.close()
+    throw error
+  }
+}
+
 /**
  * Opens a client alone, for commands that need no worker; close it with `await using`.
  *
  * @throws {RefusedError} no server answers, or the worker has other keys
  */
 export async function openClient(options: SessionOptions): Promise<Client & AsyncDisposable> {
-  const { settings } = options
-  const place = temporalPlace(settings)
-  const client = await connectFor({ ...options, place })
-  try {
-    const asked = { client, settings, place }
+  const { client } = await openChecked(options, async (asked) => {
     if ((await findWorker(asked)) !== undefined) await awaitWorker(asked)
-  } catch (error) {
-    await client.connection.close()
-    throw error
-  }
+  })
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.connection.close() })
 }
 
-/** @throws {RefusedError} no server answers, or no worker of this data folder listens on it */
+/** @throws {RefusedError} no server answers, no worker listens on it, or it has other keys or another data folder */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const place = temporalPlace(options.settings)
-  const client = await connectFor({ ...options, place })
-  try {
-    return {
-      client,
-      identity: await identifyWorker({ ...options, client, place }),
-      uiUrl: place.uiUrl,
-      lost: new AbortController().signal,
-      close: () => client.connection.close(),
-      detach: () => Promise.resolve('continues' as const),
-    }
-  } catch (error) {
-    await client.connection.close()
-    throw error
+  const { client, place, answer } = await openChecked(options, async (asked) => {
+    const { identity } = await awaitWorker(asked)
+    await refuseOtherFolder({ ...options, identity })
+    return identity
+  })
+  return {
+    client,
+    identity: answer,
+    uiUrl: place.uiUrl,
+    lost: new AbortController().signal,
+    close: () => client.connection.close(),
+    detach: () => Promise.resolve('continues' as const),
   }
-}
-
-/** Connects to Temporal, and says so if that takes long. */
-export function connectFor({
-  terminal,
-  place,
-}: Pick<SessionOptions, 'terminal'> & { place: TemporalPlace }): Promise<Client> {
-  const line = `Waiting for Temporal at ${addressOf(place)} ...`
-  return tellIfSlow({ terminal, line, work: connect(place) })
-}
-
-/**
- * The workspace and service of the worker on the task queue, as it reports them.
- *
- * @throws {RefusedError} none listens, or it has other keys or another data folder
- */
-export async function identifyWorker(
-  options: SessionOptions & { client: Client; place: TemporalPlace },
-): Promise<Identity> {
-  const { settings, terminal, client, place } = options
-  const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
-  const work = awaitWorker({ client, settings, place })
-  const { identity } = await tellIfSlow({ terminal, line, work })
-  await refuseOtherFolder({ settings, identity })
-  return identity
 }
 
 /** @throws {RefusedError} the worker has another data folder */

@@ -18,6 +18,7 @@ import type { Settings } from '../../worker/settings/settings.ts'
 import { localChannel } from '../dev-server/readiness.ts'
 import { findServer } from '../dev-server/server-record.ts'
 import { RefusedError } from '../terminal/failures.ts'
+import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 import { type ListedWorker, parseWorkerIdentity } from '../../worker/identity.ts'
 import { findPollers } from '../../worker/temporal-queries.ts'
 
@@ -117,21 +118,24 @@ const quickRetries: GrpcRetryOptions = {
 export class NoServerError extends RefusedError {}
 
 /**
+ * Connects to Temporal, and says so if that takes long.
+ *
  * @throws {NoServerError} no server answers at the address
  * @throws {RefusedError} the server refuses the connection
  */
-export async function connect(place: TemporalPlace): Promise<Client> {
+export async function connect(place: TemporalPlace, terminal: Pick<Terminal, 'note'>): Promise<Client> {
+  const address = addressOf(place)
   try {
-    const connection = await Connection.connect({
+    const work = Connection.connect({
       ...place.connectionOptions,
       connectTimeout: '5s',
       ...(place.apiKeyFile !== undefined && { apiKey: readApiKey(place.apiKeyFile) }),
       ...(place.isDevServer && { interceptors: [makeGrpcRetryInterceptor(quickRetries)] }),
     })
+    const connection = await tellIfSlow({ terminal, line: `Waiting for Temporal at ${address} ...`, work })
     const dataConverter = toDataConverter(place.payloadKeys)
     return new Client({ connection, namespace: place.namespace, dataConverter })
   } catch (cause) {
-    const address = addressOf(place)
     const refusal = toTemporalRefusal(cause, { address, namespace: place.namespace })
     if (refusal !== undefined) throw refusal
     throw new NoServerError(`Temporal does not answer at ${address}.`, {
@@ -143,7 +147,7 @@ export async function connect(place: TemporalPlace): Promise<Client> {
   }
 }
 
-export const addressOf = (place: Pick<TemporalPlace, 'connectionOptions'>) =>
+const addressOf = (place: Pick<TemporalPlace, 'connectionOptions'>) =>
   place.connectionOptions.address ?? 'localhost:7233'
 
 // gRPC status codes (https://grpc.io/docs/guides/status-codes).
@@ -175,22 +179,27 @@ function toTemporalRefusal(
 const firstPollMs = 2_000
 
 /**
- * Finds the worker on the task queue, also one that has only just started. A worker that
+ * Finds the worker on the task queue, also one that has only just started, and says so if that takes long. A worker that
  * has just stopped is still listed, so one with other keys may be about to be replaced.
  *
  * @throws {RefusedError} none listens, or it has other keys
  */
-export async function awaitWorker(options: Asked & { withinMs?: number }): Promise<ListedWorker> {
-  const { withinMs = firstPollMs } = options
+export function awaitWorker(options: Asked & { withinMs?: number }): Promise<ListedWorker> {
+  const { terminal, settings, withinMs = firstPollMs } = options
+  const line = `Waiting for a worker on the task queue ${settings.taskQueue} ...`
+  return tellIfSlow({ terminal, line, work: pollWorker(options, performance.now() + withinMs) })
+}
+
+async function pollWorker(asked: Asked, until: number): Promise<ListedWorker> {
   let refusal: RefusedError | undefined
-  for (const until = performance.now() + withinMs; performance.now() < until; await sleep(50)) {
-    const worker = await findWorker(options)
+  for (; performance.now() < until; await sleep(50)) {
+    const worker = await findWorker(asked)
     if (worker === undefined) continue
-    refusal = refusalOfKeys({ worker, own: options.settings.payloadKeys })
+    refusal = refusalOfKeys({ worker, own: asked.settings.payloadKeys })
     if (refusal === undefined) return worker
   }
   if (refusal !== undefined) throw refusal
-  throw new RefusedError(`No worker listens on the task queue ${options.settings.taskQueue}.`, {
+  throw new RefusedError(`No worker listens on the task queue ${asked.settings.taskQueue}.`, {
     hint: `Start one with \`${connector`up`}\` or \`${connector`worker`}\`, or start jobs with --local.`,
   })
 }
@@ -209,14 +218,20 @@ function refusalOfKeys(of: { worker: ListedWorker; own: readonly PayloadKey[] })
   )
 }
 
-interface Asked {
+/** Where a command looks for its worker. */
+export interface Asked {
   client: Client
   settings: Settings
-  place: Pick<TemporalPlace, 'connectionOptions' | 'namespace'>
+  place: TemporalPlace
+  terminal: Pick<Terminal, 'note'>
 }
 
 /** Finds the worker on the task queue, as it reports itself; undefined if there is none. */
-export async function findWorker(options: Asked): Promise<ListedWorker | undefined> {
+export async function findWorker(
+  options: Pick<Asked, 'client' | 'settings'> & {
+    place: Pick<TemporalPlace, 'connectionOptions' | 'namespace'>
+  },
+): Promise<ListedWorker | undefined> {
   const { client, settings, place } = options
   const { namespace } = place
   const pollers = await findPollers({

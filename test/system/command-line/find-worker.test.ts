@@ -8,7 +8,7 @@ test('a command that is given before a worker’s first poll waits for that work
   const world = await createWorld({ counts: { plans: 1 } })
   const client = await connectTemporal()
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings) }
+  const asked = { client, settings, place: temporalPlace(settings), terminal: { note: () => undefined } }
   // Looks once.
   await expect(awaitWorker({ ...asked, withinMs: 1 })).rejects.toMatchObject({
     message: `No worker listens on the task queue ${settings.taskQueue}.`,
@@ -24,7 +24,7 @@ test('a command that is given before the first poll of a worker with another key
   const world = await createWorld({ counts: { plans: 1 } })
   const client = await connectTemporal()
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings) }
+  const asked = { client, settings, place: temporalPlace(settings), terminal: { note: () => undefined } }
   const key = randomBytes(32).toString('base64')
   const before = await openTestWorker(world, { CONNECTOR_PAYLOAD_KEY: key })
   await expect(awaitWorker({ ...asked, withinMs: 1_000 })).rejects.toThrow('and this command with no key')
@@ -38,7 +38,7 @@ test('a worker that has not polled for longer than a poll takes is none, althoug
   const world = await createWorld({ counts: { plans: 1 } })
   const client = await connectTemporal()
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings) }
+  const asked = { client, settings, place: temporalPlace(settings), terminal: { note: () => undefined } }
   const worker = await openTestWorker(world)
   await awaitWorker({ ...asked, withinMs: 60_000 })
   await worker.stop()
