@@ -30,7 +30,7 @@ import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { createRunNotes, type RunNotes } from '../../core/runs/run-notes.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
-import { bindFiles, refuseWorkers } from '../../core/state/postgres/membership.ts'
+import { bindFiles, refuseWorkers, withoutWorkers } from '../../core/state/postgres/membership.ts'
 import { cached, type SharedFolder } from '../../core/storage/cached.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
@@ -181,9 +181,7 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
   // Prevents a worker from advancing a watermark in the meantime.
   const lock = acquireLock({ folder, role: 'state reset' })
   const state = await openState({ ...place, isHeld: () => lock.isHeld() })
-  try {
-    // The lock of the data folder keeps only its own worker away.
-    if (state.shared !== undefined) await refuseWorkers(state.shared)
+  const resetAll = async () => {
     const watermarks = toWatermarks(await state.publications.all()).filter(
       (one) => one.resource === resource && (to === undefined || one.destination === to),
     )
@@ -200,6 +198,10 @@ async function reset(call: { resource: ListName; options: ResetOptions; terminal
       document: { reset: watermarks, by, why },
       text: `Reset ${watermarks.length} of ${resource}${where}; the next incremental export reads the whole list.`,
     })
+  }
+  try {
+    // The lock of the data folder keeps only its own worker away.
+    await withoutWorkers(state.shared, resetAll)
   } finally {
     await state.close()
     lock.release()
@@ -239,7 +241,7 @@ export async function repairState(options: {
   const { folder: dataDir } = place
   if (files !== undefined) await adoptFiles({ place, files })
   const state = await openState({ ...place, isRepair: true })
-  try {
+  const repair = async () => {
     if (bindsFiles && state.shared !== undefined && files !== undefined)
       await bindFiles({ store: state.shared, files: await bindBucket(files, state), isFree: false })
     const shared = cached(dataDir, files)
@@ -250,6 +252,9 @@ export async function repairState(options: {
     const repaired = await repairLedger({ ledger, mark, folders: [...runs.values()] })
     const reopened = await reopen({ ledger, notes, shared, dataDir, runs: runs.keys() })
     return repaired.map((one) => ({ ...one, ...reopened.get(one.run) }))
+  }
+  try {
+    return await withoutWorkers(state.shared, repair)
   } finally {
     await state.close()
   }

@@ -64,6 +64,23 @@ export async function refuseWorkers(store: SharedStore): Promise<void> {
 }
 
 /**
+ * Does work while no worker uses a state on PostgreSQL. A worker that starts meanwhile waits for the row whose key this
+ * holds, and gives up; the row's other columns can be written beside it.
+ *
+ * @throws {StateError} a worker uses the state
+ */
+export const withoutWorkers = <T>(store: SharedStore | undefined, work: () => Promise<T>): Promise<T> =>
+  store === undefined
+    ? work()
+    : store.db.transaction().execute(async (db) => {
+        const { sql } = await import('kysely')
+        await sql`set local idle_in_transaction_session_timeout = 0`.execute(db)
+        await db.selectFrom('store').select('id').forKeyShare().execute()
+        await refuseWorkers({ ...store, db })
+        return await work()
+      })
+
+/**
  * Joins a state on PostgreSQL. The first worker binds the state to the bucket with the files of its runs.
  *
  * @throws {StateError} another state was moved there since the worker opened it, or it belongs to another bucket

@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sendWithinMs } from '../../../core/billing/transport.ts'
 import { takeRight } from '../../../core/changes/send/send-right.ts'
-import { findWorkers, joinStore } from '../../../core/state/postgres/membership.ts'
+import { findWorkers, joinStore, withoutWorkers } from '../../../core/state/postgres/membership.ts'
 import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
 import { transact } from '../../../core/state/store.ts'
@@ -105,6 +105,24 @@ test('a folder whose state has moved does not start without it, and says where i
       `was moved to the schema ${database.schema} of 127.0.0.1:${postgres.port}/`,
     )
   await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('has another one or none')
+})
+
+test('no worker joins a state while a repair rewrites it, which waits for none to be there', async () => {
+  const database = newDatabase()
+  const [state, worker] = [
+    await openState({ folder: await temporaryFolder(), database }),
+    await openState({ folder: await temporaryFolder(), database }),
+  ]
+  onTestFinished(async () => void (await Promise.all([state.close(), worker.close()])))
+  const repair = () =>
+    state.ledger.markRestored({ at: 1, bounded: { kinds: ['create-addon'], sends: 1 }, forgotten: 3 })
+  await withoutWorkers(state.shared, async () => {
+    await expect(join(worker, 'w')).rejects.toThrow('PostgreSQL gave up waiting')
+    await repair()
+  })
+  expect(await worker.ledger.claimed()).toBe(3)
+  await using _ = await join(worker, 'w')
+  await expect(withoutWorkers(state.shared, repair)).rejects.toThrow('End all workers first')
 })
 
 test('a folder with a state of its own does not start on PostgreSQL before it is moved', async () => {
