@@ -1,4 +1,5 @@
 import type { Publication, Published } from '../destination.ts'
+import { formatCountOf } from '../../runs/view/format.ts'
 import { AlreadyPublishedError, refuseIncomplete } from '../errors.ts'
 import { idOf, instant, stagedIdOf, stagedName, toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { isSameRead, type Manifest } from '../manifest.ts'
@@ -99,6 +100,7 @@ async function merge(
     const rows = staged.rows.get(table.name)!
     return toPublishedTable(publication, table, { rows, files: [], ...(left > 0 && { kept: left }) })
   })
+  const stale = published[0]?.kept
   const judged = await findDeletes(db, publication)
   await markDeletes(db, publication, judged)
   // Somebody who changed a table may have marked a record or its child rows, or removed one of both.
@@ -109,6 +111,12 @@ async function merge(
   const warnings = [
     ...staged.warnings,
     ...changedWarnings(publication, published, before),
+    ...(stale === undefined
+      ? []
+      : [
+          `Kept as before, because the service has an older \`updated\`: ${formatCountOf(stale, publication.resource)}.` +
+            ' If it was restored from a backup, export to a new schema or file.',
+        ]),
     ...judged.warnings,
   ]
   const manifest = toManifest({

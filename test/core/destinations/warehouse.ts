@@ -272,13 +272,16 @@ export function describeWarehouse(
         expect(await contacts()).toEqual(['a.1 2'])
       })
 
-      test('says how many rows it kept because they are newer', async () => {
+      test('warns of records that it kept because they are newer, and counts their rows', async () => {
         await publish('new', [{ id: 'a', updated: day(2), contacts: [{ id: '1' }] }], { facts: readOn(2) })
         const stale = [{ id: 'a', contacts: [{ id: '1' }, { id: '2' }] }, { id: 'b' }]
         const { manifest } = await publish('stale', stale, { facts: readOn(3) })
         expect(manifest.tables).toMatchObject([
           { rows: 2, kept: 1 },
           { rows: 2, kept: 2 },
+        ])
+        expect(manifest.warnings).toEqual([
+          'Kept as before, because the service has an older `updated`: 1 customer. If it was restored from a backup, export to a new schema or file.',
         ])
       })
 
