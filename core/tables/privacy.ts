@@ -173,7 +173,7 @@ function checkKey({ name, action, table }: Named, path: readonly string[]): void
   if (action === 'hash' && path.join() === 'id') return
   throw new PrivacyRefusedError(
     `${name} tells the rows of ${table.name} apart and can't be left out or changed alone` +
-      ` (--hash ${table.resource}.id hides the id in all its tables).`,
+      ` (--hash ${table.resource}.id changes the id in all its tables).`,
   )
 }
 

@@ -113,13 +113,15 @@ describe('a hashed field', () => {
     expect(row).toMatchObject({ metadata: { rut: hmac('x') }, _extra: { nick: hmac('y') } })
   })
 
-  test('that is the id is hashed the same way in the child tables', () => {
+  test('that is the id is hashed the same way in the child tables, and where a hashed column names it', () => {
     const { encoder, encoded, row } = encode(
-      { hash: ['customers.id'], hashKey },
-      '{"id":"cus_1","contacts":[{}]}',
+      { hash: ['customers.id', 'customers.contacts.customer'], hashKey },
+      '{"id":"cus_1","contacts":[{"customer":"cus_1"}]}',
     )
-    expect(row?.['id']).toBe(hmac('cus_1'))
-    expect(readTable(encoder, encoded, 'customer_contacts')[0]?.['customer_id']).toBe(hmac('cus_1'))
+    const hash = hmac('cus_1')
+    expect(row?.['id']).toBe(hash)
+    const [contact] = readTable(encoder, encoded, 'customer_contacts')
+    expect(contact).toMatchObject({ customer_id: hash, customer: hash })
   })
 })
 
