@@ -73,7 +73,7 @@ export class DevServerError extends Error {
 export class ServerInUseError extends Error {
   override name = 'ServerInUseError' as const
   readonly exitCode = 2
-  readonly hint = 'Leave out --local to use its server, or wait until it has ended.'
+  readonly hint = 'Commands without --local use its server; or wait until it has ended.'
   constructor({ dataDir, cause }: { dataDir: string; cause: FolderLockedError }) {
     const { holder } = cause
     const owner = holder === undefined ? 'Another command' : `Another command (pid ${holder.pid})`

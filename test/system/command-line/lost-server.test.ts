@@ -91,7 +91,7 @@ describe('up', () => {
       const beside = await startCommand(world, ['export', 'plans', '--local'], { env: local }).ended
       expect(beside).toMatchObject({ code: 2 })
       expect(beside.stderr).toMatch(
-        /^error: Another command \(pid \d+\) runs the Temporal dev server of the data folder .*\. Leave out --local/m,
+        /^error: Another command \(pid \d+\) runs the Temporal dev server of the data folder .*\. Commands without --local use/m,
       )
       const exported = await startCommand(world, ['export', 'plans', '--json'], { env: local }).ended
       expect(exported, exported.stderr).toMatchObject({ code: 0 })
