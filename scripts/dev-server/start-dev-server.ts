@@ -234,9 +234,11 @@ function whyEnded({ log, database }: { log: string; database: string }): string 
 /**
  * Settings that make ten sequential activities take 0.2 s instead of 1.05 s: by default the server polls only 20
  * times a second for new tasks and waits for the disk at each step. A write-ahead log loses nothing if the server
- * is killed; a power cut can lose its last steps, which are then repeated.
+ * is killed; a power cut can lose its last steps, which are then repeated. The four partitions that each task queue has by
+ * default are for several servers, and cost this one an eighth of its CPU.
  */
 const quick = [
+  ...['Read', 'Write'].map((of) => `--dynamic-config-value=matching.numTaskqueue${of}Partitions=1`),
   '--dynamic-config-value=history.transferProcessorMaxPollRPS=1000',
   '--sqlite-pragma=journal_mode=WAL',
   '--sqlite-pragma=synchronous=NORMAL',

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { asked, createWorld, startRun } from '../export/world.ts'
 import { describeJob, slowFrom } from './job.ts'
 
-const records = 8000
+const records = 4_000
 
 describeJob('an export', {
   workflow: 'exportData',
