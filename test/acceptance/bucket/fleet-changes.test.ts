@@ -19,7 +19,7 @@ import { createFleet } from './fleet-world.ts'
 import { environmentOf } from './gateway.ts'
 
 const fleet = createFleet()
-const { startMember, forgetWorkers, openStore, newMachine } = fleet
+const { startMember, startMachine, forgetWorkers, openStore, newMachine } = fleet
 
 /** Fails if the run ends before. */
 const duringRun = (run: { result(): Promise<unknown> }, condition: () => boolean) =>
@@ -42,7 +42,7 @@ const slow = [{ kind: 'latency', ms: 200 }] as const
 test('a ledger that PostgreSQL got back from a backup sends nothing until it is repaired, and no row twice then', async () => {
   const count = 30
   const world = await createWorld({ counts, faults: [...slow] })
-  const first = await startMember(world)
+  const first = await startMachine(world)
   const client = await connectTemporal()
   await openStore(world).create('inbox/rows.csv', addonsCsv(count))
   const run = await startImport({
@@ -74,7 +74,7 @@ test('a ledger that PostgreSQL got back from a backup sends nothing until it is 
   const machine = await newMachine(world)
   const repair = () => callCommand(world, ['state', 'repair'], { env: machine })
   expect(await repair()).toMatchObject({ code: 2, stderr: expect.stringContaining('End all workers first') })
-  await refusing.lose()
+  await refusing.stop()
   await forgetWorkers(world)
   expect(await repair()).toMatchObject({ code: 0 })
   await startMember(world)
@@ -86,7 +86,7 @@ test('a machine with nothing but the two addresses imports, follows, reports and
   const count = 24
   const world = await createWorld({ counts, faults: [...slow] })
   const more = { BILLING_SETTLE_SECONDS: '0.3' }
-  const first = await startMember(world, more)
+  const first = await startMachine(world, more)
   const third = await newMachine(world)
   const file = join(world.dataDir, 'addons.csv')
   await writeFile(file, addonsCsv(count))
@@ -128,7 +128,7 @@ test('a machine with nothing but the two addresses imports, follows, reports and
   expect(await rowsIn(later.files.results)).toHaveLength(count)
 
   // PostgreSQL is put back to before the import, while no worker runs.
-  await second.lose()
+  await second.stop()
   const changes = `connector_${world.workspace}.changes`
   await askPostgres(fleet.stateUrl, `delete from ${changes}`)
   await forgetWorkers(world)
@@ -258,7 +258,7 @@ test('a state that is moved takes along what a repair and the reports of its run
   })
 
   // PostgreSQL is lost as a whole. The bucket admits no state with another id.
-  await startMember(world).then((member) => member.lose())
+  await startMember(world).then((member) => member.stop())
   const schema = `"connector_${world.workspace}"`
   const readId = () => askPostgres(fleet.stateUrl, `select id from ${schema}.store`)
   const id = await readId()

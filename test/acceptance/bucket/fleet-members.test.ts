@@ -4,17 +4,20 @@ import { findOldExports } from '../../../core/exports/prune.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { openToRead } from '../../../scripts/runs/run-files.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
-import {
-  connectTemporal,
-  createWorld,
-  startCommand,
-  startRun,
-  type World,
-} from '../../system/export/world.ts'
+import { connectTemporal, createWorld, startRun, type World } from '../../system/export/world.ts'
 import { createFleet } from './fleet-world.ts'
 
 const fleet = createFleet()
-const { fleetOf, newFolder, newMachine, startMember, forgetWorkers, openStore, expectEachOnce } = fleet
+const {
+  fleetOf,
+  newFolder,
+  newMachine,
+  startMember,
+  startMachine,
+  forgetWorkers,
+  openStore,
+  expectEachOnce,
+} = fleet
 
 test('destinations that only one machine has, a DuckDB file and a folder, are refused with a sentence', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
@@ -39,7 +42,7 @@ test('a watermark is reset from any machine, but not while a worker may still ad
   const env = await newMachine(world)
   const reset = () => callCommand(world, ['state', 'reset', 'plans', '--why', 'a test'], { env })
   expect(await reset()).toMatchObject({ code: 2, stderr: expect.stringContaining('End all workers first') })
-  await member.lose()
+  await member.stop()
   await forgetWorkers(world)
   expect(await reset()).toMatchObject({ code: 0, stdout: expect.stringContaining('Reset 1 of plans') })
 })
@@ -48,9 +51,8 @@ test('a state whose bucket is lost is bound to another one by a repair, and any 
   const world = await createWorld({ counts: { plans: 5 } })
   const bucket = `s3://exports/${world.workspace}`
   const earlier = await startMember(world, { CONNECTOR_FILES_URL: `${bucket}-lost` })
-  await earlier.lose()
-  const refused = startCommand(world, ['worker'], { env: fleetOf(world) })
-  expect(await refused.ended).toMatchObject({
+  await earlier.stop()
+  expect(await callCommand(world, ['worker'], { env: fleetOf(world) })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining(`are in ${bucket}-lost, not in ${bucket}`),
   })
@@ -60,7 +62,7 @@ test('a state whose bucket is lost is bound to another one by a repair, and any 
   ).toMatchObject({
     code: 0,
   })
-  await Promise.all([startMember(world), startMember(world)])
+  await Promise.all([startMember(world), startMachine(world)])
   const client = await connectTemporal()
   const run = await startRun({ client, world, input: { resources: ['plans'] } })
   expect((await run.result()).verdict).toBe('proven')
@@ -82,8 +84,7 @@ test('two fleets never share a bucket or a state, nor does a worker without a bu
   await startMember(world)
   const startFailure = async (of: World, env: Record<string, string | undefined>) => {
     const more = { ...fleetOf(of), CONNECTOR_DATA_DIR: await newFolder(), ...env }
-    const { ended } = startCommand(of, ['worker'], { env: more })
-    const { code, stderr } = await ended
+    const { code, stderr } = await callCommand(of, ['worker'], { env: more })
     return { code, stderr }
   }
   const bucket = `s3://exports/${world.workspace}`

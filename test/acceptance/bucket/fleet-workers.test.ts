@@ -8,13 +8,13 @@ import { createFleet } from './fleet-world.ts'
 const empty = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
 
 const fleet = createFleet()
-const { fleetOf, startMember, openStore } = fleet
+const { fleetOf, startMachine, openStore } = fleet
 const slow = { BILLING_SETTLE_SECONDS: '0.5' }
 
 test('of two workers on one state, the other resumes an import within seconds of a SIGKILL of the one that sends, and finishes it', async () => {
   const world = await createWorld({ counts: empty })
   world.sandbox.control.addFault({ fault: { kind: 'latency', ms: 20 } })
-  const workers = await Promise.all([startMember(world, slow), startMember(world, slow)])
+  const workers = await Promise.all([startMachine(world, slow), startMachine(world, slow)])
   const client = await connectTemporal()
   const file = 'inbox/rows.csv'
   await openStore(world).create(file, retentionsCsv(150))

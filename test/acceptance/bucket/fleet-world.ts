@@ -10,7 +10,7 @@ import { openFiles } from '../../../worker/files.ts'
 import { readPlaces } from '../../../worker/settings/settings.ts'
 import { callCommand } from '../../system/command-line/call-command.ts'
 import { askPostgres, startPostgres, type Postgres } from '../../system/destinations/postgres-server.ts'
-import { startCommand, until, workerListens, type World } from '../../system/export/world.ts'
+import { startCommand, startTestWorker, until, workerListens, type World } from '../../system/export/world.ts'
 import { environmentOf, startGateway } from './gateway.ts'
 
 /** A bucket and a PostgreSQL server for the tests of a file, and workers without a common disk. */
@@ -37,10 +37,17 @@ export function createFleet() {
   /** The settings of a machine with an empty folder, which no worker uses. */
   const newMachine = async (world: World) => ({ ...fleetOf(world), CONNECTOR_DATA_DIR: await newFolder() })
 
-  /** A worker with an empty data folder of its own. */
+  /** A worker in this process, with an empty data folder of its own; it is stopped with the test at the latest. */
   async function startMember(world: World, more: Record<string, string> = {}) {
-    const folder = await newFolder()
-    const env = { ...fleetOf(world), CONNECTOR_DATA_DIR: folder, ...more }
+    const machine = await newMachine(world)
+    const worker = await startTestWorker(world, { ...machine, ...more })
+    return { folder: machine.CONNECTOR_DATA_DIR, stop: () => worker.stop() }
+  }
+
+  /** The same in a process, which can be killed. */
+  async function startMachine(world: World, more: Record<string, string> = {}) {
+    const env = { ...(await newMachine(world)), ...more }
+    const folder = env.CONNECTOR_DATA_DIR
     const member = startCommand(world, ['worker'], { env })
     const isThere = async () => {
       if (member.child.exitCode !== null) throw new Error(member.texts.stderr)
@@ -53,7 +60,6 @@ export function createFleet() {
     await until(isThere)
     await workerListens(world)
     return {
-      folder,
       child: member.child,
       /** Kills it, and its machine with the disk. */
       async lose() {
@@ -87,6 +93,7 @@ export function createFleet() {
     newFolder,
     newMachine,
     startMember,
+    startMachine,
     forgetWorkers,
     openStore,
     expectEachOnce,

@@ -1,8 +1,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../../sandbox/faults.ts'
-import { startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
-import { connectTemporal, openTestWorker, until, type World } from '../export/world.ts'
+import { connectTemporal, openTestWorker, startTestWorker, until, type World } from '../export/world.ts'
 import { reset } from '../import/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 
@@ -114,7 +113,7 @@ export function describeJob(name: string, kind: JobKind): void {
       const run = await job.start(await connectTemporal())
       await worked(job)
       await kill(worker)
-      await startWorkerProcess(job.world, kind.env)
+      await startTestWorker(job.world, kind.env)
       hurry(job)
       await job.expectDone(await run.result())
     })
@@ -133,30 +132,6 @@ export function describeJob(name: string, kind: JobKind): void {
         await until(async () => (await attempts()).some((attempt) => attempt > 1))
         hurry(job)
         worker.kill('SIGCONT')
-        await job.expectDone(await run.result())
-      },
-    )
-
-    test(
-      'resumes after a SIGKILL of the Temporal server, whose database is on disk',
-      { tags: ['long'] },
-      async () => {
-        const job = await kind.open()
-        const { dataDir } = job.world
-        const options = { dataDir, binary: () => Promise.resolve(inject('temporalBinary')), ui: false }
-        const first = await startDevServer(options)
-        const grpc = Number(first.address.split(':')[1])
-        await startWorkerProcess(job.world, { TEMPORAL_ADDRESS: first.address, ...kind.env })
-        const run = await job.start(await connectTemporal(first))
-        await worked(job)
-        process.kill(first.pid, 'SIGKILL')
-        await first.stop()
-        const second = await startDevServer({
-          ...options,
-          choosePorts: () => Promise.resolve({ grpc, ui: grpc + 1 }),
-        })
-        onTestFinished(() => second.stop())
-        hurry(job)
         await job.expectDone(await run.result())
       },
     )

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 import { mayMount } from './full-disk.ts'
-import { createWorld, local, startCommand, workerListens } from './world.ts'
+import { createWorld, local, startCommand, startTestWorker, workerListens } from './world.ts'
 
 const words = ['export', 'customers', '--json']
 
@@ -42,8 +42,7 @@ describe('an export whose disk takes no more', () => {
       await limited.ended
 
       world.sandbox.control.setFaults({ faults: [] })
-      startCommand(world, ['worker'])
-      await workerListens(world)
+      await startTestWorker(world)
       const { code, stdout, stderr } = await callCommand(world, whole)
       expect({ code, stderr }).toMatchObject({ code: 0 })
       const [published] = (JSON.parse(stdout) as Printed).exports

@@ -92,7 +92,7 @@ describe('a list that is read in ranges', () => {
       await run.signal('unpause')
       await pagesRead(world, 8 + chance.below(8))
       await kill(worker)
-      await startWorkerProcess(world)
+      await startTestWorker(world)
       control.setFaults({ faults: [] })
       const report = await run.result()
       expect(report).toMatchObject({ verdict: 'proven', exports: [{ records: 9_000 }] })

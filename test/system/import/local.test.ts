@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { callCommand } from '../command-line/call-command.ts'
 import { createWorld, local, startCommand, until } from '../export/world.ts'
 import { addonsCsv, once, timesOf } from './world.ts'
 
@@ -18,13 +19,14 @@ test(
     await writeFile(file, addonsCsv(6))
     const env = { ...local, BILLING_SETTLE_SECONDS: '0.1' }
     const command = (...words: string[]) => startCommand(world, words, { env })
+    const call = (...words: string[]) => callCommand(world, words, { env })
     const importing = command('import', 'addons', file, '--local', '--wait-for-approval', '--json')
     await importing.says('Run import-addons-addons-')
     const run = /Run (\S+)/.exec(importing.texts.stderr)?.[1] ?? ''
-    await until(async () => (await command('run', 'show', run).ended).stdout.includes('waiting for approval'))
-    const limits = await command('run', 'limits', run, '--rate', '50', '--why', 'it is slow').ended
+    await until(async () => (await call('run', 'show', run)).stdout.includes('waiting for approval'))
+    const limits = await call('run', 'limits', run, '--rate', '50', '--why', 'it is slow')
     expect(limits.stdout, limits.stderr).toContain('requestsPerSecond 50')
-    expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana').ended).code).toBe(0)
+    expect((await call('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
     const { code, stdout } = await importing.ended
     expect(code).toBe(3)
     expect(JSON.parse(stdout)).toMatchObject({ counts: { done: 4, parked: 2 } })
@@ -32,16 +34,14 @@ test(
 
     // Its server is gone with it.
     const person = ['--why', 'looked', '--by', 'Ana']
-    const alone = await command('run', 'resolve', run, '--rows', String(parked[0]), '--absent', ...person)
-      .ended
+    const alone = await call('run', 'resolve', run, '--rows', String(parked[0]), '--absent', ...person)
     expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('npx connector up') })
     const up = command('up')
     await up.says('Ctrl-C stops')
     const resolve = async (row: number, ...how: string[]) => {
-      const { code, stderr } = await command('run', 'resolve', run, '--rows', String(row), ...how, ...person)
-        .ended
+      const { code, stderr } = await call('run', 'resolve', run, '--rows', String(row), ...how, ...person)
       expect(code, stderr).toBe(0)
-      return JSON.parse((await command('run', 'watch', run, '--json').ended).stdout) as object
+      return JSON.parse((await call('run', 'watch', run, '--json')).stdout) as object
     }
     expect(await resolve(parked[0] ?? 0, '--absent')).toMatchObject({ counts: { done: 5, parked: 1 } })
     expect(await resolve(parked[1] ?? 0, '--drop')).toMatchObject({

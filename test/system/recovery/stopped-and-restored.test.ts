@@ -1,7 +1,7 @@
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { connectTemporal, createWorld, startTestWorker, until } from '../export/world.ts'
+import { connectTemporal, createWorld, openTestWorker, startTestWorker, until } from '../export/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { breakSome, idsOf, quick, resume, resumesAsked, startRecovery, statusOf, well } from './world.ts'
@@ -16,14 +16,14 @@ test(
     breakSome(world, { ids: idsOf(world).slice(0, 6), reason: 'gateway_issue' })
     const env = { BILLING_SETTLE_SECONDS: '0.5' }
     const client = await connectTemporal()
-    let worker = await startWorkerProcess(world, env)
+    const before = await openTestWorker(world, env)
     const input = { ...quick, approval: true, canary: 0, concurrency: 2, verifyAfter: '100ms' }
     const run = await startRecovery({ client, world, input })
     await until(async () => (await statusOf(run)).waitingFor !== undefined)
-    await kill(worker)
+    await before.stop()
     const backup = `${world.dataDir}-backup`
     cpSync(world.dataDir, backup, { recursive: true })
-    worker = await startWorkerProcess(world, env)
+    const worker = await startWorkerProcess(world, env)
     await run.executeUpdate('approve', { args: [{ by: 'Ana', why: 'the gateway works again' }] })
     await until(async () => {
       const { raw, status } = await run.describe()

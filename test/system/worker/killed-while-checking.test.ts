@@ -1,6 +1,14 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { asked, connectTemporal, createWorld, startCommand, startRun, until } from '../export/world.ts'
+import {
+  asked,
+  connectTemporal,
+  createWorld,
+  startCommand,
+  startRun,
+  startTestWorker,
+  until,
+} from '../export/world.ts'
 import { breakSome, idsOf, quick, startRecovery } from '../recovery/world.ts'
 
 type Place = Pick<Parameters<typeof startRun>[0], 'client' | 'world'>
@@ -28,7 +36,7 @@ async function killWhileItChecks(start: (typeof starts)[number]): Promise<void> 
   const before = asked(world)
   // Longer than Temporal waits for a sign of life and for another try: a check that only takes its time gives them.
   world.sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 10_000 }] })
-  await startCommand(world, ['worker']).says('listening')
+  await startTestWorker(world)
   const isAnswered = () => world.sandbox.control.requests()[before]?.status !== undefined
   await until(() => asked(world) > before && isAnswered())
   expect(asked(world)).toBeLessThanOrEqual(before + 2)

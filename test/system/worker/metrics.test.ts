@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Manifest } from '../../../core/destinations/manifest.ts'
+import { callCommand } from '../command-line/call-command.ts'
 import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import {
   connectTemporal,
@@ -43,7 +44,6 @@ function answers(world: World): Record<string, number> {
 }
 
 interface LogLine {
-  level: string
   message: string
   run?: string
   resource?: string
@@ -112,7 +112,10 @@ describe('the metrics of a worker', () => {
       const ofRun = lines.filter((line) => line.run === run.workflowId)
       const pages = ofRun.filter(({ message, page }) => message === 'request' && page !== undefined)
       expect(new Set(pages.map(({ resource }) => resource)).size).toBe(4)
-      const failed = lines.filter(({ level }) => level === 'warn')
+      // On a busy machine, the SDK warns of other things.
+      const failed = lines.filter(({ message }) =>
+        ['no complete answer', 'a request failed'].includes(message),
+      )
       const faults = Object.entries(answers(world)).filter(([key]) => !key.endsWith(' 200'))
       expect(failed.length).toBe(faults.reduce((sum, [, count]) => sum + count, 0))
       expect(ofRun).toContainEqual(expect.objectContaining({ message: 'ended', verdict: 'proven' }))
@@ -183,7 +186,7 @@ describe('the metrics of a worker', () => {
       const { url } = await startServing(world)
       const other = await createWorld()
       const env = { CONNECTOR_METRICS_ADDRESS: new URL(url).host }
-      const { code, stderr } = await startCommand(other, ['worker'], { env }).ended
+      const { code, stderr } = await callCommand(other, ['worker'], { env })
       expect(code).toBe(2)
       expect(stderr).toMatch(/error: Metrics can't be served at .*EADDRINUSE.*CONNECTOR_METRICS_ADDRESS/)
       const silent = startCommand(other, ['worker'])
