@@ -1,3 +1,4 @@
+import { createCipheriv } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,9 +40,9 @@ export const facts: ReadFacts = {
  * destination packs them into less.
  */
 export function noise(bytes: number): string[][] {
-  let seed = 42
-  const next = () => (seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0).toString(36)
-  const name = () => Array.from({ length: 140 }, next).join('')
+  const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 42), Buffer.alloc(16))
+  const zeros = Buffer.alloc(660)
+  const name = () => cipher.update(zeros).toString('base64url')
   const customer = (at: number) => `{"id":"b${at}","name":"${name()}","contacts":[{}]}`
   const batches: string[][] = []
   for (let at = 0; at < bytes / 1_000; at += 1_000)
