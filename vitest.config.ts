@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { missingPrograms } from './test/acceptance/programs.ts'
@@ -9,6 +10,9 @@ const timed = 'test/**/*.timed.test.ts'
 const system = ['test/system/**/*.test.ts', 'test/chaos/histories/**/*.test.ts']
 const acceptance = 'test/acceptance/**/*.test.ts'
 const compose = 'test/acceptance/compose/**/*.test.ts'
+
+/** `npm run test:long`: these tests wait more than they compute, and Vitest's cache has durations of `npm test`, without them. */
+const areLong = process.argv.includes('--tags-filter=long')
 
 /** A second, the default, is less than a busy machine may pause a process. */
 const expect = { poll: { timeout: 30_000 } }
@@ -27,7 +31,7 @@ const withServer = {
   execArgv: ['--initial-old-space-size=512', '--min-semi-space-size=16', '--no-memory-reducer'],
   // Their tests start servers, workers and commands and wait for them: two files at a time leave two cores idle for
   // a quarter of the time, four for a twentieth.
-  maxWorkers: 4,
+  maxWorkers: areLong ? 6 : 4,
 }
 
 /**
@@ -35,14 +39,19 @@ const withServer = {
  * all workers but one would wait for these at the end.
  */
 const smallAndLong =
-  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|duckdb-\w+|package|operator|fleet-\w+|bucket\/faults)\.test/
+  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|duckdb-\w+|package|operator|fleet-\w+|bucket\/faults|broken-code|drift|leases|leaks|local|certificate\.property)\.test/
+
+/** How many tests of a file are tagged `long`. */
+const longTests = ({ moduleId }: TestSpecification) =>
+  readFileSync(moduleId, 'utf8').split("tags: ['long']").length
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const isLong = ({ moduleId }: TestSpecification) => Number(smallAndLong.test(moduleId))
     // oxlint-disable-next-line unicorn/no-array-sort -- `super` is no array
     const sorted = await super.sort(files)
-    return sorted.toSorted((a, b) => isLong(b) - isLong(a))
+    const more = (a: TestSpecification, b: TestSpecification) => (areLong ? longTests(b) - longTests(a) : 0)
+    return sorted.toSorted((a, b) => isLong(b) - isLong(a) || more(a, b))
   }
 }
 
@@ -111,6 +120,8 @@ export default defineConfig({
             'test/acceptance/bucket/versitygw.ts',
             ...withServer.globalSetup,
           ],
+          // They wait more than they compute.
+          maxWorkers: 6,
           sequence: { groupOrder: 3 },
         },
       },

@@ -42,33 +42,29 @@ describe('reading what was updated since', () => {
     expect(outcome.requests).toBeLessThan(20)
   })
 
-  test(
-    'misses nothing whose update did not change in the meantime, however many others move to the top',
-    { tags: ['long'] },
-    async () => {
-      for (let seed = 1; seed <= 20; seed++) {
-        const random = createRandom(seed)
-        const list = createList(3000)
-        const touched = new Set<number>()
-        const fetchPage: FetchPage = (request) => {
-          for (let times = 0; times < 5; times++) {
-            const at = Math.floor(random() * 3000)
-            touched.add(at)
-            list.touch(at)
-          }
-          return list.fetchPage(request)
+  test('misses nothing whose update did not change in the meantime, however many others move to the top', async () => {
+    for (let seed = 1; seed <= 5; seed++) {
+      const random = createRandom(seed)
+      const list = createList(3000)
+      const touched = new Set<number>()
+      const fetchPage: FetchPage = (request) => {
+        for (let times = 0; times < 5; times++) {
+          const at = Math.floor(random() * 3000)
+          touched.add(at)
+          list.touch(at)
         }
-        const { outcome, ids } = await readThrough({
-          fetchPage,
-          updatedSince: (start + 1000 * second) / 1000,
-        })
-        expect(outcome.reasons, `seed ${seed}`).toEqual([])
-        const taken = new Set(ids)
-        for (let at = 1000; at < 3000; at++)
-          if (!touched.has(at)) expect(taken, `seed ${seed}`).toContain(`r${at}`)
+        return list.fetchPage(request)
       }
-    },
-  )
+      const { outcome, ids } = await readThrough({
+        fetchPage,
+        updatedSince: (start + 1000 * second) / 1000,
+      })
+      expect(outcome.reasons, `seed ${seed}`).toEqual([])
+      const taken = new Set(ids)
+      for (let at = 1000; at < 3000; at++)
+        if (!touched.has(at)) expect(taken, `seed ${seed}`).toContain(`r${at}`)
+    }
+  })
 
   test('where nothing was updated since, takes the newest window and no more', async () => {
     const list = createList(500)

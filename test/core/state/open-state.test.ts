@@ -80,12 +80,12 @@ test('calls a full disk a full disk, also in a transaction, which SQLite then ro
 })
 
 // In seconds of the processor, which other work on the machine does not lengthen.
-test('stages 100,000 changes in well under ten seconds', { timeout: 120_000, tags: ['long'] }, async () => {
+test('stages 10,000 changes in well under a second', { timeout: 120_000 }, async () => {
   const state = await openState({ folder: await temporaryFolder() })
   const { ledger } = state
   const body = JSON.stringify({ supplier: 'sup_1', document: 7, date: '2026-10-01', note: 'x'.repeat(300) })
   const started = process.cpuUsage()
-  for (let from = 0; from < 100_000; from += 2_000) {
+  for (let from = 0; from < 10_000; from += 2_000) {
     const changes = Array.from({ length: 2_000 }, (_, index) => ({
       row: from + index + 1,
       key: `k${from + index + 1}`,
@@ -95,9 +95,9 @@ test('stages 100,000 changes in well under ten seconds', { timeout: 120_000, tag
   }
   const { user, system } = process.cpuUsage(started)
   const seconds = (user + system) / 1e6
-  console.log(`staged 100,000 changes in ${seconds.toFixed(2)} s of the processor`)
-  expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 100_000 }])
-  expect(seconds).toBeLessThan(10)
+  console.log(`staged 10,000 changes in ${seconds.toFixed(2)} s of the processor`)
+  expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 10_000 }])
+  expect(seconds).toBeLessThan(1)
   await state.close()
 })
 
