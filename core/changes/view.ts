@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Identity } from '../runs/identity.ts'
 import { reportFiles, type Decision, type EndedNote } from '../runs/run-notes.ts'
 import type { ReportCounts } from '../runs/view/counts.ts'
-import { type NextStep, pageName, type Table, toCounts, type View } from '../runs/view/view.ts'
+import { filled, type NextStep, pageName, type Table, toCounts, type View } from '../runs/view/view.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { ChangeState } from '../state/schema.ts'
 import { sentenceFor } from './outcomes.ts'
@@ -115,13 +115,8 @@ export const explain = ({
   ].join('; ') || null
 
 function toDecisions({ decisions }: Pick<FullChangesReport, 'decisions'>): Table[] {
-  const rows = decisions.map((decision) => [
-    aboutOf(decision),
-    decision.by,
-    { time: decision.at },
-    decision.why,
-  ])
-  return rows.length === 0 ? [] : [{ title: 'Decisions', head: ['about', 'who', 'when', 'why'], rows }]
+  const rows = decisions.map((one) => [aboutOf(one), one.by, { time: one.at }, one.why])
+  return filled({ title: 'Decisions', head: ['about', 'who', 'when', 'why'], rows })
 }
 
 function aboutOf({ about, row, exists, confirmed, absent }: Decision): string {

@@ -73,9 +73,16 @@ export class ReservedWorker extends Error {
   }
 }
 
-const mostNamed = 10
-/** The first names of many. */
-export const few = (names: readonly (string | number)[], separator = ', ') =>
-  names.length <= mostNamed
-    ? names.join(separator)
-    : `${names.slice(0, mostNamed).join(separator)} and ${names.length - mostNamed} more`
+/** The first names of many. `of`: how many there are. */
+export function few(
+  names: readonly (string | number)[],
+  {
+    separator = ', ',
+    most = 10,
+    of = names.length,
+  }: { separator?: string; most?: number; of?: number | undefined } = {},
+): string {
+  const shown = names.slice(0, most)
+  const more = of - shown.length
+  return `${shown.join(separator)}${more > 0 ? ` and ${more} more` : ''}`
+}

@@ -3,7 +3,7 @@ import { sentenceFor } from '../changes/outcomes.ts'
 import type { ReportSummary } from '../changes/report.ts'
 import { verdictOf } from '../changes/verdict.ts'
 import { type Reported, type Reporting, type RowTally, writeChangesReport } from '../changes/write-report.ts'
-import { countLabels, resolvedByPerson, sumOf } from '../runs/view/counts.ts'
+import { counted, countLabels, resolvedByPerson, sumOf } from '../runs/view/counts.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
 import { readJson } from '../storage/durable.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
@@ -129,12 +129,9 @@ function toReport(
   const unseen = (staged?.existingReasons ?? []).map(
     (reason) => `records that the service had before could not all be seen: ${reason}`,
   )
-  const inDoubt = staged?.doubtfulEarlier
-    ? [`${staged.doubtfulEarlier} done by an earlier run, but in doubt there`]
-    : []
-  const resolved = staged?.resolvedEarlier
-    ? [`${staged.resolvedEarlier} done by an earlier run, ${resolvedByPerson}`]
-    : []
+  const { doubtfulEarlier = 0, resolvedEarlier = 0 } = staged ?? {}
+  const inDoubt = counted(doubtfulEarlier, 'done by an earlier run, but in doubt there')
+  const resolved = counted(resolvedEarlier, `done by an earlier run, ${resolvedByPerson}`)
   const doubts = staged === undefined ? ['nothing was staged'] : [...unseen, ...inDoubt]
   const reasons = [...(staged === undefined ? [] : proof.reasons), ...doubts, ...resolved]
   const { valid = 0, invalid = 0, totals } = check ?? {}
@@ -178,7 +175,7 @@ function toSummary(
 ): string {
   // The reasons have the other places.
   const others = (['rejected', 'skipped'] as const).flatMap((place) =>
-    counts[place] > 0 ? [`${counts[place]} ${countLabels[place]}`] : [],
+    counted(counts[place], countLabels[place]),
   )
   const proof =
     reasons.length === 0

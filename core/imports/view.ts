@@ -6,6 +6,7 @@ import { countLabels, places, type ReportCounts, sumOf } from '../runs/view/coun
 import { formatCount } from '../runs/view/format.ts'
 import {
   type Count,
+  filled,
   type NextStep,
   type Problem,
   sentence,
@@ -15,6 +16,7 @@ import {
 } from '../runs/view/view.ts'
 import { connector } from '../runs/view/shell.ts'
 import type { FileCheck } from './check.ts'
+import { few } from './errors.ts'
 import { type ImportInput, importInput, type ImportPlan, runFiles } from './input.ts'
 import type { Mapping } from './mapping/mapping.ts'
 import type { AuditNote, Origin } from './run-files.ts'
@@ -110,7 +112,7 @@ const toFileCounts = ({ valid, invalid }: NonNullable<FullReport['check']>): Cou
 
 function toColumns(check: FullReport['check']): Table[] {
   const rows = check?.columns.map(({ column, field }) => [column, field]) ?? []
-  return rows.length === 0 ? [] : [{ title: 'Columns', head: ['in the sheet', 'in the service'], rows }]
+  return filled({ title: 'Columns', head: ['in the sheet', 'in the service'], rows })
 }
 
 /** A sentence for each workbook that has more sheets than the one that is read. */
@@ -150,15 +152,11 @@ function toProblems(report: FullReport): Problem[] {
 }
 
 const toInvalidRows = ({ first }: FullReport): Table[] =>
-  first.length === 0
-    ? []
-    : [
-        {
-          title: 'Invalid rows',
-          head: ['row', 'reason'],
-          rows: first.map(({ row, message }) => [String(row), message]),
-        },
-      ]
+  filled({
+    title: 'Invalid rows',
+    head: ['row', 'reason'],
+    rows: first.map(({ row, message }) => [String(row), message]),
+  })
 
 /** The first rows of each state that needs attention, and why. */
 function toFirstRows({ first, counts }: FullReport): Table[] {
@@ -173,16 +171,10 @@ function toFirstRows({ first, counts }: FullReport): Table[] {
         : []),
     ]
   })
-  return rows.length === 0 ? [] : [{ title: 'Rows not done', head: ['row', 'state', 'reason'], rows }]
+  return filled({ title: 'Rows not done', head: ['row', 'state', 'reason'], rows })
 }
 
-const mostRows = 50
-
-function listRows(rows: readonly number[], all = rows.length): string {
-  const shown = rows.slice(0, mostRows).join(', ')
-  const more = all - Math.min(rows.length, mostRows)
-  return more > 0 ? `${shown} and ${more} more` : shown
-}
+const listRows = (rows: readonly number[], all?: number) => few(rows, { most: 50, of: all })
 
 /** The parts of a command for the rows of an import. */
 interface Source {

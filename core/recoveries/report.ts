@@ -7,7 +7,7 @@ import { verdictOf } from '../changes/verdict.ts'
 import { explain } from '../changes/view.ts'
 import { type Reported, type Reporting, writeChangesReport } from '../changes/write-report.ts'
 import type { EndedNote } from '../runs/run-notes.ts'
-import { canaryFailed, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
+import { canaryFailed, counted, outcomeLabel, type ReportCounts, sumOf } from '../runs/view/counts.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Candidate } from './candidates.ts'
 import { outcomeOf, writeRecoveryCsv } from './csv.ts'
@@ -57,23 +57,19 @@ const mostCooling = 5
 
 /** What the report has of the rows, collected while recovery.csv is written. */
 function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
-  const coolingDown: FullReport['coolingDown'] = []
-  const byReason: RecoveryReport['byReason'] = {}
-  const recoveredValue = noListValues()
-  const skipped = new Map<string, number>()
-  let reported = 0
-  let inDoubt = 0
-  return {
-    coolingDown,
-    byReason,
-    recoveredValue,
-    reported: () => reported,
-    inDoubt: () => inDoubt,
-    failedCanaries: () => Array.from(skipped, ([reason, notTried]) => ({ reason, notTried })),
+  const tally = {
+    coolingDown: [] as FullReport['coolingDown'],
+    byReason: {} as RecoveryReport['byReason'],
+    recoveredValue: noListValues(),
+    /** By reason: those not tried because its canary failed. */
+    skipped: new Map<string, number>(),
+    reported: 0,
+    inDoubt: 0,
     take(row: LedgerRow, place: keyof ReportCounts) {
+      const { coolingDown, byReason, recoveredValue, skipped } = tally
       const isOnlyReported = isReportedOnly(row, plan)
-      if (isOnlyReported) reported += 1
-      if (place === 'parked' && resumeSubscription.isInDoubt?.(row) === true) inDoubt += 1
+      if (isOnlyReported) tally.reported += 1
+      if (place === 'parked' && resumeSubscription.isInDoubt?.(row) === true) tally.inDoubt += 1
       const { key: subscription, breakerKey: reason } = row
       if (row.outcome === 'coolingDown' && coolingDown.length < mostCooling)
         coolingDown.push({ subscription, message: explain(row) ?? '' })
@@ -91,6 +87,7 @@ function createTally(plan: RecoveryPlan, { ended }: Partial<RecoveryNotes>) {
       }
     },
   }
+  return tally
 }
 
 function toReport(
@@ -100,9 +97,8 @@ function toReport(
   summary: ReportSummary,
 ): Omit<RecoveryReport, 'files' | 'rows'> {
   const { counts, outcomes } = summary
-  const { byReason, recoveredValue } = tally
-  const reported = tally.reported()
-  const failedCanaries = tally.failedCanaries()
+  const { byReason, recoveredValue, reported, skipped } = tally
+  const failedCanaries = Array.from(skipped, ([reason, notTried]) => ({ reason, notTried }))
   const proof = verdictOf({
     kind: 'resume-subscription',
     summary: { ...summary, counts: { ...counts, parked: counts.parked - reported } },
@@ -111,7 +107,7 @@ function toReport(
   // A dry run changes nothing: only the list can be incomplete.
   const reasons = [...(plan.dryRun ? [] : proof.reasons), ...(snapshot?.reasons ?? [])]
   const parked = counts.parked - reported
-  const resultsSeen = tally.inDoubt() === 0 && parked > 0 && reasons.length === 1
+  const resultsSeen = tally.inDoubt === 0 && parked > 0 && reasons.length === 1
   const continueWith = toContinueWith(plan, asked?.input ?? {}, snapshot, counts, failedCanaries)
   return {
     run: plan.run,
@@ -165,21 +161,20 @@ function toSummary(
   const passed = counts.notTried === 0 || ended === undefined ? undefined : endOf(plan, Date.parse(ended.at))
   const { alreadyFine = 0, gone = 0, coolingDown = 0, dropped = 0 } = outcomes
   const toResume = sumOf(counts) - reported - coolingDown
-  const count = (number: number, label: string) => (number === 0 ? [] : [`${number} ${label}`])
   return [
     toResume === 0 ? 'nothing to resume' : `${counts.done - alreadyFine} of ${toResume} recovered`,
-    ...count(alreadyFine, 'already fine'),
-    ...count(counts.rejected, 'refused'),
-    ...count(gone, 'cancelled or finalized meanwhile'),
-    ...count(dropped, 'dropped by a person'),
+    ...counted(alreadyFine, 'already fine'),
+    ...counted(counts.rejected, 'refused'),
+    ...counted(gone, 'cancelled or finalized meanwhile'),
+    ...counted(dropped, 'dropped by a person'),
     // The reasons already include the counts of parked, unknown and untried rows.
     reasons.length === 0
       ? parked === 0
         ? 'proven'
         : `${parked} ${parked === 1 ? 'needs' : 'need'} a person`
       : `${ended === undefined ? 'not ended' : 'unproven'}: ${reasons.join('; ')}`,
-    ...count(coolingDown, 'resumed recently and left alone'),
-    ...count(reported, reported === 1 ? 'other needs a person' : 'others need a person'),
+    ...counted(coolingDown, 'resumed recently and left alone'),
+    ...counted(reported, reported === 1 ? 'other needs a person' : 'others need a person'),
     ...(passed === undefined ? [] : [passed]),
     ...why,
   ].join('; ')
@@ -220,10 +215,7 @@ function toNeeds(
     for (const [outcome, number] of Object.entries(outcomes))
       totals.set(outcome, (totals.get(outcome) ?? 0) + number)
   }
-  const count = ([outcome, text]: [string, string]) => {
-    const number = totals.get(outcome)
-    return number === undefined ? [] : [`${number} ${text}`]
-  }
+  const count = ([outcome, text]: [string, string]) => counted(totals.get(outcome) ?? 0, text)
   const usedUp = `fell back after every resume and used up their attempts (${attempts} across all runs). Find the cause in the service; only a higher --input attempts=... resumes them again`
   return [
     ...count(['attemptsUsedUp', usedUp]),

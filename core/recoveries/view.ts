@@ -4,6 +4,7 @@ import { countLabels, outcomeLabel, type ReportCounts, sumOf } from '../runs/vie
 import { formatCount, formatCountOf, formatWere, type Tone } from '../runs/view/format.ts'
 import {
   type Count,
+  filled,
   type NextStep,
   type Problem,
   sentence,
@@ -90,9 +91,7 @@ export function toRecoveryView(report: FullReport): View {
         : [sentence`In the Temporal UI, ${strong('Start Workflow Like This One')} runs it again.`],
     tables: [
       toReasons(byReason),
-      ...(first.length === 0
-        ? []
-        : [{ title: 'Not resumed', head: ['row', 'subscription', 'state', 'reason'], rows: firstRows }]),
+      ...filled({ title: 'Not resumed', head: ['row', 'subscription', 'state', 'reason'], rows: firstRows }),
       ...(preview === null
         ? []
         : isDry
@@ -181,7 +180,7 @@ export function toPreviewTables(preview: Preview): Table[] {
     }),
     table('Needs a person, by reason', needsPerson),
     table('Not resumed', notResumed),
-  ].filter(({ rows }) => rows.length > 0)
+  ].flatMap(filled)
 }
 
 type Input = Readonly<Record<string, unknown>>

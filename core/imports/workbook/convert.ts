@@ -231,7 +231,7 @@ function createDoubts({ name, workbook, facts, hiddenRows, realDates }: Lines) {
         )
       if (zeros.length > 0 && !hasResults)
         throw new InvalidFile(
-          `${name} seems never to have been calculated: the result of each of its formulas is 0 or empty (${few(zeros, '; ')}). Open it in a spreadsheet and save it again.`,
+          `${name} seems never to have been calculated: the result of each of its formulas is 0 or empty (${few(zeros, { separator: '; ' })}). Open it in a spreadsheet and save it again.`,
         )
       for (const [column, found] of dates) refuseDates(column, found)
     },

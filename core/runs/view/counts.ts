@@ -48,4 +48,8 @@ const outcomeLabels: Readonly<Record<string, string>> = {
 export const outcomeLabel = (outcome: string): string =>
   outcomeLabels[outcome] ?? outcome.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
+/** A count with its label; nothing for 0. */
+export const counted = (number: number, label: string): string[] =>
+  number === 0 ? [] : [`${number} ${label}`]
+
 export const sumOf = (counts: ReportCounts): number => places.reduce((sum, place) => sum + counts[place], 0)

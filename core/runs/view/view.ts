@@ -18,6 +18,9 @@ export interface Table {
   tones?: readonly (Tone | undefined)[]
 }
 
+/** A table, unless it has no rows. */
+export const filled = (table: Table): Table[] => (table.rows.length === 0 ? [] : [table])
+
 export interface Fact {
   name: string
   /** Several are one line. */

@@ -41,32 +41,29 @@ async function inspect(db: Store['db']): Promise<Server> {
 function dangersOf({ version, encoding, fsync, fullPageWrites, synchronousCommit }: Server): string[] {
   return [
     ...(version < oldestVersion
-      ? [`It is PostgreSQL ${Math.floor(version / 10_000)}; the connector needs 14 or newer.`]
+      ? [`it is PostgreSQL ${Math.floor(version / 10_000)}; the connector needs 14 or newer.`]
       : []),
     ...(encoding === 'UTF8'
       ? []
-      : [`Its encoding is ${encoding}; create the database with the encoding UTF8.`]),
+      : [`its encoding is ${encoding}; create the database with the encoding UTF8.`]),
     ...(fsync === 'on'
       ? []
-      : ['It runs with fsync = off, so a crash of its machine can lose what was sent; set fsync = on.']),
+      : ['it runs with fsync = off, so a crash of its machine can lose what was sent; set fsync = on.']),
     ...(fullPageWrites === 'on'
       ? []
       : [
-          'It runs with full_page_writes = off, so a crash of its machine can damage the ledger; set it to on.',
+          'it runs with full_page_writes = off, so a crash of its machine can damage the ledger; set it to on.',
         ]),
     ...(synchronousCommit === 'off'
       ? [
-          'Its synchronous_commit is off for this user; set it to on: alter role ... set synchronous_commit = on.',
+          'its synchronous_commit is off for this user; set it to on: alter role ... set synchronous_commit = on.',
         ]
       : []),
   ]
 }
 
 const unsafe = ({ place, danger }: { place: string; danger: string }) =>
-  new StateError(
-    'UnsafeServerError',
-    `PostgreSQL is not safe for ${place}: ${danger.replace(/^It/, 'it').replace(/^Its/, 'its')}`,
-  )
+  new StateError('UnsafeServerError', `PostgreSQL is not safe for ${place}: ${danger}`)
 
 /** @throws {StateError} the ledger could forget what was sent */
 export async function refuseUnsafeServer({ db, place }: Pick<Store, 'db' | 'place'>): Promise<void> {
