@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { RefusedError, toFailure } from '../terminal/failures.ts'
 import { findExposed, type Settings, tellReadableSecrets } from '../../worker/settings/settings.ts'
+import { createFolderMark, refuseOlderThanMark } from '../../core/state/claims-mark.ts'
 import type { StatePlace } from '../../core/state/open.ts'
 import { acquireLock, FolderLockedError } from '../../core/state/data-folder-lock.ts'
-import { readStateFile } from '../../core/state/sqlite.ts'
 import { freeBytes, leastFreeBytes } from '../../core/storage/system-errors.ts'
 import { prepareDataFolder } from '../../worker/data-folder.ts'
 import { shell } from '../../core/runs/view/shell.ts'
+import { askState } from '../runs/run-files.ts'
 
 import { proveStore } from '../../core/storage/prove-store.ts'
 import { openFiles } from '../../worker/files.ts'
@@ -64,8 +63,9 @@ export async function checkFolder(options: {
       `Other users of this machine can use the data folder ${dataDir}, which holds every row and the ledger. Fix it with \`${shell`chmod 700 ${dataDir}`}\`.`,
     )
   // A state on PostgreSQL has a check of its own.
-  const isHere = ['state.db', 'moved.json'].some((name) => existsSync(join(dataDir, name)))
-  if (place.database === undefined && isHere) readStateFile(dataDir)
+  const claimed = async () => (await askState(place, ({ ledger }) => ledger.claimed())) ?? 0
+  if (place.database === undefined)
+    await refuseOlderThanMark({ ledger: { claimed }, mark: createFolderMark(dataDir) })
   const free = await freeBytes(dataDir)
   const freeMb = Math.floor(free / 1e6)
   if (free < leastFreeBytes)

@@ -5,7 +5,8 @@ import { placeOf, type StateDatabase } from '../../core/state/postgres/postgres-
 import type { SharedStore } from '../../core/state/open.ts'
 import { filesIdOf, openFiles } from '../../worker/files.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
-import { askState } from '../runs/run-files.ts'
+import { refuseOlderThanMark, sharedMark } from '../../core/state/claims-mark.ts'
+import { askState, sharedFolder } from '../runs/run-files.ts'
 import { type Finding, runCheck, wrong } from './places.ts'
 
 /** Checks that the state on PostgreSQL is usable and keeps what the guarantees need. */
@@ -16,10 +17,11 @@ export async function checkState(
 ): Promise<Finding[]> {
   const { state: place, database } = settings
   return await runCheck('state', async () => {
-    const checked = await askState(place, async ({ shared }) => {
+    const checked = await askState(place, async ({ shared, ledger }) => {
       const store = shared as SharedStore
       const bucket = openFiles(settings)
       if (bucket !== undefined) await refuseOtherFiles({ store, files: await filesIdOf(bucket) })
+      await refuseOlderThanMark({ ledger, mark: sharedMark({ ...settings, shared: sharedFolder(settings) }) })
       const problems = [...(await findServerProblems(store)), ...(await findMissingRights(store, database))]
       if (problems.length > 0) return problems.map((problem) => wrong('state', problem))
       const used = describeUse(await findWorkers(store))

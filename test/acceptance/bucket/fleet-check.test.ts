@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { sharedMark } from '../../../core/state/claims-mark.ts'
+import { cached } from '../../../core/storage/cached.ts'
 import { checkAll } from '../../system/check/findings.ts'
 import { password, startPostgres } from '../../system/destinations/postgres-server.ts'
 import { createWorld, openTestWorker, startTestWorker, type World } from '../../system/export/world.ts'
@@ -19,7 +21,7 @@ async function checkState(of: World, more: Record<string, string> = {}): Promise
   )
 }
 
-test('check names the state on PostgreSQL before and after the worker creates it', async () => {
+test('check names the state on PostgreSQL before and after the worker creates it, and an old ledger', async () => {
   const of = await createWorld({ counts: { customers: 3 } })
   expect(await checkState(of)).toEqual([expect.stringMatching(/^ok: There is no state in the schema .* yet/)])
   await startTestWorker(of, fleetOf(of))
@@ -33,6 +35,11 @@ test('check names the state on PostgreSQL before and after the worker creates it
     `are in s3://exports/${of.workspace}, not in s3://exports/${of.workspace}-other`,
   )
   expect(await checkState(of, other)).toEqual([bound])
+  const { dataDir } = of
+  await sharedMark({ shared: cached(dataDir, fleet.openStore(of)), dataDir })?.raise(2)
+  expect(await checkState(of)).toEqual([
+    expect.stringMatching(/^wrong: .* lacks 2 of 2 claims.*state repair/),
+  ])
 })
 
 test('a bucket that is missing is said once, by its own check', async () => {

@@ -219,6 +219,17 @@ describe('check finds at the data folder', () => {
     expect(wrong).toContainEqual(expect.stringMatching(/^data folder: .*state\.db is damaged.*backup/))
   })
 
+  test('a ledger that is older than what was sent, or gone', async () => {
+    const restored = await createWorld({ counts: { plans: 5 } }, temporal)
+    const first = await openTestWorker(restored)
+    await first.stop()
+    await writeFile(join(restored.dataDir, 'state.claims'), '2\n')
+    const old = expect.stringMatching(/^data folder: .* lacks 2 of 2 claims.*npx connector state repair/)
+    expect((await check(restored)).wrong).toContainEqual(old)
+    await rm(join(restored.dataDir, 'state.db'))
+    expect((await check(restored)).wrong).toContainEqual(old)
+  })
+
   test.runIf(mayMount())('a disk that is full, or nearly', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'check-'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=40m,mode=700', 'tmpfs', folder])
