@@ -209,8 +209,10 @@ const typeWords: Readonly<Record<string, string>> = {
   boolean: 'true or false',
 }
 
-/** What a field takes where a value of another type was given; undefined leaves other problems to Zod. */
+/** Says of a value of another type what the field takes, and which fields there are not; the rest is left to Zod. */
 export function wrongType({ code, input, ...issue }: z.core.$ZodRawIssue): string | undefined {
+  if (code === 'unrecognized_keys')
+    return `has no field ${(issue['keys'] as string[]).map((key) => JSON.stringify(key)).join(', ')}`
   const takes = code === 'invalid_type' ? typeWords[String(issue['expected'])] : undefined
   if (takes === undefined || input === undefined) return undefined
   const given = input === null ? 'null' : typeWords[Array.isArray(input) ? 'array' : typeof input]

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { encodings } from '../csv/encoding.ts'
 import { type Conventions, conventionsOf, dateOrders } from '../cells/notation.ts'
 import { InvalidMapping, quote, say } from '../errors.ts'
-import { toProblems } from '../../runs/inputs.ts'
+import { toProblems, wrongType } from '../../runs/inputs.ts'
 import { refuseLarge } from '../source-file.ts'
 
 /** The form of a field name: `supplier`, `lines.2.amount`. Case and surrounding whitespace are ignored. */
@@ -85,7 +85,7 @@ export type Mapping = Omit<z.infer<typeof mappingSchema>, '$schema'>
 
 /** @throws {InvalidMapping} with every problem */
 export function parseMapping(value: unknown, name = 'the mapping'): Mapping {
-  const parsed = mappingSchema.safeParse(value)
+  const parsed = mappingSchema.safeParse(value, { error: wrongType })
   if (parsed.success) {
     const { $schema: _, ...mapping } = parsed.data
     return mapping

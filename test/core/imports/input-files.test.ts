@@ -40,6 +40,12 @@ test.each(['supplier', ' Supplier ', 'lines.2.name', 'line.amount', 'next_billin
   },
 )
 
+test('a mapping that cannot be used is refused in plain words', () => {
+  expect(() => parseMapping({ column: {}, set: { document: 7 }, lookups: [] })).toThrow(
+    'set.document: takes a text, not a number; lookups: takes an object with fields, not a list; it: has no field "column".',
+  )
+})
+
 test('the name of a field decides nothing about where its lookup is copied to', async () => {
   const lookups = { '../../..': join(world, 'suppliers.csv'), supplier: join(world, 'suppliers.csv') }
   const { hash, ...stored } = await store({ lookups })

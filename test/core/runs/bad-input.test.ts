@@ -38,7 +38,13 @@ test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: s
   ['import', 'an unknown kind', { ...good, kind: 'retention' }, 'kind', '"retentions"'],
   ['import', 'a text for a number', { ...good, canary: '3' }, 'canary: takes a number, not a text'],
   ['recovery', 'a list', ['gateway_issue'], 'got a list', 'Its fields are reasons, maxPages'],
-  ['recovery', 'unknown fields', { reason: 'x', pages: 3 }, '"reason", "pages"', 'Its fields are reasons'],
+  [
+    'recovery',
+    'unknown fields',
+    { reason: 'x', pages: 3 },
+    'input: has no field "reason", "pages"',
+    'Its fields are reasons',
+  ],
   ['recovery', 'maxPages 0', { maxPages: 0 }, 'maxPages: ', '>=1'],
   ['recovery', 'maxChanges 0', { maxChanges: 0 }, 'maxChanges: ', '>=1'],
   [
