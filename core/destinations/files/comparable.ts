@@ -1,7 +1,7 @@
 import { connector } from '../../runs/view/shell.ts'
-import type { Column, Table } from '../../tables/table.ts'
+import { extraColumn, type Table } from '../../tables/table.ts'
 import { currencyColumn } from '../../tables/totals.ts'
-import type { Manifest, PublishedTable } from '../manifest.ts'
+import type { Manifest } from '../manifest.ts'
 import { isFileDestination } from '../names.ts'
 import { caveatOf } from '../warehouse/deletes.ts'
 
@@ -82,11 +82,7 @@ export function findDoubts({ older, newer }: Sides<Manifest>, uncovered: number)
 }
 
 /** A table of both exports, with the columns that can be compared. */
-export interface SharedTable {
-  name: string
-  key: readonly string[]
-  columns: readonly Column[]
-}
+export type SharedTable = Pick<Table, 'name' | 'key' | 'columns'>
 
 /** What only one side has, or each in another form. */
 export interface Apart {
@@ -96,74 +92,45 @@ export interface Apart {
 }
 
 /** Divides the tables and columns of two exports into those that can be compared and those that can't. */
-export function shareColumns(sides: Sides<Manifest>): { tables: SharedTable[]; apart: Apart[] } {
-  const { older, newer } = sides
-  const apart: Apart[] = [
-    ...lackedBy(newer.tables, older.tables, '', 'only in the older'),
-    ...lackedBy(older.tables, newer.tables, '', 'only in the newer'),
-  ]
-  const lacked = new Set(apart.map(({ name }) => name))
-  const parents = [...older.tables, ...newer.tables].flatMap(({ name, parent }) =>
-    lacked.has(name) ? parent : [],
-  )
-  const others = new Map(newer.tables.map((table) => [table.name, table]))
-  const tables = older.tables.flatMap((table): SharedTable[] => {
-    const other = others.get(table.name)
-    if (other === undefined) return []
-    const hasAllBelow = !parents.includes(table.name)
-    const { columns, left } = shareTable(sides, { table, other, hasAllBelow })
-    apart.push(...left)
-    return [{ name: table.name, key: table.key, columns }]
+export function shareColumns({ older, newer }: Sides<Manifest>): { tables: SharedTable[]; apart: Apart[] } {
+  const [before, after] = [formsOf(older), formsOf(newer)]
+  const isShared = (name: string) => before.get(name) === after.get(name)
+  const apart = [...new Set([...before.keys(), ...after.keys()])].flatMap((name): Apart[] => {
+    const [table = '', column] = name.split('.')
+    if (isShared(name) || (column !== undefined && before.has(table) !== after.has(table))) return []
+    if (!after.has(name)) return [{ name, why: 'only in the older' }]
+    if (!before.has(name)) return [{ name, why: 'only in the newer' }]
+    return [{ name, why: column === extraColumn ? 'may hold values of the others' : 'in another form' }]
   })
-  return { tables, apart }
-}
-
-const lackedBy = (
-  some: readonly { name: string }[],
-  all: readonly { name: string }[],
-  prefix: string,
-  why: Apart['why'],
-): Apart[] =>
-  all
-    .filter(({ name }) => !some.some((one) => one.name === name))
-    .map(({ name }) => ({ name: `${prefix}${name}`, why }))
-
-function shareTable(
-  { older, newer }: Sides<Manifest>,
-  { table, other, hasAllBelow }: { table: PublishedTable; other: PublishedTable; hasAllBelow: boolean },
-): { columns: Column[]; left: Apart[] } {
-  const prefix = `${table.name}.`
-  // Also below a column, as in `customers.metadata.rut`.
-  const differing = [older.excluded, newer.excluded, older.hashed, newer.hashed]
-    .flat()
-    .filter(
-      (path) =>
-        formOf(older, path) !== formOf(newer, path) ||
-        older.excluded.includes(path) !== newer.excluded.includes(path),
-    )
-  const isAlike = ({ name, kind, source }: Column) => {
-    const there = other.columns.find((column) => column.name === name)
-    return there?.kind === kind && !differing.some((path) => `${path}.`.startsWith(`${source}.`))
+  const tables = older.tables.filter(({ name }) => after.has(name))
+  return {
+    tables: tables.map(({ name, key, columns }) => ({
+      name,
+      key,
+      columns: columns.filter((column) => !key.includes(column.name) && isShared(`${name}.${column.name}`)),
+    })),
+    apart,
   }
-  const known = table.columns.filter(({ name }) => name !== extra && !table.key.includes(name))
-  const left: Apart[] = [
-    ...lackedBy(other.columns, table.columns, prefix, 'only in the older'),
-    ...lackedBy(table.columns, other.columns, prefix, 'only in the newer'),
-  ]
-  const lacked = new Set(left.map(({ name }) => name))
-  const formed = known.filter((column) => !lacked.has(`${prefix}${column.name}`) && !isAlike(column))
-  left.push(...formed.map(({ name }): Apart => ({ name: `${prefix}${name}`, why: 'in another form' })))
-  const columns = known.filter(isAlike)
-  const rest = table.columns.find(({ name }) => name === extra)
-  if (rest === undefined || lacked.has(`${prefix}${extra}`)) return { columns, left }
-  // What has no column or table on one side may be here, and what does not fit one.
-  if (left.length === 0 && hasAllBelow && !differing.some((path) => path.startsWith(`${rest.source}.`)))
-    columns.push(rest)
-  else left.push({ name: `${prefix}${extra}`, why: 'may hold values of the others' })
-  return { columns, left }
 }
 
-const extra = '_extra'
+/** The form of each table and column, by its name: of another form, equal values may be written differently. */
+function formsOf({ tables, excluded, hashed, hashedWith }: Manifest): ReadonlyMap<string, string> {
+  const forms = new Map(tables.map(({ name }) => [name, '']))
+  for (const { name: table, columns } of tables) {
+    const below = tables.flatMap(({ name, parent }) => (parent === table ? name : []))
+    for (const { name, kind, source } of columns) {
+      // Also below a column, as in `customers.metadata.rut`.
+      const isWithin = (path: string) => `${path}.`.startsWith(`${source}.`)
+      const [without, hidden] = [excluded.filter(isWithin), hashed.filter(isWithin)]
+      // What has no column or table on one side may be here, and what does not fit one.
+      const isExtra = name === extraColumn
+      const others = isExtra ? [...columns.map((one) => `${one.name} ${one.kind}`), ...below] : []
+      const form = [kind, without, hidden, hidden.length > 0 && hashedWith, others.toSorted()]
+      forms.set(`${table}.${name}`, JSON.stringify(form))
+    }
+  }
+  return forms
+}
 
 /** Whether both exports say the currency of their records. */
 export const haveCurrency = ({ tables: [main] }: { tables: readonly SharedTable[] }, { hashed }: Manifest) =>
