@@ -50,7 +50,7 @@ const rooms: Record<string, { values?: readonly string[]; types?: readonly strin
   'core/notifications': { values: ['core/billing', 'core/runs/view'], types: ['core/runs'] },
 
   'core/changes': { values: ['core/billing', 'core/reading', 'core/state', 'core/runs', 'core/storage'] },
-  'core/destinations': { values: ['core/tables', 'core/storage', 'core/runs'] },
+  'core/destinations': { values: ['core/reading', 'core/tables', 'core/storage', 'core/runs'] },
   'core/tables': { values: ['core/billing'] },
   'core/reading': { values: ['core/billing'] },
 

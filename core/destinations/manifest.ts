@@ -1,63 +1,21 @@
 import { posix } from 'node:path'
 import { z } from 'zod'
+import { outcomeSchema } from '../reading/outcome.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { createFolderStore } from '../storage/folder-store.ts'
-import type { Kind } from '../tables/table.ts'
+import { tableSchema } from '../tables/table.ts'
+import { totalsSchema } from '../tables/totals.ts'
 import { destinationNames } from './names.ts'
 
 const count = z.int().min(0)
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 sum')
-const kinds = ['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] as const satisfies Kind[]
 
-/** A decimal column, by table and column: `plans.amount`. */
-const totalSchema = z.object({
-  /** Exact, with the decimal places of the longest. */
-  sum: z.string(),
-  empty: count,
-  /** The values that are no number, kept in `_extra`. */
-  unreadable: count,
-  /** The sum of the records with each currency, '' for none, `other` for what is no currency. */
-  byCurrency: z.record(z.string(), z.string()).exactOptional(),
-})
-
-/** The facts that a read reports about itself. */
+/** The facts of a read: its outcome, its times, and what came. */
 const readFactsSchema = z.object({
-  verdict: z.enum(['proven', 'unproven']),
-  /** Why the read is not proven, one sentence each; empty if it is. */
-  reasons: z.array(z.string()),
-  /** What the verdict covers, one sentence each. */
-  scope: z.array(z.string()),
-  /** The guarantee covers records created up to this moment; null if there is none. */
-  completeThrough: z.string().nullable(),
-  /** Whose clock `completeThrough` is based on. */
-  clock: z.enum(['service', 'local']),
-  ordering: z.string(),
+  ...outcomeSchema.shape,
   startedAt: z.iso.datetime({ offset: true }),
   finishedAt: z.iso.datetime({ offset: true }),
-  /** The list's size as the service reported it; only a hint. */
-  countBefore: count.nullable(),
-  countAfter: count.nullable(),
-  requests: count,
-  windows: count,
-  linksRepaired: count,
-  records: count,
-  duplicatesDropped: count,
-  /** Groups of records with the same `created` that no window could hold and that were swept. */
-  ties: z.array(z.looseObject({})),
-  /** Ids that several records have, which makes the read unproven; a warehouse keeps one of them. */
-  repeatedIds: z.array(z.string()).exactOptional(),
-  /** Of the rows that were read, before a warehouse merges them. */
-  totals: z.object({
-    created: z
-      .object({
-        oldest: z.string(),
-        newest: z.string(),
-        /** The records of each month, as the service writes it. Absent if there are more than 1,200 months. */
-        months: z.record(z.string(), count).exactOptional(),
-      })
-      .exactOptional(),
-    columns: z.record(z.string(), totalSchema),
-  }),
+  totals: totalsSchema,
   /** The values that did not fit their columns, by path in the record, and what the first looks like. */
   drift: z.record(z.string(), z.object({ count, example: z.string() })),
   /** The fields that the schema lacks, by path, and how many objects have them. */
@@ -68,22 +26,8 @@ const readFactsSchema = z.object({
   absentFields: z.array(z.string()),
   /** Those of them that an earlier export had. */
   vanishedFields: z.array(z.string()).exactOptional(),
-  /** Further observations, one sentence each. */
-  notes: z.array(z.string()).exactOptional(),
-  /** Documents by id: how many were requested. */
-  asked: count.exactOptional(),
-  /** The newest `updated` in the list before the read. */
-  newestUpdated: z.string().exactOptional(),
   /** Incremental reads: the read covers what changed since then. */
   changedSince: z.string().exactOptional(),
-  /** The read ended at its lower bound, so the list may go on below it. */
-  sawBound: z.boolean().exactOptional(),
-  /** The list hides some records unless their status is requested. */
-  hiddenFound: z.boolean().exactOptional(),
-  /** Whether a record that changed its status during the read may have been missed. */
-  statusCheck: z.enum(['clear', 'unread', 'unordered', 'unseen']).exactOptional(),
-  testModeCarried: z.boolean().exactOptional(),
-  uncheckableFilters: z.array(z.string()).exactOptional(),
 })
 export type ReadFacts = z.infer<typeof readFactsSchema>
 
@@ -108,13 +52,6 @@ const fileSchema = z.object({
   sha256,
 })
 export type PublishedFile = z.infer<typeof fileSchema>
-
-const columnSchema = z.object({
-  name: z.string(),
-  kind: z.enum(kinds),
-  source: z.string(),
-  note: z.string().exactOptional(),
-})
 
 const partsSchema = z.object({ bytes: count, sha256 })
 export type PartsSum = z.infer<typeof partsSchema>
@@ -169,12 +106,8 @@ const referenceSchema = z.object({
 })
 export type Reference = z.infer<typeof referenceSchema>
 
-const tableSchema = z.object({
-  name: z.string(),
-  resource: z.string(),
-  parent: z.string().exactOptional(),
-  key: z.array(z.string()),
-  columns: z.array(columnSchema),
+const publishedTable = z.object({
+  ...tableSchema.shape,
   rows: count,
   /** Empty if the destination keeps no files (a warehouse). */
   files: z.array(fileSchema),
@@ -183,7 +116,7 @@ const tableSchema = z.object({
   /** Rows left unchanged, because the warehouse has newer versions of the same records. */
   kept: count.exactOptional(),
 })
-export type PublishedTable = z.infer<typeof tableSchema>
+export type PublishedTable = z.infer<typeof publishedTable>
 
 /** How the CSV files of an export are written. */
 const dialectSchema = z.object({
@@ -230,7 +163,7 @@ export const manifestSchema = z.object({
     .exactOptional(),
   /** Set for a list whose records name those of other lists of the run. */
   references: z.array(referenceSchema).exactOptional(),
-  tables: z.array(tableSchema),
+  tables: z.array(publishedTable),
   dialect: dialectSchema.exactOptional(),
   /**
    * Warehouses only: records that were not there before, and records with a later `updated` than the stored

@@ -49,8 +49,6 @@ export const toPublishedTable = (
   arrived: Pick<PublishedTable, 'rows' | 'files' | 'kept'>,
 ): PublishedTable => ({
   ...table,
-  key: [...table.key],
-  columns: [...table.columns],
   parts: sumOf(parts, table.name),
   ...arrived,
 })

@@ -1,38 +1,54 @@
+import { z } from 'zod'
 import { toTimestamp } from '../billing/instants.ts'
 import { carriesTestMode, type ListResource, statusesOf } from '../billing/resources/filters.ts'
-import { type RangeState, type StatusCheck, statusesThatHide, type SweptGroup } from './range-state.ts'
+import { type RangeState, statusCheck, statusesThatHide, sweptGroup } from './range-state.ts'
 import type { Reading } from './reading.ts'
 
-/** The result of a whole read. */
-export type ReadOutcome = RangeState['counts'] & {
-  verdict: 'proven' | 'unproven'
-  /** Why it is not proven, as sentences; empty if it is. */
-  reasons: string[]
+const count = z.int().min(0)
+
+/** What a read reports about itself, of a list or of documents by id. */
+export const outcomeSchema = z.object({
+  verdict: z.enum(['proven', 'unproven']),
+  /** Why the read is not proven, one sentence each; empty if it is. */
+  reasons: z.array(z.string()),
   /** What the verdict covers, one sentence each. */
-  scope: string[]
-  /** Further observations for the report. */
-  notes: string[]
-  /** The verdict covers records created up to this time; null if unproven. */
-  completeThrough: string | null
-  /** The newest `updated` in the list before the read; absent if there was none. */
-  newestUpdated?: string
-  clock: 'service' | 'local'
+  scope: z.array(z.string()),
+  /** The guarantee covers records created up to this moment; null if there is none. */
+  completeThrough: z.string().nullable(),
+  /** Whose clock `completeThrough` is based on. */
+  clock: z.enum(['service', 'local']),
   /** The order of the chain, or of the pages. */
-  ordering: 'created' | 'updated'
-  countBefore: number | null
-  countAfter: number | null
-  ties: SweptGroup[]
-  capped: boolean
+  ordering: z.string(),
+  /** The list's size as the service reported it; only a hint. */
+  countBefore: count.nullable(),
+  countAfter: count.nullable(),
+  requests: count,
+  windows: count,
+  linksRepaired: count,
+  records: count,
+  duplicatesDropped: count,
+  /** Groups of records with the same `created` that no window could hold and that were swept. */
+  ties: z.array(sweptGroup),
+  /** Ids that several records have, which makes the read unproven; a warehouse keeps one of them. */
+  repeatedIds: z.array(z.string()).exactOptional(),
+  /** Further observations, one sentence each. */
+  notes: z.array(z.string()).exactOptional(),
+  /** Documents by id: how many were requested. */
+  asked: count.exactOptional(),
+  /** The newest `updated` in the list before the read. */
+  newestUpdated: z.string().exactOptional(),
   /** The read ended at its lower bound, so the list may go on below it. */
-  sawBound: boolean
+  sawBound: z.boolean().exactOptional(),
   /** The list hides some records unless their status is requested. */
-  hiddenFound: boolean
-  statusCheck?: StatusCheck
-  testModeCarried: boolean
-  uncheckableFilters: string[]
-  /** Ids that several records have; a warehouse keeps only one of them. Absent if there are none. */
-  repeatedIds?: string[]
-}
+  hiddenFound: z.boolean().exactOptional(),
+  /** Whether a record that changed its status during the read may have been missed. */
+  statusCheck: statusCheck.exactOptional(),
+  testModeCarried: z.boolean().exactOptional(),
+  uncheckableFilters: z.array(z.string()).exactOptional(),
+})
+
+/** The result of a whole read of a list. */
+export type ReadOutcome = z.infer<typeof outcomeSchema> & Pick<RangeState, 'capped' | 'hiddenFound'>
 
 export function toOutcome(reading: Reading, repeatedIds: string[]): ReadOutcome {
   const { state, key } = reading

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { StepLine } from './certificate.ts'
 import type { ListPage } from '../billing/reply.ts'
 import { type ListResource, statusesOf } from '../billing/resources/filters.ts'
@@ -5,6 +6,8 @@ import type { Sizes } from './find-window.ts'
 import type { Instant } from '../billing/instants.ts'
 import type { SourceRecord } from './record.ts'
 import type { FrontierState, PageChoice } from './window.ts'
+
+const count = z.int().min(0)
 
 /** The ids of all records written so far, kept by the caller on disk. */
 export interface IdSet {
@@ -73,21 +76,16 @@ export interface Range {
   downTo?: Instant
 }
 
-/** A tie group that no window held completely, so it was swept. */
-export type SweptGroup = {
-  at: string
-  records: number
-  sweeps: number
-  /** What they cost. */
-  requests: number
-}
+/** A tie group that no window held completely, so it was swept; `requests`: what that cost. */
+export const sweptGroup = z.object({ at: z.string(), records: count, sweeps: count, requests: count })
 
 /**
  * Whether records may have changed to a hidden status during the read. `clear`: none found. `unread`: a record that
  * changed since the read began shows under its status but was not read. `unordered`: the service does not show the last
  * changes, so it cannot be checked. `unseen`: more changed under a status than one page shows.
  */
-export type StatusCheck = 'clear' | 'unread' | 'unordered' | 'unseen'
+export const statusCheck = z.enum(['clear', 'unread', 'unordered', 'unseen'])
+export type StatusCheck = z.infer<typeof statusCheck>
 
 /**
  * Everything that the read of a range needs to resume in another process, as small, plain JSON. It covers all steps
@@ -157,7 +155,7 @@ export interface RangeState {
     /** Responses whose `next` was neither null nor the following page. */
     oddNext: number
   }
-  ties: SweptGroup[]
+  ties: z.infer<typeof sweptGroup>[]
   reasons: string[]
   capped: boolean
 }

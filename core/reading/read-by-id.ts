@@ -1,6 +1,8 @@
+import type { z } from 'zod'
 import { BillingError, Forbidden, NotFound, Refused, Unauthorized } from '../billing/errors.ts'
 import { clocksDifferMs, type FetchedDocument } from '../billing/reply.ts'
 import { maxTries } from './fetch-window.ts'
+import type { outcomeSchema } from './outcome.ts'
 import { idOf, type SourceRecord, TestModeMismatch } from './record.ts'
 
 /** Everything a fetch by id needs to resume in another process; covers every step yielded so far. */
@@ -46,16 +48,9 @@ const noList = {
 } as const
 
 /** The result of a fetch by id. */
-export type IdOutcome = typeof noList & {
-  verdict: 'proven' | 'unproven'
-  reasons: string[]
-  scope: string[]
-  notes: string[]
+export type IdOutcome = z.infer<typeof outcomeSchema> & {
   asked: number
-  requests: number
-  records: number
   missing: { rows: number; first: string[] }
-  ties: []
 }
 
 export interface ReadByIdOptions {

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type Kind, fieldsOf, type FieldMeta } from '../billing/resources/fields.ts'
 
 export type { Kind }
@@ -13,30 +13,32 @@ export interface TableSource {
 export const extraColumn = '_extra'
 
 /** One column. `source` is the path of its value in the record (`customers.country.id`). */
-export interface Column {
-  name: string
-  kind: Kind
-  source: string
-  note?: string
-}
+const columnSchema = z.object({
+  name: z.string(),
+  kind: z.enum(['text', 'integer', 'decimal', 'boolean', 'date', 'timestamp', 'json'] satisfies Kind[]),
+  source: z.string(),
+  note: z.string().exactOptional(),
+})
+export type Column = z.infer<typeof columnSchema>
 
 /**
- * One table of a resource: plain data, so that a manifest can hold it.
+ * One table of a resource, as a manifest holds it.
  *
  * `key` identifies its rows. `key[0]` always holds the id of the row's record: `id` in a main table,
  * `<record>_id` in a child. A child's key is its parent's key, renamed, and `position` (from 1). Only the
  * main table's key is guaranteed to be the service's own; a child's own `id`, if it has one, is an ordinary
  * column.
  */
-export interface Table {
-  name: string
-  resource: string
+export const tableSchema = z.object({
+  name: z.string(),
+  resource: z.string(),
   /** The table that holds the parents of these rows; absent for a main table. */
-  parent?: string
-  key: readonly string[]
+  parent: z.string().exactOptional(),
+  key: z.array(z.string()),
   /** The key first, `_extra` last. */
-  columns: readonly Column[]
-}
+  columns: z.array(columnSchema),
+})
+export type Table = z.infer<typeof tableSchema>
 
 /**
  * The main table of a resource, followed by a child table for each list of objects in its schema: each table

@@ -1,42 +1,46 @@
+import { z } from 'zod'
 import { type Instant, toInstant } from '../billing/instants.ts'
 import { addDecimals, DecimalSum } from './decimal-sum.ts'
 import type { Column, Table } from './table.ts'
 
-/** What the cells of a decimal column add up to. */
-export interface ColumnTotal {
-  /** Exact, with the decimal places of the longest. */
-  sum: string
-  /** The number of rows without a number there. */
-  empty: number
-  /** The sum of the records with each currency, if their table has one. */
-  byCurrency?: Record<string, string>
-}
+const count = z.int().min(0)
 
-/** The totals of the rows of a read, in all tables. */
+/** What the cells of a decimal column add up to. */
+const columnTotal = z.object({
+  /** Exact, with the decimal places of the longest. */
+  sum: z.string(),
+  /** The number of rows without a number there. */
+  empty: count,
+  /** The sum of the records with each currency, '' for none, `other` for what is no currency; absent if no column has it. */
+  byCurrency: z.record(z.string(), z.string()).exactOptional(),
+})
+
+/** When the records were created, as the service wrote it. */
+const createdTotals = z.object({
+  oldest: z.string(),
+  newest: z.string(),
+  /** The records of each month (`2026-11`), in the zone that the service writes. Absent if there are too many months. */
+  months: z.record(z.string(), count).exactOptional(),
+})
+type CreatedTotals = z.infer<typeof createdTotals>
+
+/** The totals of the rows of a read, in all tables; `columns` by table and column: `plans.amount`. */
 export interface Totals {
-  /** By table and column: `plans.amount`. */
-  columns: Record<string, ColumnTotal>
-  /** When the records were created, if the table says so. */
+  columns: Record<string, z.infer<typeof columnTotal>>
   created?: CreatedTotals
 }
 
-interface CreatedTotals {
-  /** As the service wrote it. */
-  oldest: string
-  newest: string
-  /** The records of each month (`2026-11`), in the zone that the service writes. Absent if there are too many months. */
-  months?: Record<string, number>
-}
+/** Totals that tell the values that are no number, which `_extra` has, from cells without a value. */
+export const totalsSchema = z.object({
+  columns: z.record(z.string(), columnTotal.extend({ unreadable: count })),
+  created: createdTotals.exactOptional(),
+})
+export type JudgedTotals = z.infer<typeof totalsSchema>
 
 /** A century of them. */
 const mostMonths = 1_200
 
 export const noTotals = (): Totals => ({ columns: {} })
-
-/** Totals that tell the values that are no number, which `_extra` has, from cells without a value. */
-export interface JudgedTotals extends Totals {
-  columns: Record<string, ColumnTotal & { unreadable: number }>
-}
 
 /** @param misfits how many values did not fit their columns, by path in the record */
 export function judgeTotals(
