@@ -20,24 +20,16 @@ export interface Try {
 }
 export type CallObserver = (tried: Try) => void
 
-interface Call {
-  operation: string
-  path: string
-  signal?: AbortSignal | undefined
-  /** Called before each request; for a write, once its connection is established. */
-  beforeSend?: (() => void | Promise<void>) | undefined
+export interface ReadOptions extends Pick<Request, 'signal'> {
+  /** Number of tries before it counts as lost. Default 8; fewer if someone waits for the result. */
+  tries?: number
 }
 
-interface ReadCall extends Call {
-  query?: Readonly<Record<string, string>>
-  tries?: number | undefined
-}
+export type WriteOptions = Pick<Request, 'signal' | 'freshConnection' | 'beforeSend'>
 
-interface WriteCall extends Call {
-  method: 'POST' | 'PATCH' | 'DELETE'
-  body?: unknown
-  freshConnection?: boolean
-}
+type Call = Pick<Request, 'path'> & { operation: string }
+type ReadCall = Call & Pick<Request, 'query' | 'beforeSend'> & ReadOptions
+type WriteCall = Call & Pick<Request, 'method'> & WriteOptions & { body?: unknown }
 
 /** Turns a successful reply into the result, or throws. */
 type ParseReply<T> = (request: Request, reply: Reply) => T
@@ -51,15 +43,21 @@ export interface Calls {
   write: <T>(call: WriteCall, parse: ParseReply<T>) => Promise<T>
 }
 
-interface CallsSettings {
+export interface CallSettings {
+  /** Called after every try of every request. */
+  onRequest?: CallObserver | undefined
+  /** Milliseconds to wait after the n-th failed try of a read. Default: full jitter up to 30 s. */
+  readWaitMs?: ((attempt: number) => number) | undefined
+  /** A longer pause that the service asks for fails the request instead. Default: none. */
+  mostPauseMs?: number | undefined
+}
+
+interface CallsSettings extends CallSettings {
   transport: Transport
   gate: RateLimiter
   spacings: readonly Spacing[]
   authorization: Authorization
-  onRequest?: CallObserver | undefined
-  readWaitMs?: ((attempt: number) => number) | undefined
   watch?: TroubleWatch | undefined
-  mostPauseMs?: number | undefined
 }
 
 /** The default number of tries before a read counts as lost. */

@@ -1,5 +1,13 @@
 /** A client for the thirteen operations of the API (interface, section 4). */
-import { Authorization, createCalls, type CallObserver, type Calls, type TokenSource } from './calls.ts'
+import {
+  Authorization,
+  createCalls,
+  type Calls,
+  type CallSettings,
+  type ReadOptions,
+  type TokenSource,
+  type WriteOptions,
+} from './calls.ts'
 import type { FleetRate, Share } from './fleet-rate.ts'
 import { RateLimiter, type Spacing } from './rate-limit.ts'
 import {
@@ -13,9 +21,9 @@ import {
 import type { ListResource } from './resources/filters.ts'
 import type { DocumentName } from './resources/lists.ts'
 import type { TroubleWatch } from './trouble-watch.ts'
-import { createTransport } from './transport.ts'
+import { createTransport, type Request } from './transport.ts'
 
-export interface BillingSettings {
+export interface BillingSettings extends CallSettings {
   baseUrl: string
   workspace: string
   testMode: boolean
@@ -30,15 +38,9 @@ export interface BillingSettings {
   timeoutSeconds?: number
   /** Default 8 MiB, many times the size of a page of 100 records; measured after decompression. */
   maxResponseBytes?: number
-  /** A longer pause that the service asks for fails the request instead. Default: none. */
-  mostPauseMs?: number | undefined
-  /** Called after every try of every request. */
-  onRequest?: CallObserver
-  /** Milliseconds to wait after the n-th failed try of a read. Default: full jitter up to 30 s. */
-  readWaitMs?: (attempt: number) => number
 }
 
-export interface ListQuery {
+export interface ListQuery extends ReadOptions, Pick<Request, 'beforeSend'> {
   resource: ListResource
   /** From 1. */
   page: number
@@ -46,30 +48,8 @@ export interface ListQuery {
   pageSize: number
   ordering?: string
   filters?: Readonly<Record<string, string>>
-  /** Number of tries before it counts as lost. Default 8; fewer if someone waits for the result. */
-  tries?: number
-  signal?: AbortSignal
   /** A reply that a cache has kept since before the call counts as lost: it says nothing about now. */
   fresh?: boolean
-  /** Called just before each request, including retries; if it throws, the request is not sent. */
-  beforeSend?: () => void | Promise<void>
-}
-
-export interface ReadOptions {
-  /** As in `ListQuery`. */
-  tries?: number
-  signal?: AbortSignal
-}
-
-export interface WriteOptions {
-  signal?: AbortSignal
-  /** For writes that cannot be looked up later: a closed keep-alive connection must not make them unknown. */
-  freshConnection?: boolean
-  /**
-   * Called once the request has left the queue and its connection is established, just before it is sent. Until then it
-   * has certainly not been sent; if this throws, it never is.
-   */
-  beforeSend?: () => void | Promise<void>
 }
 
 /** A record as the service returned it; numbers as `parseLossless` returns them. */
@@ -118,16 +98,8 @@ export function createBilling(settings: BillingSettings): Billing {
     timeoutSeconds: settings.timeoutSeconds ?? 30,
     maxResponseBytes: settings.maxResponseBytes ?? 8 * 1024 * 1024,
   })
-  const { onRequest, readWaitMs, mostPauseMs } = settings
   const gate = new RateLimiter({ share: settings.rate ?? { requestsPerSecond: 10 }, concurrency, fleet })
-  const shared = {
-    transport,
-    gate,
-    authorization: new Authorization(settings.token),
-    onRequest,
-    readWaitMs,
-    mostPauseMs,
-  }
+  const shared = { ...settings, transport, gate, authorization: new Authorization(settings.token) }
   const createWith = (spacings: readonly Spacing[], watch?: TroubleWatch): Billing => ({
     ...operations(createCalls({ ...shared, spacings, watch })),
     limited: (share) => createWith([...spacings, gate.spacingOf(share)], watch),

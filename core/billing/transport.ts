@@ -35,11 +35,11 @@ export interface Request {
   /** JSON text. */
   body?: string
   token: string
-  /** Use a new connection. */
+  /** For writes that cannot be looked up later: a closed keep-alive connection must not make them unknown. */
   freshConnection?: boolean
   /**
-   * Called once a connection stands, just before the request leaves on it. Where it throws, or takes more than
-   * `sendWithinMs`, the request never leaves.
+   * Of a read, called just before each try. Of a write, once it has left the queue and its connection stands, just before it
+   * is sent. Where it throws, or takes more than `sendWithinMs` for a write, the request never leaves.
    */
   beforeSend?: (() => void | Promise<void>) | undefined
   signal?: AbortSignal | undefined

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { Billing, Body, Returned, WriteOptions } from '../billing/client.ts'
+import type { WriteOptions } from '../billing/calls.ts'
+import type { Billing, Body, Returned } from '../billing/client.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 import type { Repeats } from '../state/ledger/stage.ts'
 import type { Outcome } from './outcomes.ts'
