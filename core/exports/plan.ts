@@ -16,7 +16,7 @@ import { toFileName } from '../storage/file-name.ts'
 import type { FileStore } from '../storage/file-store.ts'
 import { allowedRoot, resolveInside } from '../storage/inside.ts'
 import { toFields } from '../tables/privacy.ts'
-import { publishAgainFields, type PublishingInput } from './input.ts'
+import { type exportInput, publishAgainFields, type PublishingInput } from './input.ts'
 import { foldersReported } from './report.ts'
 import type { RequestedIds } from './requested-ids.ts'
 
@@ -24,7 +24,10 @@ import type { RequestedIds } from './requested-ids.ts'
  * The lists that a run reads and where it publishes them, fixed at its start. Every later step loads it and checks the identity
  * again.
  */
-export interface ExportPlan {
+export interface ExportPlan extends Pick<
+  z.output<typeof exportInput>,
+  'schema' | 'maxDeletes' | 'maxPages' | 'requestsPerSecond' | 'parallel'
+> {
   run: string
   startedAt: string
   /** The slot of the schedule that started the run (ISO 8601). */
@@ -40,16 +43,10 @@ export interface ExportPlan {
   whole?: Partial<Record<ResourceName, string>>
   /** How many of our own changes that no incremental read sees had ended before the run: see `ListResource.unmoved`. */
   seenClaims?: Partial<Record<ResourceName, number>>
-  schema?: string | undefined
-  maxDeletes?: number | 'all' | undefined
   filters: Record<string, string>
   exclude: string[]
   hash: string[]
   forExcel: boolean
-  maxPages?: number | undefined
-  requestsPerSecond?: number | undefined
-  /** The ranges of a long list, which are read at once; with 1 no list is divided. */
-  parallel?: number | undefined
   /** Absolute path of the publishing root; absent for the data folder's own `exports/`. */
   out?: string | undefined
   /** The address of the store that files are published to; absent for a folder. */

@@ -2,6 +2,7 @@ import type { PartFile } from '../destination.ts'
 import { PartsDamagedError } from '../errors.ts'
 import { type ColumnKind, type WarehouseColumn, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { ReadFacts } from '../manifest.ts'
+import { extraColumn } from '../../tables/table.ts'
 import { checkRows, verifyParts } from '../parts.ts'
 import { type DuckDb, longestRow, toPath } from './open.ts'
 
@@ -96,7 +97,6 @@ export function toPartsError(error: unknown, table: string): unknown {
   )
 }
 
-const extra = '_extra'
 const misfits = '_misfits'
 
 /** The service may send more digits than the type has. Other kinds always fit: the encoder sees to it. */
@@ -120,7 +120,7 @@ export function toQuery(table: WarehouseTable, csv: string): string {
 
 function toValue(table: WarehouseTable, column: WarehouseColumn): string {
   const { name, kind, cell } = column
-  if (name === extra) return toExtra(table)
+  if (name === extraColumn) return toExtra(table)
   if (kind === 'decimal') return decimalOf(column)
   return kind === 'text' ? quote(cell) : `cast(${quote(cell)} as ${types[kind]})`
 }
@@ -151,7 +151,9 @@ const decimalPlaces = (cell: string) =>
  */
 function toExtra(of: WarehouseTable): string {
   // Parquet has it also where the parts lack it.
-  const sent = of.table.columns.some(({ name }) => name === extra) ? quote(extra) : 'null::varchar'
+  const sent = of.table.columns.some(({ name }) => name === extraColumn)
+    ? quote(extraColumn)
+    : 'null::varchar'
   const found = decimalsOf(of).map(
     (column) => `case when ${isMisfit(column)} then '"${column.name}":"' || ${quote(column.cell)} || '"' end`,
   )
@@ -168,9 +170,9 @@ async function findMisfits({ db, table, written }: Reading, csv: string): Promis
   const decimals = decimalsOf(table)
   if (decimals.length === 0) return {}
   // Without `_extra`, which may be excluded, only counting tells.
-  if (table.columns.some(({ name }) => name === extra)) {
+  if (table.columns.some(({ name }) => name === extraColumn)) {
     const [found] = await db.all(
-      `select 1 from ${written} where contains(cast(${quote(extra)} as VARCHAR), '${misfits}') limit 1`,
+      `select 1 from ${written} where contains(cast(${quote(extraColumn)} as VARCHAR), '${misfits}') limit 1`,
     )
     if (found === undefined) return {}
   }
