@@ -1,5 +1,7 @@
 import { useDuckDb } from './use-duckdb.ts'
+import { describeGone } from './warehouse-gone.ts'
 import { describeWarehouse } from './warehouse.ts'
 
-// DuckDB has three files, which run beside each other: together they are the longest of the unit tests.
-describeWarehouse('duckdb', useDuckDb())
+const open = useDuckDb()
+describeWarehouse('duckdb', open)
+describeGone('duckdb', open)

@@ -1,19 +1,16 @@
 import { Big } from 'big.js'
-import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { createCsvDestination } from '../../../core/destinations/files/csv.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
-import { verifyExport, verifyWarehouse } from '../../../core/destinations/files/verify.ts'
+import { verifyWarehouse } from '../../../core/destinations/files/verify.ts'
 import { readManifest } from '../../../core/destinations/manifest.ts'
-import { keepCertificate } from '../../../core/destinations/warehouse/certificate.ts'
 import { writePart } from '../exports/write-part.ts'
 import type { SeenRow } from './contract.ts'
 import type { Workplace } from './publication.ts'
 import { day, readOn, useWarehouse, type WarehouseHarness } from './use-warehouse.ts'
 
-/** What every warehouse promises beside what every destination does and `describeDeletes` shows. */
+/** What every warehouse promises beside what every destination does and `describeGone` shows. */
 export function describeWarehouse(
   name: string,
   open: (workplace: Workplace) => Promise<WarehouseHarness>,
@@ -24,7 +21,6 @@ export function describeWarehouse(
       workplace,
       toPublication,
       publish,
-      publishPlan,
       once,
       publishFirst,
       ask,
@@ -72,111 +68,6 @@ export function describeWarehouse(
         }
       })
 
-      const withCertificate = async (text = '{"page":1}\n') => {
-        const { folder } = await toPublication('x', [])
-        await mkdir(folder, { recursive: true })
-        const path = join(folder, 'certificate.part')
-        return [await writePart({ table: 'certificate', path, text, rows: 1 })]
-      }
-
-      test('names the place and the checksum of the certificate, which claims what is true of the warehouse', async () => {
-        const certificate = await withCertificate()
-        const publication = await toPublication('changes', [{ id: 'a' }], {
-          mode: 'incremental',
-          facts: readOn(2, { changedSince: day(1) }),
-          certificate,
-        })
-        const first = await harness.destination.publish(publication)
-        const bytes = await readFile((await keepCertificate(publication, first.manifest))!, 'utf8')
-        // As an attempt that died right after its commit is repeated.
-        const { manifest } = await harness.destination.publish(publication)
-        const place = (await keepCertificate(publication, manifest))!
-        // The page of the run has its SHA-256.
-        expect(await readFile(place, 'utf8')).toBe(bytes)
-        const written = await readFile(join(dirname(place), 'certificate.jsonl'), 'utf8')
-        expect(written.split('\n')).toEqual([
-          expect.stringMatching(/^\{"certificate":1,.*"mode":"incremental"/),
-          '{"page":1}',
-          expect.stringMatching(/^\{"end":"unproven","reasons":\[".+"\],"completeThrough":null,/),
-          '',
-        ])
-        const rows = await ask(`select cast(manifest as text) as manifest from ${harness.schema}._exports`)
-        expect(JSON.parse(await readFile(place, 'utf8'))).toEqual(JSON.parse(String(rows[0]!['manifest'])))
-        const sha256 = createHash('sha256').update(written).digest('hex')
-        expect(manifest.certificate).toEqual({
-          rows: 3,
-          files: [{ path: 'certificate.jsonl', rows: 3, bytes: written.length, sha256 }],
-          folder: relative(publication.folder, dirname(place)),
-        })
-      })
-
-      test('lets an attempt write the certificate while an abandoned one still does', async () => {
-        const certificate = await withCertificate(`${' '.repeat(30_000_000)}{"page":1}\n`)
-        const publication = await toPublication('first', [{ id: 'a' }], { certificate })
-        const { manifest } = await harness.destination.publish(publication)
-        const abandoned = keepCertificate(publication, manifest)
-        const beside = join(publication.folder, dirname(manifest.certificate!.folder!))
-        await expect.poll(() => readdir(beside).catch(() => []), { interval: 1 }).toHaveLength(1)
-        const [place] = await Promise.all([keepCertificate(publication, manifest), abandoned])
-        expect(await verifyExport(dirname(place!))).toMatchObject({ problems: [] })
-      })
-
-      test('writes no other certificate over the one that it names', async () => {
-        const certificate = await withCertificate()
-        const publication = await toPublication('first', [{ id: 'a' }], { certificate })
-        const { manifest } = await harness.destination.publish(publication)
-        const place = (await keepCertificate(publication, manifest))!
-        // Of the same rows, as those of another attempt to read them.
-        const other = { ...publication, certificate: await withCertificate('{"page":2}\n') }
-        const again = await harness.destination.publish(other)
-        await expect(keepCertificate(other, again.manifest)).rejects.toMatchObject({
-          name: 'AlreadyPublishedError',
-        })
-        expect(await verifyExport(dirname(place))).toMatchObject({ problems: [] })
-      })
-
-      test('says of a certificate that it cannot write that the rows are there', async () => {
-        const certificate = await withCertificate()
-        const publication = await toPublication('first', [{ id: 'a' }], { certificate })
-        const { manifest } = await harness.destination.publish(publication)
-        await writeFile(join(publication.folder, manifest.destination), 'a file in the way')
-        await expect(keepCertificate(publication, manifest)).rejects.toMatchObject({
-          name: 'UnwritableError',
-          message: expect.stringMatching(/The rows are in the warehouse, .* run it again\.$/),
-        })
-      })
-
-      test.each<[string, () => Promise<unknown>, string[]?]>([
-        [
-          'tables someone dropped and another run made again',
-          async () => {
-            await drop('customers', 'customer_contacts')
-            await publish('changes', [{ id: 'c' }], { facts: readOn(2), mode: 'incremental' })
-          },
-          ['a there', 'b there', 'c there'],
-        ],
-        [
-          'rows someone removed',
-          () => ask(`delete from ${harness.schema}.customers`),
-          ['a there', 'b there'],
-        ],
-        [
-          'rejected entries someone dropped with their table',
-          () => ask(`drop table ${harness.schema}._rejected`),
-        ],
-      ])('never says that a run is published whose %s', async (_title, damage, restored) => {
-        const publication = await workplace.toPublication(
-          'customers',
-          [['{"id":"a"}', '{"id":"b"}', '["no object"]']],
-          { run: 'full', facts: readOn(1) },
-        )
-        await harness.destination.publish(publication)
-        await damage()
-        const again = await harness.destination.publish(publication).catch((error: unknown) => error)
-        if (again instanceof Error) expect(again.name).toBe('AlreadyPublishedError')
-        else expect(await states()).toEqual(restored)
-      })
-
       const newer = {
         id: 'a',
         name: 'newer',
@@ -192,61 +83,6 @@ export function describeWarehouse(
         expect((await customers()).map((row) => row['name'])).toEqual(['newer'])
         expect(await contacts()).toEqual(['a.1 x'])
       })
-
-      test('refuses a list before it is read while the newest read of it there is from the future', async () => {
-        const read = await toPublication('first', [{ id: 'a' }], { facts: readOn(5) })
-        const check = (now: string, of = read) =>
-          harness.destination.checkBeforeRead(of, { reads: [of], now: Date.parse(now) })
-        await harness.destination.publish(read)
-        await expect(check(day(4))).rejects.toMatchObject({
-          name: 'NotAdmittedError',
-          message: expect.stringMatching(
-            new RegExp(
-              `^.* has a read of customers from the future: the run first .*${day(5)}.* Nothing was read`,
-            ),
-          ),
-        })
-        await check(day(6))
-        // The clocks of two workers may differ by seconds.
-        await check(new Date(Date.parse(day(5)) - 4_000).toISOString())
-        await check(day(4), { ...read, resource: 'plans' })
-      })
-
-      test.each([
-        ['full', {}],
-        ['incremental', { mode: 'incremental' }],
-        ['filtered', { filters: { status: 'active' } }],
-        ['capped', { capped: true }],
-        ['by id', { mode: 'byId' }],
-      ] as [string, Partial<Publication>][])(
-        'refuses a read that is older than the newest one of the resource there, with one sentence (%s)',
-        async (_title, more) => {
-          const first = await toPublication('first', [{ id: 'a' }, { id: 'b' }], { facts: readOn(1) })
-          await once('a first and a third read', async () => {
-            await harness.destination.publish(first)
-            await publish('third', [{ id: 'a' }, { id: 'c' }], { facts: readOn(3) })
-          })
-          const before = await customers()
-          await expect(publish('second', [{ id: 'b' }], { facts: readOn(2), ...more })).rejects.toMatchObject(
-            {
-              name: 'NotAdmittedError',
-              message: expect.stringMatching(
-                new RegExp(
-                  `^.*later read of customers: the run third .*${day(3)}, and second at ${day(2)}.*Start a new export`,
-                ),
-              ),
-            },
-          )
-          expect(await customers()).toEqual(before)
-          expect(await ask(`select run from ${harness.schema}._exports order by run`)).toEqual([
-            { run: 'first' },
-            { run: 'third' },
-          ])
-          // What is there already stays published, and the order is that of one resource.
-          expect(await harness.destination.publish(first)).toMatchObject({ fresh: false })
-          expect(await publishPlan('plans', { facts: readOn(2) })).toMatchObject({ fresh: true })
-        },
-      )
 
       test('replaces children with their parent', async () => {
         await publish('first', [
@@ -272,34 +108,6 @@ export function describeWarehouse(
         expect(await contacts()).toEqual(['a.1 2'])
       })
 
-      test('warns of records that it kept because they are newer, and counts their rows', async () => {
-        await publish('new', [{ id: 'a', updated: day(2), contacts: [{ id: '1' }] }], { facts: readOn(2) })
-        const stale = [{ id: 'a', contacts: [{ id: '1' }, { id: '2' }] }, { id: 'b' }]
-        const { manifest } = await publish('stale', stale, { facts: readOn(3) })
-        expect(manifest.tables).toMatchObject([
-          { rows: 2, kept: 1 },
-          { rows: 2, kept: 2 },
-        ])
-        expect(manifest.warnings).toEqual([
-          'Kept as before, because the service has an older `updated`: 1 customer. If it was restored from a backup, export to a new schema or file.',
-        ])
-      })
-
-      test('counts new and changed records, and not those that it replaces as they were', async () => {
-        const first = await publish('first', [{ id: 'a' }, { id: 'b', updated: day(1) }], {
-          facts: readOn(1),
-        })
-        const second = await publish(
-          'second',
-          [{ id: 'a' }, { id: 'b', updated: day(2) }, { id: 'c' }, { id: 'd' }],
-          { facts: readOn(2) },
-        )
-        expect(first.manifest.changes).toEqual({ new: 2, changed: 0 })
-        expect(second.manifest.changes).toEqual({ new: 2, changed: 1 })
-        const stale = await publish('stale', [{ id: 'b', updated: day(1) }], { facts: readOn(3) })
-        expect(stale.manifest.changes).toEqual({ new: 0, changed: 0 })
-      })
-
       test('refuses parts that hold a record twice, also where only its children have a table', async () => {
         await publishFirst([{ id: 'a', contacts: [{ id: '1' }] }])
         await drop('customers')
@@ -308,17 +116,6 @@ export function describeWarehouse(
           name: 'PartsDamagedError',
         })
         expect(await contacts()).toEqual(['a.1 1'])
-      })
-
-      test('shows nothing when another number of rows arrives than was read', async () => {
-        const publication = await toPublication('first', [{ id: 'a' }])
-        const parts = publication.parts.map((part, at) => (at === 0 ? { ...part, rows: 2 } : part))
-        await expect(harness.destination.publish({ ...publication, parts })).rejects.toMatchObject({
-          name: 'PartsDamagedError',
-          message: expect.stringContaining('customers: 2 rows were read'),
-        })
-        await publish('second', [{ id: 'a' }])
-        expect(await customers()).toMatchObject([{ id: 'a', run: 'second' }])
       })
 
       test('refuses parts that hold a record twice', async () => {
@@ -391,61 +188,6 @@ export function describeWarehouse(
           { reason: 'the record has no id', record: { name: 'no id' } },
           { reason: 'the record is not an object', record: 'x\u2028y' },
         ])
-      })
-    })
-
-    describe('the account in `_exports`', () => {
-      test('has one row for each resource and run, with its own verdict', async () => {
-        await publish('first', [{ id: 'a' }], { facts: readOn(1) })
-        await publish('first', [{ id: 'a' }], { facts: readOn(1) })
-        const plans = await workplace.toPublication('plans', [], {
-          run: 'first',
-          mode: 'incremental',
-          filters: { status: 'active' },
-          facts: readOn(1, { verdict: 'unproven', reasons: ["a 'link' was lost"], completeThrough: null }),
-        })
-        await harness.destination.publish(plans)
-        expect(
-          await ask(`select run, resource, mode, filters, verdict, reasons, rows,
-            case when complete_through = timestamptz '${day(1)}' then 'yes' end as complete,
-            case when published_at is not null then 'yes' end as published
-            from ${harness.schema}._exports order by resource`),
-        ).toEqual([
-          {
-            run: 'first',
-            resource: 'customers',
-            mode: 'full',
-            filters: '{}',
-            verdict: 'proven',
-            reasons: '[]',
-            rows: '1',
-            complete: 'yes',
-            published: 'yes',
-          },
-          {
-            run: 'first',
-            resource: 'plans',
-            mode: 'incremental',
-            filters: '{"status":"active"}',
-            verdict: 'unproven',
-            reasons: `["a 'link' was lost"]`,
-            rows: '0',
-            complete: null,
-            published: 'yes',
-          },
-        ])
-      })
-
-      test('is not there where the rows are not', async () => {
-        const ending = new AbortController()
-        const more = {
-          signal: ending.signal,
-          onStep: (step: string) => {
-            if (step === 'counted') ending.abort(new Error('ended by the test'))
-          },
-        }
-        await expect(publish('first', [{ id: 'a' }], more)).rejects.toThrow('ended by the test')
-        expect(await harness.ask(`select run from ${harness.schema}._exports`)).toBeUndefined()
       })
     })
 
@@ -698,105 +440,6 @@ export function describeWarehouse(
         )
         expect(said).toMatch(/There is no warehouse|has no table _warehouse/)
         expect(await harness.ask(`select * from ${harness.schema}._warehouse`)).toBeUndefined()
-      })
-    })
-
-    describe('the form of its values', () => {
-      const named = { excluded: ['customers.name', 'customers.contacts.email'] }
-      const hashed = { hashed: ['customers.tax_id'], hashedWith: 'key a' }
-      const both = { ...named, ...hashed }
-
-      test.each([
-        [
-          'all values',
-          {},
-          [
-            [named, 'without customers.name, customers.contacts.email'],
-            [hashed, 'with customers.tax_id hashed'],
-          ],
-        ],
-        [
-          'fewer columns',
-          named,
-          [
-            [{}, 'with all values as they are'],
-            [{ excluded: ['customers.name'] }, 'without customers.name'],
-            [{ excluded: [...named.excluded, 'customers.tax_id'] }, 'tax_id'],
-          ],
-        ],
-        [
-          'hashes',
-          hashed,
-          [
-            [{}, 'with all values as they are'],
-            [{ ...hashed, hashed: ['customers.id'] }, 'with customers.id hashed'],
-            [{ ...hashed, hashedWith: 'key b' }, 'hashed with another key'],
-          ],
-        ],
-        ['fewer columns and hashes', both, [[{ ...both, excluded: [] }, 'with customers.tax_id hashed']]],
-      ] as [string, Partial<Publication>, [Partial<Publication>, string][]][])(
-        'is that of its first publication: one with %s takes no others, however they are published',
-        async (_title, first, others) => {
-          await publish('first', [{ id: 'a' }], { facts: readOn(1), ...first })
-          const now = Date.parse(day(2))
-          const late = await toPublication('late', [{ id: 'b' }], { facts: readOn(1) })
-          const check = (other: Partial<Publication>, reads = other) =>
-            harness.destination.checkBeforeRead(
-              { ...late, ...other },
-              { reads: [{ ...late, ...reads }], now },
-            )
-          for (const [other, words] of others) {
-            for (const more of [
-              { facts: readOn(2) },
-              { facts: readOn(2, { changedSince: day(1) }), mode: 'incremental' },
-            ] as const)
-              await expect(harness.destination.publish({ ...late, ...other, ...more })).rejects.toMatchObject(
-                {
-                  name: 'NotAdmittedError',
-                  message: expect.stringContaining(words),
-                },
-              )
-            await expect(check(other)).rejects.toThrow(words)
-          }
-          expect(await states()).toEqual(['a there'])
-          await publish('second', [{ id: 'a' }], { facts: readOn(2), ...first })
-          await check(others[0]![0], first)
-        },
-      )
-
-      test('is that of each resource, but all have one key', async () => {
-        await publish('first', [{ id: 'a' }], both)
-        await publishPlan('first')
-        await publishPlan('second')
-        const subscriptions = await workplace.toPublication('subscriptions', [['{"id":"s"}']], {
-          hashed: ['subscriptions.customer'],
-          hashedWith: 'key b',
-        })
-        await expect(harness.destination.publish(subscriptions)).rejects.toThrow('hashed with another key')
-        await harness.destination.publish({ ...subscriptions, hashedWith: 'key a' })
-      })
-    })
-
-    describe('whose warehouse it is', () => {
-      test.each([
-        ['workspace', { workspace: 'acc_2' }, 'acc_2'],
-        ['address', { baseUrl: 'https://other.example/api' }, 'https://other.example/api'],
-      ])('is refused to another %s, in a sentence', async (word, other, told) => {
-        await publishFirst([{ id: 'a' }])
-        await expect(publish('second', [], { facts: readOn(2), ...other })).rejects.toMatchObject({
-          name: 'NotAdmittedError',
-          message: expect.stringMatching(new RegExp(`${word} .*not ${told}`)),
-        })
-        expect(await states()).toEqual(['a there'])
-      })
-
-      test('does not depend on how the same address is written, and shows no password', async () => {
-        await publishFirst([{ id: 'a' }])
-        const baseUrl = 'https://user:secret@BILLING.example/api/v1/'
-        await publish('second', [{ id: 'a' }], { facts: readOn(2), baseUrl })
-        expect(await ask(`select base_url, mode from ${harness.schema}._warehouse`)).toEqual([
-          { base_url: 'https://billing.example/api/v1', mode: 'live' },
-        ])
       })
     })
 

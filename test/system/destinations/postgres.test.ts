@@ -16,10 +16,9 @@ import { toPlainJson } from '../../core/destinations/plain-value.ts'
 import { createWorkplace, facts, type Workplace } from '../../core/destinations/publication.ts'
 import { describeDestination } from '../../core/destinations/contract.ts'
 import { askPostgres, startPostgres, type Postgres } from './postgres-server.ts'
+import { usePostgres } from './use-postgres.ts'
 import { describeWarehouse } from '../../core/destinations/warehouse.ts'
-import type { WarehouseHarness } from '../../core/destinations/use-warehouse.ts'
-import { describeCoverage } from '../../core/destinations/warehouse-coverage.ts'
-import { describeDeletes } from '../../core/destinations/warehouse-deletes.ts'
+import { describeGone } from '../../core/destinations/warehouse-gone.ts'
 import { asTexts, byKey, withoutScale } from '../../core/destinations/warehouse-rows.ts'
 
 let postgres: Postgres
@@ -28,38 +27,27 @@ beforeAll(async () => {
 })
 afterAll(() => postgres.close())
 
+const open = usePostgres()
+describeWarehouse('postgres', open)
+describeGone('postgres', open)
 describeDestination('postgres', async () => {
-  const url = await postgres.createDatabase()
+  const warehouse = await open()
+  const { destination, schema, testSchema } = warehouse
   return {
-    destination: createPostgresDestination({ url }),
+    destination,
     async rows({ testMode, tables }, name) {
       const table = tables.find((table) => table.name === name)!
-      const schema = testMode ? 'billing_test' : 'billing'
-      const rows = await askPostgres(
-        url,
-        `select ${asTexts(table)} from ${schema}."${name}" t order by ${byKey(table)}`,
+      const rows = await warehouse.ask(
+        `select ${asTexts(table)} from ${testMode ? testSchema : schema}."${name}" t order by ${byKey(table)}`,
       )
       return withoutScale(table, rows)
     },
     async remove(_, table) {
-      await askPostgres(url, `drop table billing.${table} cascade`)
+      await warehouse.ask(`drop table ${schema}.${table} cascade`)
     },
     close: async () => {},
   }
 })
-
-const openWarehouse = async (): Promise<WarehouseHarness> => {
-  const url = await postgres.createDatabase()
-  return {
-    destination: createPostgresDestination({ url }),
-    schema: 'billing',
-    ask: (sql) => askPostgres(url, sql),
-    close: async () => {},
-  }
-}
-describeWarehouse('postgres', openWarehouse)
-describeDeletes('postgres', openWarehouse)
-describeCoverage('postgres', openWarehouse)
 
 describe('tables in PostgreSQL', () => {
   let workplace: Workplace
