@@ -271,8 +271,8 @@ test.each(['staged', 'unknown'] as const)(
   },
 )
 
-test('100 kills between a claim and its mark are never taken for a restore', async () => {
-  const { folder, state: first, markNow } = await stageAddons(100)
+test('20 kills between a claim and its mark are never taken for a restore', async () => {
+  const { folder, state: first, markNow } = await stageAddons(20)
   const rows = await Array.fromAsync(first.ledger.rows({ run: 'r' }))
   await first.close()
   for (const { id } of rows) {
