@@ -6,7 +6,7 @@ import type { ReportCounts } from '../../../core/runs/view/counts.ts'
 import { copies, retentionRows, startRun } from './engine.ts'
 
 const seed = 7
-const count = 150
+const count = 80
 const slow = { timeout: 120_000 }
 const kind = changeKinds['create-retention']
 
@@ -48,7 +48,7 @@ test(
 test('a sender that repeats blindly makes doubles, and the check sees them', slow, async () => {
   const world = await sendWithFaults({ ...kind, whenUnknown: () => 'sendAgain' })
   await world.engine.finish()
-  expect((await check(world)).doubles).toBeGreaterThan(5)
+  expect((await check(world)).doubles).toBeGreaterThan(3)
 })
 
 test('a sender that takes a lost reply for done loses rows, and the check sees them', slow, async () => {
@@ -57,7 +57,7 @@ test('a sender that takes a lost reply for done loses rows, and the check sees t
   await engine.send()
   for (const row of await engine.rows())
     await engine.ledger.move({ id: row.id, from: ['unknown'], patch: { state: 'done' } })
-  expect((await check(world)).losses).toBeGreaterThan(5)
+  expect((await check(world)).losses).toBeGreaterThan(3)
 })
 
 test('reconciling by the first lookup doubles rows that take effect late', slow, async () => {

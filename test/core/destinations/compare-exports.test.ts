@@ -194,23 +194,19 @@ const peculiar = [
   '{"_misfits":{"amount":{"a":"5"}},"id":"own, too","created":"2025-01-01T00:00:00Z","currency":"CLP","amount":1e-9}',
 ]
 
-test('the same records in any two formats are unchanged, and the same change is found', async () => {
+test('in any two formats, the same change is found and all other records are unchanged', async () => {
   const formats: Export[] = [{}, { more: { forExcel: true } }, { to: 'parquet' }]
   const publishAll = (publish: typeof older, records: readonly string[]) =>
     Promise.all(formats.map((format) => publish(records, format)))
   const [cell, other] = ['.123456789012345678901234567890', '.223456789012345678901234567890']
   const befores = await publishAll(older, peculiar)
-  const sames = await publishAll(newer, peculiar)
   const changed = await publishAll(newer, peculiar.with(0, peculiar[0]!.replace(cell, other)))
   const whole = '1234567890123456789012345678901234567890'
   for (const [at, before] of befores.entries())
     for (const to of formats.keys()) {
       const pair = `from ${JSON.stringify(formats[at])} to ${JSON.stringify(formats[to])}`
-      const same = await compare(before, sames[to]!)
-      expect(same.lines, pair).toEqual([])
-      const records = { opening: 9, new: 0, gone: 0, changed: 0, unchanged: 9, closing: 9 }
-      expect(same.records, pair).toEqual(records)
-      const { lines, sums } = await compare(before, changed[to]!)
+      const { records, lines, sums } = await compare(before, changed[to]!)
+      expect(records, pair).toEqual({ opening: 9, new: 0, gone: 0, changed: 1, unchanged: 8, closing: 9 })
       expect(lines, pair).toEqual([`changed,long,plans,,amount,${whole}${cell},${whole}${other}`])
       const sum = sums.find(({ currency, column }) => currency === 'USD' && column === 'plans.amount')
       expect(sum, pair).toMatchObject({ changed: '0.100000000000000000000000000000' })

@@ -116,30 +116,6 @@ test('a warehouse that was removed and has only an older export again gets the w
   expect(await next()).toBe(lost)
 })
 
-test.each([
-  ['capped', { capped: true }],
-  ['filtered', { filters: { status: 'active' } }],
-])('what was lost does not come back by an export that is %s', async (_, more) => {
-  const { file, full, next } = await start()
-  await full(1)
-  await rm(file)
-  await full(2, more)
-  expect(await next()).toBe(lost)
-})
-
-test('a whole list whose older records left newer ones without their lost child rows is read again', async () => {
-  const { toPublication, publish, full, next, ask } = await start()
-  const newer = { id: 'a', updated: day(1), contacts: [{ id: '1' }] }
-  await publish(await toPublication(1, [newer]))
-  await ask('delete from customer_contacts')
-  await publish(await toPublication(2, [{ ...newer, updated: created }]))
-  expect(await next()).toBe(lost)
-  await full(3)
-  expect(await next()).toBe(lost)
-  await publish(await toPublication(4, [newer]))
-  expect(await next()).toBe(day(4))
-})
-
 test('two workers with states of their own leave no change out of their warehouse', async () => {
   const { file, mine, full, changes, next } = await start()
   const theirs = await temporaryState()

@@ -119,7 +119,7 @@ test.for(['read committed', 'repeatable read', 'serializable'])(
     const { ledger } = worker
     const runs = ['a', 'b', 'c']
     const sendAll = async (run: string) => {
-      const { ids, sender } = await stage(worker, 200, run)
+      const { ids, sender } = await stage(worker, 60, run)
       const sent = ids.map(async (id) => {
         const claimed = await ledger.claim({ sender, id, sends: 0, at: 1 })
         const moved = await ledger.move({ id, from: ['sending'], claims: 1, patch: { state: 'done' } })
@@ -127,7 +127,7 @@ test.for(['read committed', 'repeatable read', 'serializable'])(
       })
       return await Promise.all(sent)
     }
-    expect((await Promise.all(runs.map(sendAll))).flat().filter(Boolean)).toHaveLength(600)
+    expect((await Promise.all(runs.map(sendAll))).flat().filter(Boolean)).toHaveLength(180)
     const { ids, sender } = await stage(worker, 1)
     const release = await hold(
       worker.db,
