@@ -196,7 +196,9 @@ export class Reading {
     const lines = this.#lines.splice(0)
     const left = found.length - fresh.length
     if (line !== undefined) lines.push({ ...line, taken: fresh.length, ...(left > 0 && { left }) })
-    return { records: fresh, rejected, state: structuredClone(state), lines }
+    // Without the ids of the frontier, of which there may be 100,000 and which no one changes.
+    const { frontier, ...others } = state
+    return { records: fresh, rejected, state: { ...structuredClone(others), frontier }, lines }
   }
 
   /** Whether any of these records was not read. Call it last: it adds them to the set. */

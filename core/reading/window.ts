@@ -127,7 +127,7 @@ export const undatedReason = (key: Key) =>
 export interface FrontierState {
   at: Instant
   closed: boolean
-  ids: string[]
+  ids: readonly string[]
 }
 
 /**
@@ -142,6 +142,8 @@ export class Frontier {
   at: Instant = Infinity
   closed = true
   ids = new Set<string>()
+  /** The ids of the last state, until another is taken: a sweep makes a state for each of its pages. */
+  #stated: readonly string[] | undefined
 
   static from(state: FrontierState | undefined): Frontier {
     const frontier = new Frontier()
@@ -150,7 +152,9 @@ export class Frontier {
   }
 
   toState(): FrontierState | undefined {
-    return this.at === Infinity ? undefined : { at: this.at, closed: this.closed, ids: [...this.ids] }
+    if (this.at === Infinity) return undefined
+    this.#stated ??= [...this.ids]
+    return { at: this.at, closed: this.closed, ids: this.#stated }
   }
 
   /** Takes a record. Returns true if it is new: older than all taken before, or as old as the oldest with a new id. */
@@ -162,6 +166,7 @@ export class Frontier {
       this.ids.clear()
     } else if (this.ids.has(identity)) return false
     this.ids.add(identity)
+    this.#stated = undefined
     return true
   }
 }
