@@ -135,7 +135,7 @@ export async function startWorkers(
   const { dataDir, workers = 1 } = options
   const { env } = process
   const binary = () => findBinary({ env, startTask: () => ({ end() {} }) })
-  const server = await startDevServer({ dataDir, binary, ui: false })
+  const server = await startDevServer({ dataDir, binary })
   closing.defer(() => server.stop())
   const pids: number[] = []
   for (let worker = 0; worker < workers; worker++) {

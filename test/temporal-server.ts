@@ -23,7 +23,7 @@ export default async function setup(project: TestProject) {
   const binary = await findBinary({ env: process.env, startTask })
   const folder = openTestsFolder()
   const dataDir = mkdtempSync(join(folder, 'temporal-'))
-  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
+  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary) })
   project.provide('temporalAddress', server.address)
   project.provide('temporalBinary', binary)
   return async () => {

@@ -29,8 +29,7 @@ export function configure(command: Command, terminal: Terminal): void {
       using _interrupt = onInterrupt({ first: () => worker.stop(), second: () => process.exit(1) })
       terminal.identity(settings.billing)
       terminal.note(`Temporal UI: ${server.uiUrl}`)
-      if (server.uiUrl !== undefined)
-        terminal.note(`Start a recovery: ${toStartForm(server.uiUrl, settings.taskQueue)}`)
+      terminal.note(`Start a recovery: ${toStartForm(server.uiUrl, settings.taskQueue)}`)
       const { healthUrl } = worker
       if (healthUrl !== undefined) terminal.note(`Metrics: ${healthUrl}/metrics, health: /healthz, /readyz`)
       terminal.note(`Temporal: ${server.address}, task queue ${settings.taskQueue}`)

@@ -7,7 +7,7 @@ const serverRecord = z.object({
   pid: z.number().int().positive(),
   startTime: z.string(),
   address: z.string(),
-  uiUrl: z.string().optional(),
+  uiUrl: z.string(),
   /** Absolute, so that the record of a copied folder does not lead to the server of the original. */
   database: z.string(),
 })

@@ -34,8 +34,6 @@ export interface StartDevServer {
   dataDir: string
   /** Provides the CLI. */
   binary: () => Promise<string>
-  /** Default: true. */
-  ui?: boolean
   /** The port of the UI, if it is free. */
   uiPort?: number
   /** Finds ports. Default: free ones. */
@@ -47,7 +45,7 @@ export interface StartDevServer {
 export interface DevServer {
   /** host:port of gRPC. */
   address: string
-  uiUrl: string | undefined
+  uiUrl: string
   pid: number
   /** Aborted with a DevServerError when the server has ended by itself. */
   lost: AbortSignal
@@ -262,17 +260,18 @@ interface ServerProcess {
  * which still needs the server to end its run. It ends with this process.
  */
 export function spawnServer(
-  options: Pick<StartDevServer, 'dataDir' | 'ui'> & { binary: string; ports: Ports },
+  options: Pick<StartDevServer, 'dataDir'> & { binary: string; ports: Ports },
 ): ServerProcess {
-  const { dataDir, binary, ports, ui = true } = options
+  const { dataDir, binary, ports } = options
   const { database, logFile } = serverPaths(dataDir)
   const log = openSync(logFile, 'w')
-  const place = ['--ip', '127.0.0.1', '--port', String(ports.grpc), '--db-filename', basename(database)]
+  const places = ['--ip', '127.0.0.1', '--port', String(ports.grpc), '--ui-port', String(ports.ui)]
   const args = [
     'server',
     'start-dev',
-    ...place,
-    ...(ui ? ['--ui-port', String(ports.ui)] : ['--headless']),
+    '--db-filename',
+    basename(database),
+    ...places,
     ...Object.entries(searchAttributes).flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
     ...quick,
     // Only newer versions know it.
@@ -301,7 +300,7 @@ export function spawnServer(
     // One that has ended by now has no start time any more; without one, no process counts as alive.
     ...(identify(pid) ?? { pid, startTime: '' }),
     address: `127.0.0.1:${ports.grpc}`,
-    ...(ui ? { uiUrl: `http://127.0.0.1:${ports.ui}` } : {}),
+    uiUrl: `http://127.0.0.1:${ports.ui}`,
     database,
   }
   return { record, ended }

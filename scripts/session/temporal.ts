@@ -56,7 +56,7 @@ export function temporalPlace(settings: Settings): TemporalPlace {
 
 /** A dev server on this machine. */
 export const devServerPlace = (
-  { address, uiUrl }: { address: string; uiUrl?: string | undefined },
+  { address, uiUrl }: { address: string; uiUrl: string },
   payloadKeys: readonly PayloadKey[],
 ) => ({
   connectionOptions: { address, ...localChannel },

@@ -147,7 +147,7 @@ async function openFleetRounds({ tally }: { tally: Tally }): Promise<OpenPart> {
 async function startTemporal() {
   const binary = await findTemporal()
   const dataDir = mkdtempSync(join(tmpdir(), 'chaos-temporal-'))
-  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
+  const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary) })
   const stop = async () => {
     await server.stop()
     rmSync(dataDir, { recursive: true, force: true })

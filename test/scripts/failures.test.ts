@@ -68,6 +68,7 @@ test('a profile of temporal.toml is used although the record of a killed dev ser
   const record = {
     ...identify(server.pid ?? 0),
     address: '127.0.0.1:1',
+    uiUrl: 'http://127.0.0.1:2',
     database: join(dataDir, 'temporal.db'),
   }
   await writeFile(join(dataDir, 'dev-server', 'server.json'), JSON.stringify(record))

@@ -16,7 +16,6 @@ export async function openConsole(sandbox: SandboxOptions) {
   const server = await startDevServer({
     dataDir: opened.dataDir,
     binary: () => Promise.resolve(inject('temporalBinary')),
-    ui: true,
   })
   const env = { ...opened.env, BILLING_WORKSPACE: 'acc_1234', TEMPORAL_ADDRESS: server.address }
   const world = { ...opened, workspace: 'acc_1234', taskQueue: 'billing-acc_1234', env }
@@ -30,7 +29,7 @@ export async function openConsole(sandbox: SandboxOptions) {
     async openUi() {
       const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } })
       onTestFinished(() => page.close())
-      return openUi({ page, uiUrl: server.uiUrl ?? '' })
+      return openUi({ page, uiUrl: server.uiUrl })
     },
     async close() {
       await browser.close()

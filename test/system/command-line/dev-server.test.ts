@@ -49,7 +49,6 @@ async function start(
   const server = await startDevServer({
     dataDir,
     binary: () => Promise.resolve(binary),
-    ui: false,
     ...others,
   })
   pids.push(server.pid)
@@ -117,8 +116,8 @@ describe('the dev server', () => {
   )
 
   it('serves the UI at its address', async () => {
-    const server = await start({ ui: true })
-    expect((await fetch(server.uiUrl ?? '')).status).toBe(200)
+    const server = await start()
+    expect((await fetch(server.uiUrl)).status).toBe(200)
     await server.stop()
   })
 
@@ -215,7 +214,7 @@ describe('the dev server', () => {
       chosen.push(choice)
       return choice
     }
-    const server = await start({ ui: true, choosePorts })
+    const server = await start({ choosePorts })
     expect(choices).toEqual([])
     const last = chosen.at(-1)
     expect(server).toMatchObject({

@@ -38,7 +38,7 @@ test(
   async () => {
     const job = await imports.open()
     const { dataDir, sandbox } = job.world
-    const options = { dataDir, binary: () => Promise.resolve(inject('temporalBinary')), ui: false }
+    const options = { dataDir, binary: () => Promise.resolve(inject('temporalBinary')) }
     const first = await startDevServer(options)
     const grpc = Number(first.address.split(':')[1])
     const env = { ...job.world.env, TEMPORAL_ADDRESS: first.address }
@@ -49,7 +49,7 @@ test(
     await first.stop()
     const second = await startDevServer({
       ...options,
-      choosePorts: () => Promise.resolve({ grpc, ui: grpc + 1 }),
+      choosePorts: () => Promise.resolve({ grpc, ui: Number(new URL(first.uiUrl).port) }),
     })
     onTestFinished(() => second.stop())
     sandbox.control.setFaults({ faults: [] })

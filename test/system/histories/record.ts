@@ -49,7 +49,7 @@ const settings = readSettings({
   },
   cwd: dataDir,
 })
-const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary), ui: false })
+const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary) })
 const temporal = { connectionOptions: { address: server.address }, namespace: 'default' }
 // A short list is read in ranges, too.
 const worker = await startWorker({ settings: { ...settings, recordsPerRange: 100 }, temporal })

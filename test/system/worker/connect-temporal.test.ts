@@ -34,7 +34,6 @@ test(
       dataDir: world.dataDir,
       binary,
       choosePorts: () => Promise.resolve({ grpc, ui }),
-      ui: false,
     })
     onTestFinished(() => server.stop())
     await worker.says('"listening"')
