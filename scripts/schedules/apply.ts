@@ -47,23 +47,24 @@ async function applyFile(options: { file: string; yes: boolean; terminal: Termin
     const place = { client, taskQueue: settings.taskQueue }
     const plan = await planChanges({ ...place, wanted, keyId: settings.payloadKeys[0]?.id })
     const changes = plan.changes.filter(({ action }) => action !== 'keep')
+    const text = describePlan(plan)
     if (changes.length > 0)
       await confirm({
         terminal,
         yes,
-        text: describePlan(plan),
+        text,
         question: 'Apply this?',
         what: 'Changing schedules',
         declined: 'Nothing was applied.',
         hint: 'Add --yes.',
       })
     for (const change of changes) await apply({ ...place, change })
-    const done = plan.changes.map(({ action, name, ...more }) => ({
+    const done = plan.changes.map(({ action, name, differences }) => ({
       action,
       name,
-      ...('differences' in more && { differences: more.differences }),
+      ...(differences && { differences }),
     }))
-    terminal.result({ document: { changes: done, warnings: plan.warnings }, text: describePlan(plan) })
+    terminal.result({ document: { changes: done, warnings: plan.warnings }, text })
   } finally {
     await session.close()
   }
@@ -71,16 +72,19 @@ async function applyFile(options: { file: string; yes: boolean; terminal: Termin
 
 export async function apply(options: { client: Client; taskQueue: string; change: Change }): Promise<void> {
   const { client, taskQueue, change } = options
-  const { name } = change
-  if (change.action === 'delete') return await remove(client, name)
-  if (change.action === 'keep') return
-  const named = { name, definition: change.definition, taskQueue }
-  const wanted = toTemporal(named)
-  const { paused, note } = change.action === 'create' ? { ...change.definition, note: '' } : change
-  const state = { paused, note: paused && note === '' ? pausedByFile : note }
+  const { action, name, definition } = change
   const handle = client.schedule.getHandle(name)
+  if (definition === undefined)
+    return await handle.delete().catch((error: unknown) => {
+      // Temporal's list of schedules is slightly delayed, so one may already be gone.
+      if (!(error instanceof ScheduleNotFoundError)) throw error
+    })
+  const named = { name, definition, taskQueue }
+  const wanted = toTemporal(named)
+  const { paused = definition.paused, note = '' } = change
+  const state = { paused, note: paused && note === '' ? pausedByFile : note }
   let { schedule }: { schedule: ScheduleMemo } = wanted.action.memo
-  if (change.action === 'update' || !(await create({ ...options, name, wanted, state }))) {
+  if (action === 'update' || !(await create({ ...options, name, wanted, state }))) {
     const earlier = await earlierSlots({ client, description: await handle.describe(), now: Date.now() })
     schedule = { ...schedule, earlier }
     await handle.update(() => ({ ...wanted, action: { ...wanted.action, memo: { schedule } }, state }))
@@ -114,44 +118,28 @@ async function create(of: {
   }
 }
 
-async function remove(client: Client, name: string): Promise<void> {
-  try {
-    await client.schedule.getHandle(name).delete()
-  } catch (error) {
-    // Temporal's list of schedules is slightly delayed, so one may already be gone.
-    if (!(error instanceof ScheduleNotFoundError)) throw error
-  }
-}
-
 const signs: Readonly<Record<Change['action'], string>> = { create: '+', update: '~', delete: '-', keep: '=' }
 
 function describePlan({ changes, warnings }: Plan): string {
-  const lines = changes.map((change) => {
-    const { action, name } = change
-    const details =
-      action === 'create'
-        ? `: ${describe(change.definition)}`
-        : action === 'update'
-          ? `: ${change.differences.join('; ')}`
-          : ''
-    return `${signs[action]} ${name}${details}`
+  const lines = changes.map(({ action, name, definition, differences }) => {
+    const details = action === 'create' && definition ? [describe(definition)] : (differences ?? [])
+    return `${signs[action]} ${name}${details.length === 0 ? '' : `: ${details.join('; ')}`}`
   })
   return [...lines, ...warnings.map((warning) => `! ${warning}`)].join('\n')
 }
 
 /** What `schedule apply` does to one schedule. */
-type Change =
-  | { action: 'create'; name: string; definition: Definition }
-  | {
-      action: 'update'
-      name: string
-      definition: Definition
-      differences: string[]
-      paused: boolean
-      note: string
-    }
-  | { action: 'delete'; name: string }
-  | { action: 'keep'; name: string; definition: Definition }
+interface Change {
+  action: 'create' | 'update' | 'delete' | 'keep'
+  name: string
+  /** Absent of one to delete. */
+  definition?: Definition
+  /** Of one to update: how it differs from the file. */
+  differences?: string[]
+  /** Of one to update, which a person or failed runs may have paused. Default: as the file says. */
+  paused?: boolean
+  note?: string
+}
 
 interface Plan {
   changes: Change[]
