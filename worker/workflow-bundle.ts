@@ -50,11 +50,13 @@ export async function prepareWorkflowBundle(): Promise<string> {
   const now = new Date()
   // Its time is that of its last use. A cache that cannot be written to serves, too.
   if (existsSync(path)) await utimes(path, now, now).catch(() => {})
-  // Two workers may build it at once, also in one process: each writes a file of its own.
-  else
+  else {
+    // Two workers may build it at once, also in one process: each writes a file of its own.
     await replace(path, (fresh) =>
       promisify(execFile)(process.execPath, [bundleScript, fresh], { env: childEnvironment() }),
     )
+    await removeOldCode(join(folder, 'compiled')).catch(() => {})
+  }
   await removeOldBundles(folder).catch(() => {})
   return path
 }
@@ -71,6 +73,16 @@ async function removeOldBundles(folder: string): Promise<void> {
   )
   for (const { name, usedMs } of bundles.toSorted((a, b) => b.usedMs - a.usedMs).slice(mostKept))
     if (usedMs < Date.now() - hourMs) await rm(join(folder, name), { force: true })
+}
+
+const monthMs = 30 * 24 * hourMs
+
+/** Node never removes what it has compiled, also of a clone or a version that is gone. What is in use is compiled again. */
+async function removeOldCode(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile() && (await stat(path)).mtimeMs < Date.now() - monthMs) await rm(path, { force: true })
+  }
 }
 
 /** Computed once: what a process has loaded does not change. */

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { prepareWorkflowBundle } from '../../../worker/workflow-bundle.ts'
 
 test(
-  'the bundle is made once, in a folder of this user, and those of other versions stay while they are new or in use',
+  'the bundle is made once, in a folder of this user, where nothing stays that is old and not in use',
   { tags: ['long'] },
   async () => {
     const cache = await mkdtemp(join(tmpdir(), 'cache-'))
@@ -14,7 +14,7 @@ test(
     vi.stubEnv('XDG_CACHE_HOME', cache)
     onTestFinished(() => void vi.unstubAllEnvs())
     const folder = join(cache, 'connector')
-    await mkdir(folder, { mode: 0o700 })
+    await mkdir(join(folder, 'compiled', 'v24'), { recursive: true, mode: 0o700 })
     const nameOf = (number: number) => `workflows-${String(number).padStart(16, '0')}.js`
     const write = async (name: string, hours: number) => {
       await writeFile(join(folder, name), '')
@@ -22,11 +22,14 @@ test(
       await utimes(join(folder, name), used, used)
     }
     await write('workflows-notes.js', 9)
+    await write('compiled/v24/old', 31 * 24)
+    await write('compiled/v24/used', 29 * 24)
     for (const number of [1, 2, 3, 4, 5, 6]) await write(nameOf(number), 0.5)
     for (const number of [7, 8]) await write(nameOf(number), 2)
     const made = await Promise.all([prepareWorkflowBundle(), prepareWorkflowBundle()])
     const { ino } = await stat(made[0])
-    const others = [basename(made[0]), 'workflows-notes.js']
+    expect(await readdir(join(folder, 'compiled', 'v24'))).toEqual(['used'])
+    const others = [basename(made[0]), 'compiled', 'workflows-notes.js']
     const found = async () => (await readdir(dirname(made[0]))).toSorted()
     expect(await found()).toEqual([...others, ...[1, 2, 3, 4, 5, 6].map(nameOf)].toSorted())
     for (const number of [1, 2, 3, 4, 5, 6]) await write(nameOf(number), 2 + number)
