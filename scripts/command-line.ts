@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 import { Command, CommanderError, Option } from 'commander'
 import { program as name } from '../core/runs/view/shell.ts'
 import { UsageError } from './terminal/failures.ts'
@@ -30,8 +31,8 @@ interface CommandLine {
 const failedGraceMs = 2_000
 
 /** Executes one command line in this process and leaves its exit code in `process.exitCode`. */
-export async function runCommandLine({ words: typed, commands }: CommandLine): Promise<void> {
-  const { words, color } = takeColor(typed)
+export async function runCommandLine({ words, commands }: CommandLine): Promise<void> {
+  const { color } = readGlobals(words)
   const terminal = createTerminal({
     color,
     json: words.includes('--json'),
@@ -48,23 +49,19 @@ export async function runCommandLine({ words: typed, commands }: CommandLine): P
   if (!isDone) setTimeout(() => process.exit(), failedGraceMs).unref()
 }
 
-/** Takes a valid `--color` out of the words: the terminal is made before they are parsed. */
-function takeColor(words: readonly string[]): { words: readonly string[]; color: Color } {
-  const isOption = (word: string) => word === '--color' || word.startsWith('--color=')
-  const at = words.findIndex(isOption)
-  const [name = '', next] = words.slice(at)
-  const isTwo = name === '--color'
-  const color = colorChoices.find(
-    (one) => at !== -1 && one === (isTwo ? next : name.slice('--color='.length)),
-  )
-  return color === undefined ? { words, color: 'auto' } : { words: words.toSpliced(at, isTwo ? 2 : 1), color }
+/** What is known before the words are parsed: the colour, because a terminal says what is wrong with them, and the names. */
+function readGlobals(words: readonly string[]): { color: Color; names: string[] } {
+  const options = { color: { type: 'string' } } as const
+  const { values, positionals } = parseArgs({ args: [...words], options, strict: false })
+  const color = colorChoices.find((one) => one === values.color) ?? 'auto'
+  return { color, names: positionals.filter((word) => word !== 'help') }
 }
 
 /** False if it failed; the exit code is in `process.exitCode`. */
 export async function execute(of: CommandLine & { terminal: Terminal }): Promise<boolean> {
   const { commands, terminal } = of
   const { words } = of
-  const names = words.filter((word) => !word.startsWith('-') && word !== 'help')
+  const { names } = readGlobals(words)
   const program = createProgram(commands)
   const { command, load } = find({ command: program, commands, names })
   try {

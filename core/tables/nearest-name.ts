@@ -38,7 +38,7 @@ export function createNearestName(known: () => Iterable<string>): (name: string)
 }
 
 /** How many letters to insert, delete or replace to turn one text into the other. */
-function editDistance(from: string, to: string): number {
+export function editDistance(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let row = 1; row <= from.length; row++) {
     const current = [row]

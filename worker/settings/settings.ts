@@ -16,7 +16,7 @@ import {
 import { fixedToken, tokenFromFile } from './rotating.ts'
 import { checkedVariables, described, foreignVariables, inFiles, shownText, variables } from './variables.ts'
 import { connector, shell } from '../../core/runs/view/shell.ts'
-import { nearestName } from '../../core/tables/nearest-name.ts'
+import { editDistance, nearestName } from '../../core/tables/nearest-name.ts'
 
 type Environment = ReadonlyMap<string, SetVariable>
 
@@ -232,18 +232,11 @@ function findSlips(environment: ReadonlyMap<string, SetVariable>): string[] {
 /** Whether a name is the other but for case, separators, foreign letters, or one letter more, less, other or swapped. */
 function isSlip(name: string, known: string): boolean {
   const plain = name.toUpperCase().replaceAll(/[-.]/g, '_').replaceAll(new RegExp(invisible, 'g'), '')
-  const letters = plain.split('')
-  const isAsLong = letters.length === known.length
-  const from = letters.map((letter, index) => (isAsLong && letter > '\x7f' ? known[index]! : letter)).join('')
-  const same = known.split('').findIndex((letter, index) => letter !== from[index])
-  const [rest, wanted] = same === -1 ? [from.slice(known.length), ''] : [from.slice(same), known.slice(same)]
-  const [first = '', second = ''] = wanted
-  return (
-    rest.slice(1) === wanted ||
-    rest.slice(1) === wanted.slice(1) ||
-    rest === wanted.slice(1) ||
-    rest === `${second}${first}${wanted.slice(2)}`
-  )
+  if (Math.abs(plain.length - known.length) > 1) return false
+  const isAsLong = plain.length === known.length
+  const from = isAsLong ? plain.replaceAll(/[^\0-\x7f]/g, (_, at: number) => known.charAt(at)) : plain
+  const isSwapped = isAsLong && from.split('').toSorted().join() === known.split('').toSorted().join()
+  return editDistance(from, known) <= (isSwapped ? 2 : 1)
 }
 
 /** Other names that people give the mode: ignored, they would let an import change what is live. */

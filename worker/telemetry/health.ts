@@ -44,26 +44,24 @@ export async function serveHealth(
   address: { host: string; port: number },
   watched: Watched,
 ): Promise<{ url: string } & AsyncDisposable> {
-  const pages: Readonly<Record<string, () => Promise<Answer>>> = {
-    '/metrics': async () => ({
-      status: 200,
-      type: 'text/plain; version=0.0.4',
-      text: await watched.metrics(),
-    }),
-    '/healthz': async () =>
+  const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
+    '/metrics': async () => [200, await watched.metrics()],
+    '/healthz': () =>
       ['FAILED', 'STOPPED'].includes(watched.started()?.worker.getState() ?? '')
-        ? toJson(503, { status: 'the worker has ended' })
-        : toJson(200, { status: 'ok' }),
+        ? [503, { status: 'the worker has ended' }]
+        : [200, { status: 'ok' }],
     '/readyz': async () => {
       const { ready, checks } = await runChecks(checksOf(watched))
-      return toJson(ready ? 200 : 503, { ready, checks })
+      return [ready ? 200 : 503, { ready, checks }]
     },
   }
   const respond = async ({ method, url = '' }: IncomingMessage, response: ServerResponse) => {
     const [path = ''] = url.split('?')
-    const { status, type, text } = await answer(method, Object.hasOwn(pages, path) ? pages[path] : undefined)
+    const [status, body] = await answer(method, Object.hasOwn(pages, path) ? pages[path] : undefined)
+    const isText = typeof body === 'string'
+    const type = isText ? 'text/plain; version=0.0.4' : 'application/json'
     response.writeHead(status, { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store' })
-    response.end(text)
+    response.end(isText ? body : `${JSON.stringify(body)}\n`)
   }
   const server = createServer((request, response) => void respond(request, response))
   await new Promise<void>((resolve, reject) => {
@@ -85,26 +83,19 @@ export async function serveHealth(
   }
 }
 
-interface Answer {
-  status: number
-  type: string
-  text: string
-}
+/** A text for Prometheus, or a JSON document. */
+type Answer = readonly [status: number, body: string | object]
 
-const toJson = (status: number, value: unknown): Answer => ({
-  status,
-  type: 'application/json',
-  text: `${JSON.stringify(value)}\n`,
-})
-
-async function answer(method: string | undefined, page: (() => Promise<Answer>) | undefined) {
-  if (page === undefined)
-    return toJson(404, { error: 'not found; the paths are /metrics, /healthz and /readyz' })
-  if (method !== 'GET' && method !== 'HEAD') return toJson(405, { error: 'only GET is allowed' })
+async function answer(
+  method: string | undefined,
+  page: (() => Answer | Promise<Answer>) | undefined,
+): Promise<Answer> {
+  if (page === undefined) return [404, { error: 'not found; the paths are /metrics, /healthz and /readyz' }]
+  if (method !== 'GET' && method !== 'HEAD') return [405, { error: 'only GET is allowed' }]
   try {
     return await page()
   } catch (error) {
-    return toJson(500, { error: toMessage(error) })
+    return [500, { error: toMessage(error) }]
   }
 }
 
