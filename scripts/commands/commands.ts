@@ -1,10 +1,10 @@
 import type { Commands, Configure } from '../command-line.ts'
 
 /** A command that a function of a file configures. The file is loaded only when the command is chosen. */
-const command = <Name extends string>(
+const command = <Name extends string = 'configure'>(
   summary: string,
   load: () => Promise<Readonly<Record<NoInfer<Name>, Configure>>>,
-  name: Name,
+  name = 'configure' as Name,
 ) => ({ summary, load: async (): Promise<Configure> => (await load())[name] })
 
 const reading = () => import('./export.ts')
@@ -14,29 +14,20 @@ const state = () => import('./state.ts')
 const schedules = () => import('../schedules/control.ts')
 
 export const commands = {
-  demo: command('run all three jobs against a sandbox', () => import('../demo/demo.ts'), 'configure'),
+  demo: command('run all three jobs against a sandbox', () => import('../demo/demo.ts')),
   init: command(
     'ask for the settings, try them, and write .env and schedules.yaml',
     () => import('./init.ts'),
-    'configure',
   ),
-  check: command('check whether everything is in place', () => import('./check.ts'), 'configure'),
+  check: command('check whether everything is in place', () => import('./check.ts')),
   export: command('export lists of the service', reading, 'configureExport'),
   fetch: command('export credit notes or cancellations by id', reading, 'configureFetch'),
-  import: command(
-    'import a CSV file or a workbook, each row exactly once',
-    () => import('./import.ts'),
-    'configureImport',
-  ),
-  recover: command(
-    'resume subscriptions that need attention, within bounds',
-    () => import('./recover.ts'),
-    'configureRecover',
-  ),
+  import: command('import a CSV file or a workbook, each row exactly once', () => import('./import.ts')),
+  recover: command('resume subscriptions that need attention, within bounds', () => import('./recover.ts')),
   run: {
     summary: 'list, follow and control runs',
     commands: {
-      list: command('list the latest runs', () => import('./run-list.ts'), 'configure'),
+      list: command('list the latest runs', () => import('./run-list.ts')),
       show: command('show the state of a run', showing, 'configureShow'),
       watch: command('follow a run to its end', showing, 'configureWatch'),
       report: command('show the report of a run', showing, 'configureReport'),
@@ -56,7 +47,6 @@ export const commands = {
       apply: command(
         'create, change and delete the schedules in Temporal so that they match a file',
         () => import('../schedules/apply.ts'),
-        'configure',
       ),
       list: command(
         'list the schedules with their next run and the verdict of the last',
@@ -97,24 +87,14 @@ export const commands = {
   verify: command(
     'check an export against its manifest and certificate, offline, or a warehouse against the export',
     () => import('./verify.ts'),
-    'configureVerify',
   ),
   compare: command(
     'show what changed between two exports of a list, with sums that balance',
     () => import('./compare.ts'),
-    'configure',
   ),
-  prune: command(
-    'remove old exports and uploads that nothing needs',
-    () => import('./prune.ts'),
-    'configure',
-  ),
-  up: command('run a Temporal dev server and a worker until Ctrl-C', () => import('./up.ts'), 'configure'),
-  worker: command('run a worker until Ctrl-C', () => import('./worker.ts'), 'configure'),
-  sandbox: command('run a stand-in for the billing service', () => import('./sandbox.ts'), 'configure'),
-  completion: command(
-    'print a completion script for your shell',
-    () => import('./completion.ts'),
-    'configure',
-  ),
+  prune: command('remove old exports and uploads that nothing needs', () => import('./prune.ts')),
+  up: command('run a Temporal dev server and a worker until Ctrl-C', () => import('./up.ts')),
+  worker: command('run a worker until Ctrl-C', () => import('./worker.ts')),
+  sandbox: command('run a stand-in for the billing service', () => import('./sandbox.ts')),
+  completion: command('print a completion script for your shell', () => import('./completion.ts')),
 } satisfies Commands

@@ -32,7 +32,7 @@ type Options = ServerOptions &
 /** Repeatable. A value may contain a comma. */
 const collect = (text: string, before: readonly string[] = []): string[] => [...before, text]
 
-export function configureImport(command: Command, terminal: Terminal): void {
+export function configure(command: Command, terminal: Terminal): void {
   addInputArgument(command, importInput, '<kind>')
   command.argument('[file]', 'CSV file or .xlsx workbook')
   addOtherFields(addInputOptions(command, importInput), importInput)

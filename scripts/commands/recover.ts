@@ -13,7 +13,7 @@ import {
   toServer,
 } from './options.ts'
 
-export function configureRecover(command: Command, terminal: Terminal): void {
+export function configure(command: Command, terminal: Terminal): void {
   addOtherFields(addInputOptions(command, recoveryInput), recoveryInput).option(
     '--yes',
     'do not ask on a terminal',

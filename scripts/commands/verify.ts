@@ -34,7 +34,7 @@ const verifyInput = z.object({
   }),
 })
 
-export function configureVerify(command: Command, terminal: Terminal): void {
+export function configure(command: Command, terminal: Terminal): void {
   command.argument('<folder>', 'folder with the manifest, or its address in a bucket')
   addInputOptions(command, verifyInput).action(
     async (folder: string, { against, schema }: Partial<z.output<typeof verifyInput>>) => {
