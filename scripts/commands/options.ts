@@ -3,7 +3,7 @@ import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { realpath } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import {
   choicesOf,
   defaultOf,
@@ -18,7 +18,10 @@ import { UsageError } from '../terminal/failures.ts'
 import { callersFolder } from '../terminal/terminal.ts'
 import { type Places, readPlaces, readSettings, type Settings } from '../../worker/settings/settings.ts'
 
-/** Adds the options of an input's fields. The action gets their values under the names of the fields, by `inputOf`. */
+/**
+ * Adds the options of an input's fields. The action gets their values under the names of the fields, by `inputOf`. What has to
+ * be there is checked before the action: Commander itself would name it before an option that does not exist.
+ */
 export function addInputOptions(command: Command, schema: z.ZodObject): Command {
   for (const field of fieldsOf(schema)) {
     if (field.flag === undefined) continue
@@ -28,6 +31,11 @@ export function addInputOptions(command: Command, schema: z.ZodObject): Command 
     option.attributeName = () => field.name
     if (!option.isBoolean()) option.argParser((text, before) => readText(field, text, before))
     command.addOption(option)
+    if (field.schema.safeParse(undefined).success) continue
+    command.hook('preAction', () => {
+      if (command.getOptionValue(field.name) === undefined)
+        throw new UsageError(`required option '${option.flags}' not specified; see --help.`)
+    })
   }
   return command
 }
@@ -169,12 +177,14 @@ export function choice<T extends string>(noun: string, names: readonly T[]): (te
   }
 }
 
-/** Parses a duration to milliseconds: `90s`, `15m`, `2h`, `3d`. A bare 30 is refused: it may be meant as days. */
-export function toDuration(text: string): number {
-  const ms = parseDuration(text)
-  if (ms !== undefined && /[a-z]$/.test(text)) return ms
-  throw new InvalidArgumentError('Write a duration such as 90s, 15m, 26h or 2d.')
-}
+/** An age: `90s`, `15m`, `26h`, `30d`. A bare 30 is refused: it may be meant as days. */
+export const ageInput = z
+  .string()
+  .refine((text) => toAge(text) !== undefined, 'write a duration such as 90s, 15m, 26h or 2d')
+
+/** Milliseconds; undefined if the text is no age. */
+export const toAge = (text: string): number | undefined =>
+  /[a-z]$/.test(text) ? parseDuration(text) : undefined
 
 /** Resolves a path relative to that folder. */
 export const callersPath = (path: string): string => resolve(callersFolder(), path)
@@ -208,31 +218,15 @@ export function toServer({ local = false, detach = false }: ServerOptions): Requ
 export const loadJobs = () => import('../runs/jobs.ts')
 
 /** The options of a command that records a person's decision. */
-export interface DecisionOptions {
-  why: string
-  by?: string
-}
-
-/** Checked before the action: Commander itself would name what is missing before an option that does not exist. */
-export const addRequired = (command: Command, option: Option): Command =>
-  command.addOption(option).hook('preAction', () => {
-    if (command.getOptionValue(option.attributeName()) === undefined)
-      throw new UsageError(`required option '${option.flags}' not specified; see --help.`)
-  })
-
-export const addDecision = (command: Command): Command =>
-  addRequired(command, new Option('--why <reason>', 'your reason; it is kept on record')).option(
-    '--by <name>',
-    'your name (default: the current user)',
-  )
-
-export const decisionOf = ({
-  why,
-  by = userInfo().username,
-}: DecisionOptions): Required<DecisionOptions> => ({
-  by,
-  why,
+const decisionInput = z.object({
+  why: z.string().meta({ flag: '--why <reason>', help: 'your reason; it is kept on record' }),
+  by: z.string().optional().meta({ flag: '--by <name>', help: 'your name', otherwise: 'the current user' }),
 })
+export type DecisionOptions = z.output<typeof decisionInput>
+
+export const addDecision = (command: Command): Command => addInputOptions(command, decisionInput)
+
+export const decisionOf = ({ why, by = userInfo().username }: DecisionOptions) => ({ by, why })
 
 const exits = {
   run: '0 done and proven · 1 failed · 2 wrong usage, or refused · 3 finished, but unproven or stopped, or with rejected, parked or missing rows',

@@ -1,27 +1,30 @@
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
+import { z } from 'zod'
 import { findOldExports, removeOldExport } from '../../core/exports/prune.ts'
 import type { State } from '../../core/state/open.ts'
 import { formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { openFiles } from '../../worker/files.ts'
 import { askState, sharedFolder } from '../runs/run-files.ts'
 import { confirm, type Terminal } from '../terminal/terminal.ts'
-import { addExamples, addRequired, processPlaces, toDuration } from './options.ts'
+import { addExamples, addInputOptions, ageInput, processPlaces, toAge } from './options.ts'
 
-interface Options {
-  olderThan: number
-  dryRun?: boolean
-  yes?: boolean
-}
+const pruneInput = z.object({
+  olderThan: ageInput.meta({
+    flag: '--older-than <time>',
+    help: 'only exports that are at least this old, as in 30d',
+  }),
+})
+
+type Options = z.output<typeof pruneInput> & { dryRun?: boolean; yes?: boolean }
 
 export function configure(command: Command, terminal: Terminal): void {
-  const age = new Option('--older-than <time>', 'only exports that are at least this old, as in 30d')
-  addRequired(command, age.argParser(toDuration))
+  addInputOptions(command, pruneInput)
     .option('--dry-run', 'list what would be removed; remove nothing')
     .option('--yes', 'do not ask on a terminal')
     .action(async ({ olderThan, dryRun = false, yes = false }: Options) => {
       const places = processPlaces()
       const where = { dataDir: places.dataDir, files: openFiles(places), shared: sharedFolder(places) }
-      const before = Date.now() - olderThan
+      const before = Date.now() - (toAge(olderThan) ?? 0)
       const find = (state: State) => findOldExports({ ...where, state, before })
       const old = (await askState(places.state, find)) ?? []
       if (!dryRun && old.length > 0) {

@@ -1,5 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Command } from 'commander'
+import { z } from 'zod'
 import { idRule, isId } from '../../core/imports/read-ids.ts'
 import { importLimits } from '../../core/imports/input.ts'
 import { connector } from '../../core/runs/view/shell.ts'
@@ -11,7 +12,6 @@ import {
   addExamples,
   addInputOptions,
   addOtherFields,
-  addRequired,
   decisionOf,
   type DecisionOptions,
   inputOf,
@@ -53,15 +53,23 @@ export const configureStop = signalCommand(
   'end a run; its report says what is missing',
 )
 
+const approveInput = z.object({
+  count: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ flag: '--count <n>', help: 'for deletes: how many there are, typed by you' }),
+})
+
 export function configureApprove(command: Command, terminal: Terminal): void {
-  addDecision(addRun(command))
-    .option('--count <n>', 'for deletes: how many there are, typed by you', toWholeNumber)
-    .action(async (run: string, { count, ...options }: DecisionOptions & { count?: number }) => {
-      const input = { ...decisionOf(options), ...(count !== undefined && { count }) }
+  addInputOptions(addDecision(addRun(command)), approveInput).action(
+    async (run: string, options: DecisionOptions) => {
+      const input = { ...decisionOf(options), ...inputOf(approveInput, options) }
       const settings = processSettings()
       const answer = await updateRun<string>({ settings, terminal, run, name: 'approve', input })
       terminal.result({ document: { run, answer }, text: `${run} continues: ${answer}.` })
-    })
+    },
+  )
   addExamples(command, 'inspect', {
     'run approve import-retentions-rows-6a47033b --why "totals match the sheet"':
       'send what the run has previewed',
@@ -70,37 +78,33 @@ export function configureApprove(command: Command, terminal: Terminal): void {
   })
 }
 
-type ResolveOptions = DecisionOptions & { rows: number[]; exists?: string; absent?: true; drop?: true }
+const resolveInput = z.object({
+  rows: z
+    .array(z.int().min(1))
+    .meta({ flag: '--rows <rows>', help: 'the parked rows, as in parked.csv: 17, or 17,18' }),
+  exists: z.string().refine(isId, idRule).optional().meta({
+    flag: '--exists <id>',
+    help: 'the service has the record under this id; it is asked, and a later --exists corrects it',
+  }),
+  absent: z
+    .boolean()
+    .optional()
+    .meta({ flag: '--absent', help: 'the service does not have it: send it again' }),
+  drop: z.boolean().optional().meta({ flag: '--drop', help: 'do not send it' }),
+})
 
 export function configureResolve(command: Command, terminal: Terminal): void {
-  const rows = new Option('--rows <rows>', 'the parked rows, as in parked.csv: 17, or 17,18')
-  addDecision(
-    addRequired(
-      addRun(command),
-      rows.argParser((text) => text.split(',').map(toWholeNumber)),
-    ),
-  )
-    .option(
-      '--exists <id>',
-      'the service has the record under this id; it is asked, and a later --exists corrects it',
-    )
-    .option('--absent', 'the service does not have it: send it again')
-    .option('--drop', 'do not send it')
-    .action(async (run: string, { rows, exists, absent, drop, ...options }: ResolveOptions) => {
-      const outcome = {
-        ...(exists !== undefined && { exists }),
-        ...(absent && { absent }),
-        ...(drop && { drop }),
-      }
+  addDecision(addInputOptions(addRun(command), resolveInput)).action(
+    async (run: string, options: DecisionOptions) => {
+      const { rows, ...outcome } = inputOf(resolveInput, options)
       if (Object.keys(outcome).length !== 1)
         throw new UsageError('Give one of --exists <id>, --absent and --drop.')
-      if (exists !== undefined && !isId(exists))
-        throw new UsageError(`${exists} is not a valid id; ${idRule}.`)
       const input = { rows, ...outcome, ...decisionOf(options) }
       const answer = await resolveInRun({ settings: processSettings(), terminal, run, input })
       const text = `${answer}. Follow the run with: ${connector`run watch ${run}`}`
       terminal.result({ document: { run, answer }, text })
-    })
+    },
+  )
   addExamples(command, 'run', {
     'run resolve import-retentions-rows-6a47033b --rows 17 --exists 5012 --why "found in the UI"':
       'the service has the record',
@@ -130,9 +134,4 @@ export function configureLimits(command: Command, terminal: Terminal): void {
     'run limits recover-8a3f52e1b6 --rate 2 --why "the service is slow"': 'slow a run down while it works',
     'run limits recover-8a3f52e1b6 --input maxChanges=500 --why "agreed with Ana"': 'change its bounds',
   })
-}
-
-function toWholeNumber(text: string): number {
-  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Write whole numbers, as in 17 or 17,18.')
 }

@@ -1,10 +1,10 @@
 import { Client, isGrpcServiceError, type WorkflowExecutionInfo } from '@temporalio/client'
-import { InvalidArgumentError, Option, type Command } from 'commander'
-import { parseDuration } from '../../core/runs/inputs.ts'
+import type { Command } from 'commander'
+import { z } from 'zod'
 import { formatDuration, formatLocalTime, formatTable } from '../../core/runs/view/format.ts'
 import { isRunType, runTypeQuery, runTypes } from '../runs/find-run.ts'
 import { openClient } from '../session/session.ts'
-import { addExamples, choice, processSettings } from './options.ts'
+import { addExamples, addInputOptions, processSettings, toAge } from './options.ts'
 import { blankingCodec } from '../../worker/codec/payload-codec.ts'
 import { RefusedError } from '../terminal/failures.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -15,50 +15,52 @@ const invalidArgument = 3
 
 const verdicts = ['proven', 'unproven', 'stopped', 'failed', 'dryRun'] as const
 
-interface Options {
-  open?: true
-  verdict?: (typeof verdicts)[number]
-  needsPerson?: true
-  since?: Date
-}
+const listInput = z.object({
+  open: z.boolean().optional().meta({ flag: '--open', help: 'only runs in progress' }),
+  verdict: z
+    .enum(verdicts)
+    .optional()
+    .meta({ flag: '--verdict <verdict>', help: 'only runs with this verdict' }),
+  needsPerson: z.boolean().optional().meta({ flag: '--needs-person', help: 'only runs that need a person' }),
+  since: z
+    .string()
+    .refine((text) => toTime(text) !== undefined, 'write 12h, 7d or 2026-11-21')
+    .optional()
+    .meta({ flag: '--since <time>', help: 'only runs started since then, as in 12h, 7d or 2026-11-21' }),
+})
+type Options = z.output<typeof listInput>
 
 export function configure(command: Command, terminal: Terminal): void {
-  const verdict = new Option('--verdict <verdict>', 'only runs with this verdict').choices(verdicts)
-  command
-    .option('--open', 'only runs in progress')
-    .addOption(verdict.argParser(choice('verdict', verdicts)))
-    .option('--needs-person', 'only runs that need a person')
-    .option('--since <time>', 'only runs started since then, as in 12h, 7d or 2026-11-21', toTime)
-    .action(async (options: Options) => {
-      const settings = processSettings()
-      await using client = await openClient({ settings, terminal })
-      const { connection, options: own } = client
-      const dataConverter = { payloadCodecs: [blankingCodec] }
-      const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })
-      const runs = []
-      const query = toQuery(options, settings.taskQueue)
-      for await (const listed of refuseUnknown(workflow.list({ query }))) {
-        const run = toRun(listed)
-        const isDoneSince = async () => (await workflow.count(laterQuery(run))).count > 0
-        const needsPerson = run.needsPerson && !(run.closeTime !== undefined && (await isDoneSince()))
-        if (options.needsPerson && !needsPerson) continue
-        runs.push({ ...run, needsPerson })
-        if (runs.length === mostRuns) break
-      }
-      const rows = runs.map(({ run, kind, status, verdict, needsPerson, startTime, closeTime }) => [
-        run,
-        kind,
-        verdict === 'dryRun' ? 'dry run' : (verdict ?? status),
-        needsPerson ? 'needs a person' : '',
-        formatLocalTime(startTime),
-        formatDuration((closeTime ?? new Date()).getTime() - startTime.getTime()),
-      ])
-      const head = ['run', 'kind', 'verdict', '', 'started', 'took']
-      terminal.result({
-        document: { runs },
-        text: rows.length === 0 ? 'No runs.' : formatTable({ head, rows }),
-      })
+  addInputOptions(command, listInput).action(async (options: Options) => {
+    const settings = processSettings()
+    await using client = await openClient({ settings, terminal })
+    const { connection, options: own } = client
+    const dataConverter = { payloadCodecs: [blankingCodec] }
+    const { workflow } = new Client({ connection, namespace: own.namespace, dataConverter })
+    const runs = []
+    const query = toQuery(options, settings.taskQueue)
+    for await (const listed of refuseUnknown(workflow.list({ query }))) {
+      const run = toRun(listed)
+      const isDoneSince = async () => (await workflow.count(laterQuery(run))).count > 0
+      const needsPerson = run.needsPerson && !(run.closeTime !== undefined && (await isDoneSince()))
+      if (options.needsPerson && !needsPerson) continue
+      runs.push({ ...run, needsPerson })
+      if (runs.length === mostRuns) break
+    }
+    const rows = runs.map(({ run, kind, status, verdict, needsPerson, startTime, closeTime }) => [
+      run,
+      kind,
+      verdict === 'dryRun' ? 'dry run' : (verdict ?? status),
+      needsPerson ? 'needs a person' : '',
+      formatLocalTime(startTime),
+      formatDuration((closeTime ?? new Date()).getTime() - startTime.getTime()),
+    ])
+    const head = ['run', 'kind', 'verdict', '', 'started', 'took']
+    terminal.result({
+      document: { runs },
+      text: rows.length === 0 ? 'No runs.' : formatTable({ head, rows }),
     })
+  })
   addExamples(command, 'inspect', {
     'run list --open': 'runs in progress',
     'run list --needs-person --since 7d': 'what needs a person, this week',
@@ -115,7 +117,7 @@ function toQuery({ open, verdict, needsPerson, since }: Options, taskQueue: stri
     ...(open ? ["ExecutionStatus = 'Running'"] : []),
     ...(verdict === undefined ? [] : [`Verdict = '${verdict}'`]),
     ...(needsPerson ? ['NeedsPerson = true'] : []),
-    ...(since === undefined ? [] : [`StartTime >= '${since.toISOString()}'`]),
+    ...(since === undefined ? [] : [`StartTime >= '${toTime(since)?.toISOString()}'`]),
   ].join(' AND ')
 }
 
@@ -134,11 +136,9 @@ async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
   }
 }
 
-function toTime(text: string): Date {
-  const ago = parseDuration(text)
+/** Undefined if the text is no time. A bare 30 may be meant as days. */
+function toTime(text: string): Date | undefined {
+  const ago = toAge(text)
   const at = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
-  // A bare 30 may be meant as days.
-  if (Number.isNaN(at.getTime()) || /^\d+(\.\d+)?$/.test(text))
-    throw new InvalidArgumentError('Write 12h, 7d or 2026-11-21.')
-  return at
+  return Number.isNaN(at.getTime()) || /^\d+(\.\d+)?$/.test(text) ? undefined : at
 }

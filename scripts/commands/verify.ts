@@ -23,7 +23,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { addExamples, addInputOptions, exportFolder, processPlaces } from './options.ts'
 
 const verifyInput = z.object({
-  against: z.enum(warehouseNames).meta({
+  against: z.enum(warehouseNames).optional().meta({
     flag: '--against <warehouse>',
     help: 'check its tables, row by row, instead of the certificate',
   }),
@@ -37,7 +37,7 @@ const verifyInput = z.object({
 export function configure(command: Command, terminal: Terminal): void {
   command.argument('<folder>', 'folder with the manifest, or its address in a bucket')
   addInputOptions(command, verifyInput).action(
-    async (folder: string, { against, schema }: Partial<z.output<typeof verifyInput>>) => {
+    async (folder: string, { against, schema }: z.output<typeof verifyInput>) => {
       if (against === undefined && schema !== undefined)
         throw new UsageError('--schema is for --against postgres.')
       if (folder.startsWith('s3:')) {
