@@ -26,6 +26,8 @@ describe('bars', () => {
     bar.update({ done: 10_000, total: 10_000 })
     await vi.waitFor(() => expect(text()).toMatch(/█{20} customers: 10,000 of 10,000 records/))
     bar.end()
+    // The bar is gone.
+    expect(text().endsWith('\u001b[1A\u001b[J')).toBe(true)
     board.write('done')
     expect(text().endsWith('done\n')).toBe(true)
   })
