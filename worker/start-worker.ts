@@ -85,8 +85,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   opened.use(membership)
   const { workspace, baseUrl, testMode } = settings.billing
   const identity = { workspace, baseUrl, mode: testMode ? 'test' : 'live', store: state.storeId } as const
-  const telemetry = await observeWorker({ dataDir, identity, state, logger })
   const servesHealth = standing && metricsAddress !== undefined
+  const telemetry = await observeWorker({ served: servesHealth, dataDir, identity, state, logger })
   const sdkMetrics = await installRuntime({ logger, level, metrics: servesHealth })
   let started: { worker: Worker; connection: NativeConnection } | undefined
   const health = servesHealth

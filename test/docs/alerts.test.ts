@@ -21,6 +21,7 @@ const rules = groups.flatMap((group) => group.rules)
 /** Every metric of this process, each with its labels: all are touched once. */
 async function ownMetrics(): Promise<Map<string, Set<string>>> {
   const telemetry = createTelemetry({
+    ofProcess: true,
     logger: new DefaultLogger('ERROR'),
     info: { version: '1' },
     countChanges: () => Promise.resolve([]),

@@ -5,6 +5,7 @@ import { createTelemetry } from '../../worker/telemetry/metrics.ts'
 test('a scrape tells of the workers that are seen at that moment, not at the scrape before', async () => {
   let workers = [{ worker: '1@a', folder: 'data', ms: 2_000 }]
   const telemetry = createTelemetry({
+    ofProcess: true,
     logger: new DefaultLogger('ERROR'),
     info: {},
     countChanges: async () => [],

@@ -29,6 +29,8 @@ interface LastProven {
 }
 
 interface TelemetryOptions {
+  /** Whether the metrics of Node are counted too: what measures them takes CPU until the process ends. */
+  ofProcess: boolean
   logger: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
   /** Labels of `connector_info`. */
   info: Readonly<Record<string, string>>
@@ -57,7 +59,7 @@ const countingShare = 0.01
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { logger, info, countChanges, findWorkers, freeBytes } = options
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  if (options.ofProcess) collectDefaultMetrics({ register: registry })
   const ours = <Label extends string>(name: string, help: string, ...labelNames: Label[]) => ({
     name: `connector_${name}`,
     help,
@@ -213,6 +215,8 @@ const inTime = <T>(work: Promise<T>): Promise<T | undefined> =>
   Promise.race([work.catch(() => undefined), wait(stateWithinMs, undefined, { ref: false })])
 
 interface Observed {
+  /** Whether the metrics are served. */
+  served: boolean
   dataDir: string
   identity: Identity
   state: State
@@ -221,11 +225,12 @@ interface Observed {
 
 /** The telemetry of a worker. */
 export async function observeWorker(of: Observed): Promise<Telemetry> {
-  const { dataDir, identity, state, logger } = of
+  const { served, dataDir, identity, state, logger } = of
   const { shared } = state
   const { workspace, mode } = identity
   const published = await state.publications.all({ testMode: mode === 'test' })
   return createTelemetry({
+    ofProcess: served,
     logger,
     info: { version, workspace, mode, worker: workerName() },
     countChanges: () => state.ledger.totals(),
