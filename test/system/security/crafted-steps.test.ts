@@ -125,6 +125,9 @@ const craftedNames = () => [
   ['..'],
 ]
 
+/** Of these, one of each kind: every step asks the same function. */
+const someNames = () => ['..', up, 'linked', 12]
+
 /** A plan as a step used to be given one, with every path of it leading out. */
 const craftedPlan = (run: unknown) => ({
   ...plan,
@@ -244,6 +247,8 @@ test.each(everyStep)(
   },
 )
 
+const withAllNames = new Set<keyof Activities>(['closeExport', 'closeRun'])
+
 test.each(everyStep.filter(isOfRun))(
   '%s refuses a run that does not lie in the data folder',
   async (step) => {
@@ -251,7 +256,7 @@ test.each(everyStep.filter(isOfRun))(
     const [input = {}] = crafted[step]()
     const answers = await call(
       step,
-      craftedNames().map((run) => toInput(input, run)),
+      (withAllNames.has(step) ? craftedNames() : someNames()).map((run) => toInput(input, run)),
     )
     for (const answer of answers)
       expect(answer).toEqual({ refused: expect.stringMatching(/ takes the name|There is no run/) })
