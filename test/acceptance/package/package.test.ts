@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync'
 import { execFile, spawn } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { constants, cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,19 +11,38 @@ import { nodeFolder, npm } from './node-versions.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
+/** What npx keeps of the tarball is the package as npm installs it. */
+const tarball = './connector-0.1.0.tgz'
 let folder: string
-let tarball: string
+/** Where npx runs the tarball: nothing of this package, of npm or of Temporal is there before. */
+let bare: string
+let npx: (...words: string[]) => ReturnType<typeof npm>
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'package-'))
-  await npm({ words: ['pack', '--pack-destination', folder], cwd: root })
-  const [name = ''] = (await readdir(folder)).filter((one) => one.endsWith('.tgz'))
-  tarball = join(folder, name)
+  bare = await mkdtemp(join(tmpdir(), 'bare-'))
+  const cache = join(bare, 'npm')
+  await mkdir(cache, { recursive: true })
+  await npm({ words: ['pack', '--pack-destination', bare], cwd: root })
+  // What npm has downloaded before saves half a gigabyte; what it installs stays in this folder.
+  const { stdout: usual } = await npm({ words: ['config', 'get', 'cache'], cwd: bare })
+  await symlink(join(usual.trim(), '_cacache'), join(cache, '_cacache'))
+  const ours = (path: string) => path.includes('node_modules')
+  const others = (process.env['PATH'] ?? '').split(delimiter).filter((path) => !ours(path))
+  const PATH = [dirname(process.execPath), ...others].join(delimiter)
+  const env = { XDG_CACHE_HOME: bare, npm_config_cache: cache, INIT_CWD: undefined, PATH }
+  npx = (...words) => npm({ program: 'npx', words: ['--yes', tarball, ...words], cwd: bare, env })
+  await npx('--version')
+  const [kept = ''] = await readdir(join(cache, '_npx'))
+  await cp(join(cache, '_npx', kept, 'node_modules'), join(folder, 'node_modules'), {
+    recursive: true,
+    verbatimSymlinks: true,
+    mode: constants.COPYFILE_FICLONE,
+  })
   await writeFile(join(folder, 'package.json'), '{ "private": true }')
-  await npm({ words: ['install', tarball], cwd: folder })
   // Builds the package and loads what it depends on.
 }, 600_000)
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(() => Promise.all([folder, bare].map((one) => rm(one, { recursive: true, force: true }))))
 
 /** The installed command by its name, as a shell finds it, under the Node that PATH names first. */
 function start({ node, words, env = {} }: { node: string; words: string[]; env?: NodeJS.ProcessEnv }) {
@@ -51,29 +70,11 @@ function start({ node, words, env = {} }: { node: string; words: string[]; env?:
 }
 
 test('npx runs the demo from the tarball alone, on a machine with Node 24 and empty caches', async () => {
-  const bare = await mkdtemp(join(tmpdir(), 'bare-'))
-  onTestFinished(() => rm(bare, { recursive: true, force: true }))
-  const cache = join(bare, 'npm')
-  await mkdir(cache)
-  await copyFile(tarball, join(bare, 'connector-0.1.0.tgz'))
-  // What npm has downloaded before saves half a gigabyte; what it installs stays in this folder.
-  const { stdout: usual } = await npm({ words: ['config', 'get', 'cache'], cwd: bare })
-  await symlink(join(usual.trim(), '_cacache'), join(cache, '_cacache'))
-  const ours = (path: string) => path.includes('node_modules')
-  const others = (process.env['PATH'] ?? '').split(delimiter).filter((path) => !ours(path))
-  const PATH = [dirname(process.execPath), ...others].join(delimiter)
-  const env = { XDG_CACHE_HOME: bare, npm_config_cache: cache, INIT_CWD: undefined, PATH }
-  const { stdout, stderr } = await npm({
-    program: 'npx',
-    words: ['--yes', './connector-0.1.0.tgz', 'demo'],
-    cwd: bare,
-    env,
-  })
+  const { stdout, stderr } = await npx('demo')
   expect(stderr.match(/^\w+ +proven/gm)).toHaveLength(4)
   // Pasted into the same shell, which has no `connector`, a hint works.
   expect(stdout).toContain('With your own service: npx ./connector-0.1.0.tgz init')
-  const npx = `${stdout}${stderr}`.match(/npx \S+/g) ?? []
-  expect(new Set(npx)).toEqual(new Set(['npx ./connector-0.1.0.tgz']))
+  expect(new Set(`${stdout}${stderr}`.match(/npx \S+/g))).toEqual(new Set([`npx ${tarball}`]))
   expect(`${stdout}${stderr}`).not.toMatch(/(?<!npx )\bconnector (?:run|init|check|up|export)\b/)
   expect(stderr).toContain("Downloading Temporal's dev server")
   expect(stderr).toContain('The sandbox has 24 of the 24 valid rows exactly once, and 0 not once.')
