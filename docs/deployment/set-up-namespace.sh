@@ -4,6 +4,7 @@ set -eu
 namespace="${TEMPORAL_NAMESPACE:-default}"
 # How long the UI shows ended runs. Reports and the ledger in the data folder are kept.
 retention="${TEMPORAL_RETENTION:-30d}"
+command -v temporal > /dev/null || { echo "This needs Temporal's command line, temporal, on the PATH." >&2; exit 1; }
 # The server's port opens before the server answers.
 tries=0
 until temporal operator cluster health > /dev/null 2>&1; do

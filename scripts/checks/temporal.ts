@@ -57,7 +57,7 @@ function judgeWorker({ identity, settings }: { identity: Identity; settings: Set
   )
 }
 
-/** Finds those that `runs` needs; nothing where Temporal does not say. */
+/** Finds those that `run list` needs; nothing where Temporal does not say. */
 async function checkSearchAttributes(of: { client: Client; namespace: string }): Promise<Finding[]> {
   const { client, namespace } = of
   const found = await findSearchAttributes({ connection: client.connection, namespace })
@@ -66,7 +66,7 @@ async function checkSearchAttributes(of: { client: Client; namespace: string }):
   return [
     wrong(
       'search attributes',
-      `The namespace ${namespace} has no search attributes ${missing.join(', ')} of the right type: \`runs --verdict\` and ` +
+      `The namespace ${namespace} has no search attributes ${missing.join(', ')} of the right type: \`run list --verdict\` and ` +
         '`--needs-person` are refused. Create them as docs/deployment.md describes.',
     ),
   ]

@@ -17,7 +17,7 @@ import { checkReplay, checkTemporal } from '../checks/temporal.ts'
 import { addExamples, processSettings } from './options.ts'
 import { exitCodes } from '../terminal/failures.ts'
 import { formatTable } from '../../core/runs/view/format.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { tellIfSlow, type Terminal } from '../terminal/terminal.ts'
 
 interface Options {
   all?: true
@@ -61,7 +61,11 @@ async function checkAll(terminal: Terminal): Promise<Found> {
   if ('findings' in settings) return settings
   const { taskQueue, billing } = settings
   const secrets = runCheck('secrets', async () => checkSecrets(settings))
-  const service = checkService({ billing: createCommandService(settings), testMode: billing.testMode })
+  const service = tellIfSlow({
+    terminal,
+    line: 'Waiting for the service ...',
+    work: checkService({ billing: createCommandService(settings), testMode: billing.testMode }),
+  })
   const temporal = checkTemporal({ settings, terminal }).then(async ({ findings, served }) => {
     const folder = { place: settings.state, taskQueue, served }
     return [...findings, ...(await runCheck('data folder', () => checkFolder(folder)))]

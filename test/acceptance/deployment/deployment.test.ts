@@ -253,6 +253,14 @@ describe('the one-shot service for the namespace', () => {
     expect(await readFile(asked, 'utf8')).toBe('operator cluster health\noperator cluster health\n')
   })
 
+  test('says at once that it needs the command line of Temporal', async () => {
+    const script = join(root, 'docs', 'deployment', 'set-up-namespace.sh')
+    await expect(promisify(execFile)('/bin/sh', [script], { env: { PATH: '' } })).rejects.toMatchObject({
+      code: 1,
+      stderr: "This needs Temporal's command line, temporal, on the PATH.\n",
+    })
+  })
+
   test('makes the namespace and the search attributes that runs carry, and may run again', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'bin-'))
     onTestFinished(() => rm(folder, { recursive: true }))

@@ -132,6 +132,13 @@ describe('check finds at the service', () => {
     expect(wrong[0]).toMatch(/^service: No connection for GET \/plans\/.*check the address and the network/)
   })
 
+  test('silence, and says meanwhile what it waits for', async () => {
+    const env = { BILLING_BASE_URL: await serve(() => undefined), BILLING_TIMEOUT_SECONDS: '0.5' }
+    const { stdout, stderr } = await callCommand(world, ['check'], { env })
+    expect(stdout).toMatch(/WRONG +service +No complete reply to GET \/plans\//)
+    expect(stderr).toContain('Waiting for the service ...\n')
+  })
+
   test.each([
     [3600, 'behind'],
     [-3600, 'ahead of'],
@@ -156,7 +163,11 @@ describe('check finds at Temporal', () => {
     await startTestWorker(other)
     await workerListens(other)
     expect(await check(other)).toEqual(
-      finding('search attributes: The namespace', 'has no search attributes Verdict, NeedsPerson, Resource'),
+      finding(
+        'search attributes: The namespace',
+        'has no search attributes Verdict, NeedsPerson, Resource',
+        '`run list --verdict` and `--needs-person` are refused',
+      ),
     )
     const { code, stderr } = await callCommand(other, ['run', 'list', '--verdict', 'proven'])
     expect({ code, stderr }).toEqual({
