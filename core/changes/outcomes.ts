@@ -26,13 +26,13 @@ export const outcomes = {
   refusedLater: 'it was refused when sent again; the first request may have been accepted',
 
   neverSent: 'no request left; it can be sent',
-  absent: 'two lookups proved that it does not exist',
+  absent: 'two lookups or a person showed that it does not exist',
   repeatable: 'the reply was lost; repeating it does no harm',
   stillOpen: 'after a restore, a lookup showed that it is not done',
   fellBack: 'the resume did not last',
   noEffect: 'the resume had no visible effect',
 
-  cannotLookUp: 'the reply was lost, and the service has no way to look it up',
+  cannotLookUp: 'it may have been sent, and the service has no way to look it up',
   otherContents: 'the service has another record under the same key',
   indistinct: 'an earlier change under the same key is done, but its id is unknown',
   filterIgnored: 'the service ignored the filter, so a lookup cannot show absence',

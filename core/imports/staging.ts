@@ -324,7 +324,7 @@ function refuseTaken(plan: ImportPlan, matches: Matches): void {
       )
     if (done > 0 && plan.done === 'refuse')
       throw new RowsTaken(
-        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}${otherwise.length === 0 ? '' : ` (with other values in ${otherwise.length === 1 ? 'row' : 'rows'} ${few(otherwise)})`}. ${left === '0' ? 'No other is left to send.' : `To send the other ${left}, add --done skip.`}`,
+        `${done.toLocaleString('en')} of ${all} rows were done by the run ${run}${otherwise.length === 0 ? '' : ` (with other values in ${otherwise.length === 1 ? 'row' : 'rows'} ${few(otherwise)})`}. ${left === '0' ? `All ${all} are done; none is left to send.` : `To send the other ${left}, add --done skip.`}`,
       )
   }
   const { existing } = matches

@@ -75,7 +75,8 @@ export function toImportView(report: FullReport): View {
     meanings: {
       dryRun: 'The file was checked. Nothing was sent, and nothing is proven.',
       proven: `The outcome of every row is known.${counts.rejected === 0 ? '' : ' Rejected rows are not in the service.'}`,
-      unproven: 'The outcome of some rows is not known, or they were not done. Nothing is ever sent twice.',
+      unproven:
+        'Some rows are in doubt, were decided by a person, or were not done. Nothing is ever sent twice.',
     },
     problems: toProblems(report),
     covered: openPlaces(report).map((place) => `${counts[place]} ${countLabels[place]}`),

@@ -61,7 +61,7 @@ const importReport: ImportReport = {
     {
       row: 88,
       state: 'parked',
-      message: 'the reply was lost, and the service has no way to look it up',
+      message: 'it may have been sent, and the service has no way to look it up',
     },
   ],
 }

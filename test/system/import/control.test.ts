@@ -295,6 +295,9 @@ describe('a file that was imported before', () => {
     const rest = await (await start({ ...more, done: 'skip' })).result()
     expect(rest).toMatchObject({ verdict: 'proven', counts: { done: 15, skipped: 0 } })
     expect(timesOf(world, 'retentions', 15)).toEqual(once(15))
+    expect(await failureOf(await start(more))).toMatchObject({
+      message: `12 of 15 rows were done by the run ${run.workflowId}. All 15 are done; none is left to send.`,
+    })
     const again = await (await start({ ...more, sendAgain: [3, 4] })).result()
     expect(again.counts).toMatchObject({ done: 2 })
     expect(timesOf(world, 'retentions', 4)).toEqual([1, 2, 2, 1])
