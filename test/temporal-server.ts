@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { findBinary } from '../scripts/dev-server/find-binary.ts'
 import { startDevServer } from '../scripts/dev-server/start-dev-server.ts'
+import { openCacheFolder } from '../worker/cache-folder.js'
 import { endLeftProcesses } from './left-processes.ts'
 import { openTestsFolder } from './temporary-folder.ts'
 
@@ -22,6 +23,8 @@ declare module 'vitest' {
 export default async function setup(project: TestProject) {
   const binary = await findBinary({ env: process.env, startTask })
   const folder = openTestsFolder()
+  // As the program does: what Node has compiled is kept for the next process, which takes a third of the CPU to start.
+  process.env['NODE_COMPILE_CACHE'] ??= join(openCacheFolder(), 'compiled')
   const dataDir = mkdtempSync(join(folder, 'temporal-'))
   const server = await startDevServer({ dataDir, binary: () => Promise.resolve(binary) })
   project.provide('temporalAddress', server.address)

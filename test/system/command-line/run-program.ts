@@ -32,7 +32,15 @@ export function runProgram(options: {
     stdio: 'pipe',
     detached: options.detached ?? false,
     ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...options.env },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      // The program itself chooses the folder.
+      ...(options.program !== 'scripts/start.js' && {
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      }),
+      ...options.env,
+    },
   })
   const texts = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {

@@ -84,7 +84,11 @@ describe('the environment', () => {
       ['--input-type=module', '--eval', client],
       {
         cwd: join(import.meta.dirname, '../../..'),
-        env: { PATH: process.env['PATH'], ...env },
+        env: {
+          PATH: process.env['PATH'],
+          NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+          ...env,
+        },
       },
     )
     return JSON.parse(stdout)
