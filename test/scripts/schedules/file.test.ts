@@ -105,7 +105,7 @@ describe('a schedules file', () => {
       'a wrong value in the input',
       exporting('every: 1h', 'input:', '  to:', '    - csv', '    - exel'),
       9,
-      /input\.to\.1: Invalid option: expected one of "csv"\|"parquet"\|"duckdb"\|"postgres"/,
+      /input\.to\.1: Invalid option: expected one of "csv"\|/,
     ],
     [
       'a filter that a list does not have',
