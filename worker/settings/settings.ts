@@ -61,7 +61,8 @@ function read<Values>(schema: z.ZodType<Values>, source: EnvironmentSource) {
   const parsed = schema.safeParse(Object.fromEntries([...defaults, ...environment]))
   problems.push(...toProblems(parsed.error?.issues ?? [], environment))
   if (!parsed.success || problems.length > 0) {
-    const isNew = problems.some((one) => one.startsWith('BILLING_BASE_URL is not set'))
+    const isMissing = parsed.error?.issues.some(({ path: [name] }) => name === 'BILLING_BASE_URL')
+    const isNew = isMissing === true && !environment.has('BILLING_BASE_URL')
     const hint = `${connector`init`} asks for the settings and writes .env, which commands read in their folder.`
     throw new SettingsError(problems, isNew ? { hint } : {})
   }
