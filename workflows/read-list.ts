@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow'
-import type { RangeResult } from '../activities/export/read.ts'
+import type { PartResult } from '../activities/export/read.ts'
 import type { Activities } from '../activities/index.ts'
 import type { RangesProgress } from '../core/exports/parts/ranges.ts'
 import type { ExportPlan } from '../core/exports/plan.ts'
@@ -87,11 +87,11 @@ export async function readList(options: {
         { ...refOf(plan), resource, seconds },
       ]),
     )
-    if (finished === 'interrupted' || finished.isOpen) continue
+    if (finished === 'interrupted' || finished.ended === 'gone') continue
     const { ended, ...read } = finished
     seconds = Math.min(seconds * 2, longestSegmentSeconds)
     showRead(read)
-    if (ended !== undefined) return ended.checkpoint
+    if (typeof ended === 'object') return ended.checkpoint
   }
 }
 
@@ -108,7 +108,7 @@ export async function readRanges(options: {
   reading: RangesProgress['left']
   parallel: number
   control: RunControl
-  readRange: (segment: { range: number; part: number; seconds: number }) => Promise<RangeResult>
+  readRange: (segment: { range: number; part: number; seconds: number }) => Promise<PartResult>
   /** Called after each segment, with the counts of all ranges together. */
   onProgress: (now: Counts) => void
 }): Promise<boolean> {

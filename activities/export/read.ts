@@ -32,31 +32,21 @@ interface ReadInput {
   resource: ExportPlan['resources'][number]
 }
 
-interface SegmentInput extends ReadInput {
+interface PartInput extends ReadInput {
+  /** The number of a range, from 0 for the newest; without it, what is left to do once all ranges have ended. */
+  range?: number
   /** How long to read before reporting back to the workflow. */
   seconds: number
 }
 
-interface RangeInput extends SegmentInput {
-  /** The number of the range, from 0 for the newest. */
-  range: number
-}
-
-/** The end of a segment of a range. */
-export interface RangeResult extends ReadProgress {
+/** The end of a segment of a range, or of the rest of a read. */
+export interface PartResult extends ReadProgress {
   /**
-   * `whole`: its chain is unbroken. `broken`: it is not, so the list is to be read page by page. `gone`: nobody knows
-   * the plan of the read any more, so it starts over. Absent if there is more to read.
+   * Of a range, `whole`: its chain is unbroken; `broken`: it is not, so the list is to be read page by page. Of the rest, the
+   * checkpoint to publish. `gone`: nobody knows the plan of the read any more, or ranges are left, so it is planned again.
+   * Absent if there is more to read.
    */
-  ended?: 'whole' | 'broken' | 'gone'
-}
-
-/** The end of a segment of the rest of a read. */
-export interface FinishResult extends ReadProgress {
-  /** Set when the read is finished: the checkpoint to publish. */
-  ended?: { verdict: 'proven' | 'unproven'; checkpoint: string }
-  /** There are ranges left to read first. */
-  isOpen?: true
+  ended?: 'whole' | 'broken' | 'gone' | { verdict: 'proven' | 'unproven'; checkpoint: string }
 }
 
 /**
@@ -76,40 +66,13 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     context.takeLeases(leasesOf({ resources: [resource], to: plan.to }))
   const onPage: SegmentSetup['onPage'] = (step) => deps.observer.onPage(step)
 
-  /** Reads for a limited time, and shows how far it is. */
-  async function readOn(
-    context: StepContext,
-    input: SegmentInput & { range?: number },
-    work: Pick<SegmentSetup, 'folder' | 'from' | 'open'>,
-  ): Promise<Checkpoint> {
-    const { plan, resource, seconds, range } = input
-    const { signal: cancelled } = context
-    cancelled.throwIfAborted()
-    let progress: Parameters<SegmentSetup['onProgress']>[0] | undefined
-    context.report(() => ({ resource, ...(range !== undefined && { range: range + 1 }), ...progress }))
-    const onProgress: SegmentSetup['onProgress'] = (now) => {
-      progress = now
-    }
-    return await readSegment({
-      deps,
-      plan,
-      resource,
-      ...work,
-      ms: seconds * 1000,
-      cancelled,
-      onProgress,
-      onPage,
-    })
-  }
-
-  /** The read from the service of one range, or of all documents by id. */
-  function openRange(
-    context: StepContext,
-    input: ReadInput & { range: number; planned: ReadPlan; from: Checkpoint | undefined },
+  /** The read from the service of a part: a range, all documents by id, or what is left to do of a list. */
+  function openPart(
+    { signal: cancelled, watch }: StepContext,
+    input: PartInput & { planned: ReadPlan; from: Checkpoint | undefined },
   ): SegmentSetup['open'] {
     const { plan, resource, range, planned, from } = input
-    const billing = context.watch(rates.forRun(plan))
-    const { signal: cancelled } = context
+    const billing = watch(rates.forRun(plan))
     if (isDocumentName(resource)) {
       const read = readById({
         resource,
@@ -123,10 +86,12 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
       return () => read
     }
     const { list } = planned
-    const state = (from?.read as RangeState | undefined) ?? (list && startRange(list, list.ranges[range]!))
+    const begun = from?.read as RangeState | undefined
+    const state = begun ?? (list && range !== undefined ? startRange(list, list.ranges[range]!) : undefined)
     if (state === undefined) throw new Error(`the plan of a read has no list ${resource}`)
     const options = toReadOptions({ deps, plan, resource, billing, cancelled })
-    return (written) => readRange({ ...options, ...written, state })
+    const read = range === undefined ? readList : readRange
+    return (written) => read({ ...options, ...written, state })
   }
 
   /** Samples the statuses of a list and divides it into ranges, once; then says which of them are left. */
@@ -148,75 +113,56 @@ export function createReads({ deps, rates }: { deps: ActivityDeps; rates: RunRat
     return await progressOf({ ...deps, folder, planned })
   }
 
-  /** Reads one range, from its last checkpoint, for a limited time or to the end of the range. */
-  async function readOneRange(context: StepContext, input: RangeInput): Promise<RangeResult> {
-    const { plan, resource, range } = input
+  /**
+   * Reads a range, or finishes a read whose ranges have ended: looks for hidden records, reads page by page if a chain broke,
+   * and says what is proven. From its last checkpoint, for a limited time or to its end.
+   */
+  async function readPart(context: StepContext, input: PartInput): Promise<PartResult> {
+    const { plan, resource, range, seconds } = input
+    const { signal: cancelled } = context
     context.report(() => ({ resource }))
     await takeLeases(context, input)
     const planned = await findReadPlan({ deps, plan, resource })
     const ranges = planned?.list?.ranges.length ?? 1
-    if (planned === undefined || range >= ranges) return { records: 0, requests: 0, ended: 'gone' }
-    const folder = rangeFolder(folderOf(input), range)
-    return await mutex.runExclusive(folder, async () => {
-      const from = await latestCheckpoint({ ...deps, folder })
-      if (from !== undefined && hasEnded(from)) return toRangeResult(from)
-      const open = openRange(context, { ...input, planned, from })
-      const { range: number, ...whole } = input
-      const last = await readOn(context, ranges > 1 ? { ...whole, range: number } : whole, {
-        folder,
-        from,
-        open,
-      })
-      const result = toRangeResult(last)
-      const { records, requests: page } = result
-      const type = 'read' as const
-      deps.observer.onEvent({
-        type,
-        run: plan.run,
-        resource,
-        page,
-        records,
-        ...(ranges > 1 && { range: range + 1 }),
-      })
-      return result
-    })
-  }
-
-  /**
-   * Finishes a read whose ranges have ended: looks for hidden records, reads page by page if a chain broke, and says
-   * what is proven.
-   */
-  async function finishRead(context: StepContext, input: SegmentInput): Promise<FinishResult> {
-    const { plan, resource } = input
-    context.report(() => ({ resource }))
-    await takeLeases(context, input)
-    const planned = await findReadPlan({ deps, plan, resource })
-    if (planned === undefined) return { records: 0, requests: 0, isOpen: true }
-    const folder = folderOf(input)
+    const gone = { records: 0, requests: 0, ended: 'gone' } as const
+    if (planned === undefined || (range ?? 0) >= ranges) return gone
+    const whole = folderOf(input)
+    const folder = range === undefined ? whole : rangeFolder(whole, range)
     return await mutex.runExclusive(folder, async () => {
       const toOutcome = (state: IdState) => toIdOutcome(state, { resource, notes: requestedOf(plan).notes })
       const from =
         (await latestCheckpoint({ ...deps, folder })) ??
-        (await joinParts({ ...deps, folder, planned, toIdOutcome: toOutcome }))
-      if (from === undefined) return { records: 0, requests: 0, isOpen: true }
-      if (from.outcome !== undefined || isDocumentName(resource)) return toFinishResult(from)
-      const billing = context.watch(rates.forRun(plan))
-      const options = toReadOptions({ deps, plan, resource, billing, cancelled: context.signal })
-      const state = from.read as RangeState
-      const last = await readOn(context, input, {
+        (range === undefined
+          ? await joinParts({ ...deps, folder, planned, toIdOutcome: toOutcome })
+          : undefined)
+      if (range === undefined && from === undefined) return gone
+      if (from !== undefined && hasEnded(from)) return toResult(from)
+      const open = openPart(context, { ...input, planned, from })
+      cancelled.throwIfAborted()
+      const one = range !== undefined && ranges > 1 ? { range: range + 1 } : {}
+      let progress: ReadProgress | undefined
+      context.report(() => ({ resource, ...one, ...progress }))
+      const last = await readSegment({
+        deps,
+        plan,
+        resource,
         folder,
         from,
-        open: (written) => readList({ ...options, ...written, state }),
+        open,
+        ms: seconds * 1000,
+        cancelled,
+        onProgress: (now) => (progress = now),
+        onPage,
       })
-      const result = toFinishResult(last)
-      const { requests: page, records, ended } = result
-      const verdict = ended && { verdict: ended.verdict }
-      deps.observer.onEvent({ type: 'read', run: plan.run, resource, page, records, ...verdict })
+      const result = toResult(last)
+      const { records, requests: page, ended } = result
+      const verdict = typeof ended === 'object' && { verdict: ended.verdict }
+      deps.observer.onEvent({ type: 'read', run: plan.run, resource, page, records, ...one, ...verdict })
       return result
     })
   }
 
-  return { planRead, readRange: readOneRange, finishRead }
+  return { planRead, readRange: readPart, finishRead: readPart }
 }
 
 function requestedOf({ run, requested }: ExportPlan) {
@@ -226,12 +172,9 @@ function requestedOf({ run, requested }: ExportPlan) {
 
 const isBroken = (read: AnyReadState) => 'phase' in read && read.phase === 'pages'
 
-const toRangeResult = (checkpoint: Checkpoint): RangeResult => ({
-  ...toProgress(checkpoint.read),
-  ...(hasEnded(checkpoint) && { ended: isBroken(checkpoint.read) ? 'broken' : 'whole' }),
-})
-
-const toFinishResult = ({ name, read, outcome }: Checkpoint): FinishResult => ({
-  ...toProgress(read),
-  ...(outcome !== undefined && { ended: { verdict: outcome.verdict, checkpoint: name } }),
-})
+const toResult = (checkpoint: Checkpoint): PartResult => {
+  const { name, read, outcome } = checkpoint
+  const progress = toProgress(read)
+  if (outcome !== undefined) return { ...progress, ended: { verdict: outcome.verdict, checkpoint: name } }
+  return { ...progress, ...(hasEnded(checkpoint) && { ended: isBroken(read) ? 'broken' : 'whole' }) }
+}

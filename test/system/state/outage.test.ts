@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Client as Temporal, Connection } from '@temporalio/client'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import type { FinishResult } from '../../../activities/export/read.ts'
+import type { PartResult } from '../../../activities/export/read.ts'
 import type { ExportPlan } from '../../../core/exports/plan.ts'
 import type { ImportPlan } from '../../../core/imports/input.ts'
 import type { RecoveryPlan } from '../../../core/recoveries/input.ts'
@@ -176,8 +176,8 @@ async function exportCustomers(loss: Loss) {
     const of = { ...refOf(plan), resource: 'customers' }
     await attempt('planRead', of, run)
     await attempt('readRange', { ...of, range: 0, seconds: 60 }, run)
-    const { ended } = (await attempt('finishRead', { ...of, seconds: 60 }, run)) as FinishResult
-    const to = { destination: 'csv', checkpoint: ended?.checkpoint }
+    const { ended } = (await attempt('finishRead', { ...of, seconds: 60 }, run)) as PartResult
+    const to = { destination: 'csv', checkpoint: typeof ended === 'object' ? ended.checkpoint : undefined }
     const exported = await attempt('publishExport', { ...of, ...to }, run)
     expect(exported).toMatchObject({ verdict: 'proven', records: 3 })
     const closed = await attempt('closeExport', { ...refOf(plan), exports: [exported] }, run)
