@@ -25,13 +25,13 @@ function isInMonth(text: string): boolean {
 /** Parses the two digits at an index. */
 const number = (text: string, index: number) => text.charCodeAt(index) * 10 + text.charCodeAt(index + 1) - 528
 
-/** Times of the service as whole microseconds since 1970, which stay below 2^53 until the year 2255. */
+/** Times of the service as whole microseconds since 1970. */
 export type Instant = number
 
 /**
  * The instant of `2020-10-15T13:26:15.356289-03:00`, with or without a fraction, with `Z` or an offset; undefined for any
- * other value. Strings with different offsets compare wrongly, and `Date` drops the microseconds. Fraction digits after
- * the sixth are dropped.
+ * other value, and for one that a number does not hold exactly: before 1684 and after 2255, some with a fraction. Strings
+ * with different offsets compare wrongly, and `Date` drops the microseconds. Fraction digits after the sixth are dropped.
  */
 export function toInstant(text: unknown): Instant | undefined {
   if (typeof text !== 'string' || !isTimestamp(text)) return undefined
@@ -42,7 +42,9 @@ export function toInstant(text: unknown): Instant | undefined {
   const micros = text[19] === '.' ? Number(text.slice(20, Math.min(zoneAt, 26)).padEnd(6, '0')) : 0
   const east = text[zoneAt] === 'Z' ? 0 : number(text, zoneAt + 1) * 60 + number(text, zoneAt + 4)
   const minutes = number(text, 11) * 60 + number(text, 14) - (text[zoneAt] === '-' ? -east : east)
-  return (lastDay.millis + minutes * 60_000 + number(text, 17) * 1000) * 1000 + micros
+  const seconds = (lastDay.millis + minutes * 60_000 + number(text, 17) * 1000) * 1000
+  const instant = seconds + micros
+  return instant - seconds === micros ? instant : undefined
 }
 let lastDay = { text: '', millis: 0 }
 
