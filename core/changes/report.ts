@@ -10,6 +10,8 @@ export interface ReportSummary {
   outcomes: Record<string, number>
   /** Number of changes done without an id in the service's answer. */
   doneWithoutId: number
+  /** Number of changes done that a person resolved, as existing or as absent. */
+  doneResolved: number
 }
 
 export const noCounts: ReportCounts = {
@@ -36,17 +38,19 @@ export async function summarize({
   const counts = { ...noCounts }
   const outcomes: Record<string, number> = {}
   let doneWithoutId = 0
+  let doneResolved = 0
   let held = 0
-  for (const { state, outcome, number, withId } of await ledger.counts({ run })) {
+  for (const { state, outcome, number, withId, resolved } of await ledger.counts({ run })) {
     held += number
     counts[placeOf({ state, outcome })] += number
     if (isDone({ state, outcome })) doneWithoutId += number - withId
+    if (state === 'done') doneResolved += resolved
     if (outcome !== null) outcomes[outcome] = (outcomes[outcome] ?? 0) + number
   }
   const missing = Math.max(0, staged - held)
   counts.unknown += missing
   if (missing > 0) outcomes['missing'] = missing
-  return { counts, outcomes, doneWithoutId }
+  return { counts, outcomes, doneWithoutId, doneResolved }
 }
 
 /** Enough for a person to work through at once; the report has all of them. */

@@ -36,9 +36,11 @@ export function verdictOf({
     ...unfinished.flatMap((place) => count(counts[place], countLabels[place])),
     ...Object.entries(doubtful).flatMap(([outcome, label]) => count(outcomes[outcome] ?? 0, label)),
   ]
-  // Parked changes are in doubt, also resumes that no lookup found again; dropping them proves nothing.
-  const decided = count((outcomes['resolved'] ?? 0) + (outcomes['dropped'] ?? 0), resolvedByPerson)
   const verdict = (by: ChangesVerdict['by'], further: readonly string[]): ChangesVerdict => {
+    // An answer says nothing of an earlier request for the same change, which a person took for lost.
+    const resolved = by === 'answer' ? summary.doneResolved : (outcomes['resolved'] ?? 0)
+    // Parked changes are in doubt, also resumes that no lookup found again; dropping them proves nothing.
+    const decided = count(resolved + (outcomes['dropped'] ?? 0), resolvedByPerson)
     const reasons = [...doubts, ...decided, ...further]
     const inDoubt = reasons.length > decided.length
     return { verdict: reasons.length === 0 ? 'proven' : 'unproven', reasons, inDoubt, by }

@@ -32,7 +32,7 @@ test.each([
   ['another row is not sent', { staged: 1 }, resolved, true],
   ['a row is rejected', { rejected: 1 }, {}, true],
 ])('an import of which %s: whether a person has something to do', (_, some, outcomes, needs) => {
-  const counts = { ...noCounts, ...some }
-  const proof = verdictOf({ kind: 'create-addon', summary: { counts, outcomes, doneWithoutId: 0 } })
-  expect(importNeedsPerson({ ...proof, counts })).toBe(needs)
+  const summary = { counts: { ...noCounts, ...some }, outcomes, doneWithoutId: 0, doneResolved: 0 }
+  const proof = verdictOf({ kind: 'create-addon', summary })
+  expect(importNeedsPerson({ ...proof, counts: summary.counts })).toBe(needs)
 })

@@ -37,6 +37,8 @@ export interface Count {
   failing: number
   /** How many of them have an id from the service. */
   withId: number
+  /** How many of them a person resolved. */
+  resolved: number
 }
 
 /** Which staged changes of a run. */
@@ -192,6 +194,7 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
             'failing',
           ),
           sql<number>`count(answer_id)`.as('withId'),
+          sql<number>`count(resolved_by)`.as('resolved'),
         ])
         .groupBy(['state', 'outcome', 'breakerKey'])
         .execute(),

@@ -63,7 +63,8 @@ test('a person resolves a parked row: it exists, it does not, or it is dropped; 
   expect(summary.counts).toMatchObject({ done: 3, skipped: 1, parked: 0 })
   expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
     verdict: 'unproven',
-    reasons: ['2 resolved by a person'],
+    // Also the one sent again: its answer says nothing of the first request, which a person took for lost.
+    reasons: ['3 resolved by a person'],
     inDoubt: false,
     by: 'answer',
   })
@@ -75,7 +76,7 @@ test('a person resolves a parked row: it exists, it does not, or it is dropped; 
 
 test('a verdict is proven only where nothing is left and the service itself says what was done', async () => {
   const counts = { staged: 0, done: 3, rejected: 1, unknown: 0, parked: 0, skipped: 0, notTried: 0 }
-  const summary = { counts, outcomes: { created: 3, refused: 1 }, doneWithoutId: 0 }
+  const summary = { counts, outcomes: { created: 3, refused: 1 }, doneWithoutId: 0, doneResolved: 0 }
   const of = (options: Partial<Parameters<typeof verdictOf>[0]>) =>
     verdictOf({ kind: 'create-addon', summary, ...options })
   expect(of({})).toEqual({ verdict: 'proven', reasons: [], inDoubt: false, by: 'answer' })

@@ -42,7 +42,7 @@ describe('a subscription that a recovery set out to resume counts for its verdic
 
 test('a reported subscription never hides one that was to be resumed and was not', () => {
   const counts = { staged: 0, done: 5, rejected: 0, unknown: 0, parked: 3, skipped: 1, notTried: 0 }
-  const summary = { counts, outcomes: { recovered: 5, needsPerson: 3 }, doneWithoutId: 0 }
+  const summary = { counts, outcomes: { recovered: 5, needsPerson: 3 }, doneWithoutId: 0, doneResolved: 0 }
   const verdict = (reported: number) =>
     verdictOf({
       kind: 'resume-subscription',

@@ -369,6 +369,7 @@ export function describeLedger(newPlace: NewPlace): void {
         refused: 0,
         failing: 0,
         withId: 0,
+        resolved: 0,
       },
     ])
   })
