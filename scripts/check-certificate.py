@@ -350,8 +350,10 @@ def judge(folder):
         return "NOT CHECKED", why
     except MemoryError:
         return "NOT CHECKED", "there is too little memory here"
-    except (ValueError, OSError) as why:
+    except ValueError as why:
         return "REJECT", why
+    except OSError as why:
+        return "REJECT", f"{why.filename or 'a file'} cannot be read: {why.strerror}"
     except Exception as why:  # Files that cannot be read as what they claim to be.
         return "REJECT", f"it cannot be read as an export: {why!r}"
 

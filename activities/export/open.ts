@@ -144,7 +144,7 @@ export function createOpenPublish(deps: ActivityDeps) {
     const kept = await findExport(deps, run)
     if (kept === undefined)
       throw new InvalidInput(
-        `The parts of run ${run} are no longer kept (14 days, and always the last 3 runs). Export again.`,
+        `No parts of a run ${run} are kept (for 14 days, and always those of the last 3 runs). Export again.`,
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     refuseTargets(deps, { to: plan.to })

@@ -64,6 +64,10 @@ test.runIf(hasPython)('what is no export is rejected in words', async () => {
     code: 1,
     stdout: "REJECT it cannot be read as an export: KeyError('tables')\n",
   })
+  expect(await checkByPython([join(folder, 'none')])).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^REJECT \S+manifest\.json cannot be read: No such file or directory\n$/),
+  })
 })
 
 test.runIf(hasPython)('documents by id are accepted only where none was left unread', async () => {

@@ -94,7 +94,7 @@ describe('publish', () => {
   })
 
   test.each([
-    ['a run that is not there', ['export-nothing'], 'run export-nothing are no longer kept'],
+    ['a run that is not there', ['export-nothing'], 'No parts of a run export-nothing are kept'],
     [
       'a destination that is none',
       ['export-nothing', '--to', 'oracle'],
