@@ -116,11 +116,11 @@ export function shareColumns({ older, newer }: Sides<Manifest>): { tables: Share
 /** The form of each table and column, by its name: of another form, equal values may be written differently. */
 function formsOf({ tables, excluded, hashed, hashedWith }: Manifest): ReadonlyMap<string, string> {
   const forms = new Map(tables.map(({ name }) => [name, '']))
-  for (const { name: table, columns } of tables) {
+  for (const { name: table, key, columns } of tables) {
     const below = tables.flatMap(({ name, parent }) => (parent === table ? name : []))
     for (const { name, kind, source } of columns) {
-      // Also below a column, as in `customers.metadata.rut`.
-      const isWithin = (path: string) => `${path}.`.startsWith(`${source}.`)
+      // Also below a column, as in `customers.metadata.rut`; but a position has the source of its whole row.
+      const isWithin = (path: string) => !key.includes(name) && `${path}.`.startsWith(`${source}.`)
       const [without, hidden] = [excluded.filter(isWithin), hashed.filter(isWithin)]
       // What has no column or table on one side may be here, and what does not fit one.
       const isExtra = name === extraColumn

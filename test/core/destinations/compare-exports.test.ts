@@ -391,6 +391,11 @@ describe('names what it does not compare', () => {
     [hashedWith('key'), hashedWith('key'), []],
     [without('plans._extra.x'), {}, [others]],
     [{}, without('plans.tiers'), ['plan_tiers only in the older', others]],
+    [
+      {},
+      without('plan_tiers.amount'),
+      ['plan_tiers.amount only in the older', 'plan_tiers._extra may hold values of the others', others],
+    ],
     [{}, without('plans.amount'), ['plans.amount only in the older', others]],
   ])('of %j and %j', async (before, after, expected) => {
     const records = [
