@@ -39,9 +39,10 @@ export async function findHidden(reading: Reading): Promise<boolean> {
   const { watched = {}, completeThrough } = reading.state
   let missing = Object.keys(watched)
   for (let time = 1; time <= 2 && missing.length > 0; time++) {
-    const shown = new Map<string, Instant | undefined>()
+    // A time that is unreadable does not show that a record is newer than the read.
+    const shown = new Map<string, Instant>()
     for await (const { records } of shownAtEnds(reading))
-      for (const { id, created } of records) shown.set(id, created)
+      for (const { id, created = -Infinity } of records) shown.set(id, created)
     missing = missing.filter((id) => (shown.get(id) ?? Infinity) <= completeThrough)
   }
   return missing.length > 0
@@ -60,8 +61,9 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
     const { records, isAll, isNewestFirst } = await shownAt(reading, status, '-updated')
     isOrdered &&= isAll || isNewestFirst
     isSeen &&= isAll || records.some(({ updated = Infinity }) => updated < completeThrough)
-    for (const { id, created = Infinity, updated = Infinity } of records)
-      if (created <= completeThrough && updated >= completeThrough) changed.push({ id, created })
+    for (const { id, created, updated = Infinity } of records)
+      if ((created ?? -Infinity) <= completeThrough && updated >= completeThrough)
+        changed.push({ id, created })
   }
   if (await reading.lacksAny(changed)) return 'unread'
   if (!isOrdered) return 'unordered'

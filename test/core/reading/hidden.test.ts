@@ -77,6 +77,28 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'clear' })
   })
 
+  test.each(['1600-01-01T00:00:00.000001Z', '2026-01-01 00:00:00Z'])(
+    'are found, and cost the proof, where one was created at %s, which nobody can compare',
+    async (created) => {
+      const all = rows(1000).map((row) => ({ ...row, status: 'active' }))
+      Object.assign(all[500]!, { created, status: 'finalized' })
+      const { outcome, ids } = await readThrough({ ...options, ...hiding(all, ['finalized']) })
+      expect(outcome).toMatchObject({ verdict: 'unproven', hiddenFound: true })
+      expect(ids).toContain('s500')
+    },
+  )
+
+  test('are a doubt where one becomes hidden whose time of creation nobody can compare', async () => {
+    const all = rows(1000).map((row) => ({ ...row, status: 'active' }))
+    Object.assign(all[500]!, { created: all[500]!.created.replace('T', ' ') })
+    const onRequest = (asked: number) => {
+      if (asked === 12)
+        Object.assign(all[500]!, { status: 'finalized', updated: '2026-11-21T12:00:10.000000Z' })
+    }
+    const { outcome } = await readThrough({ ...options, ...hiding(all, ['finalized'], { onRequest }) })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: false, statusCheck: 'unread' })
+  })
+
   test('are found where only the old ones of a status are hidden', async () => {
     const all = rows(1000)
     const archived = new Set(all.filter(({ status }) => status === 'cancelled').slice(0, 100))
