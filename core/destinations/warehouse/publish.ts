@@ -3,7 +3,7 @@ import { formatCountOf } from '../../runs/view/format.ts'
 import { AlreadyPublishedError, refuseIncomplete } from '../errors.ts'
 import { idOf, instant, stagedIdOf, stagedName, toWarehouseTable, type WarehouseTable } from '../layout.ts'
 import { isSameRead, type Manifest } from '../manifest.ts'
-import { toDriftWarnings, toManifest, toPublishedTable } from '../to-manifest.ts'
+import { toManifest, toPublishedTable } from '../to-manifest.ts'
 import { isSameParts, rowsOf } from '../parts.ts'
 import { checkOrder, checkOwner, checkPrivacy } from './admission.ts'
 import { describeCertificate } from './certificate.ts'
@@ -239,8 +239,9 @@ async function publishAgain(of: Publishing & { existing: Manifest }): Promise<Ma
   const judged = await findDeletes(db, publication)
   const { deletes = { marked: 0, heldBack: 0, first: [] } } = judged
   if (deletes.heldBack > 0) return existing
-  const { warnings: _settled, ...others } = existing
-  const warnings = toDriftWarnings(existing)
+  const { warnings: said = [], ...others } = existing
+  // The last one is about what was held back.
+  const warnings = said.slice(0, -1)
   const manifest = { ...others, deletes, ...(warnings.length > 0 && { warnings }) }
   await markDeletes(db, publication, judged)
   await writeExport(db, manifest, judged)

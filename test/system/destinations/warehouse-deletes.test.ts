@@ -147,4 +147,19 @@ describe('records that are gone', () => {
     expect((await states()).filter((state) => state.endsWith('gone'))).toHaveLength(12)
     expect(await publish('second', [], { facts: readOn(2) })).toMatchObject({ manifest })
   })
+
+  test('are marked late with all that else was warned of at the publication', async () => {
+    await publishFirst([...many(12), { id: 'newer', updated: day(1) }])
+    const read = [{ id: 'newer', nickname: 'a new field' }]
+    const newFields = ['customers.nickname']
+    const second = { facts: readOn(2, { newFields, unknownFields: { 'customers.nickname': 1 } }) }
+    const held = await publish('second', read, second)
+    expect(held.manifest.warnings).toEqual([
+      expect.stringMatching(/new fields/),
+      expect.stringMatching(/^Kept as before.*: 1 customer\./),
+      expect.stringMatching(/^12 customers are no longer/),
+    ])
+    const { manifest } = await publish('second', read, { ...second, maxDeletes: 'all' })
+    expect([manifest.deletes?.marked, manifest.warnings]).toEqual([12, held.manifest.warnings!.slice(0, 2)])
+  })
 })
