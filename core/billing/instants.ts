@@ -34,6 +34,21 @@ export type Instant = number
  * with different offsets compare wrongly, and `Date` drops the microseconds. Fraction digits after the sixth are dropped.
  */
 export function toInstant(text: unknown): Instant | undefined {
+  const parts = toParts(text)
+  if (parts === undefined) return undefined
+  const [seconds, micros] = parts
+  const instant = seconds + micros
+  return instant - seconds === micros ? instant : undefined
+}
+
+/** The same of any time, however far from now, where times are only compared. */
+export function toExactInstant(text: unknown): bigint | undefined {
+  const parts = toParts(text)
+  return parts && BigInt(parts[0]) + BigInt(parts[1])
+}
+
+/** The microseconds of whole seconds, which a number holds exactly until the year 9999, and the others. */
+function toParts(text: unknown): [seconds: number, micros: number] | undefined {
   if (typeof text !== 'string' || !isTimestamp(text)) return undefined
   const dayText = text.slice(0, 10)
   // Neighbours in a list are mostly of the same day.
@@ -42,15 +57,13 @@ export function toInstant(text: unknown): Instant | undefined {
   const micros = text[19] === '.' ? Number(text.slice(20, Math.min(zoneAt, 26)).padEnd(6, '0')) : 0
   const east = text[zoneAt] === 'Z' ? 0 : number(text, zoneAt + 1) * 60 + number(text, zoneAt + 4)
   const minutes = number(text, 11) * 60 + number(text, 14) - (text[zoneAt] === '-' ? -east : east)
-  const seconds = (lastDay.millis + minutes * 60_000 + number(text, 17) * 1000) * 1000
-  const instant = seconds + micros
-  return instant - seconds === micros ? instant : undefined
+  return [(lastDay.millis + minutes * 60_000 + number(text, 17) * 1000) * 1000, micros]
 }
 let lastDay = { text: '', millis: 0 }
 
 /** `2020-10-15T16:26:15.356289Z` */
 export function toTimestamp(instant: Instant): string {
-  const millis = Math.floor(instant / 1000)
-  const micros = instant - millis * 1000
-  return new Date(millis).toISOString().replace('Z', `${String(micros).padStart(3, '0')}Z`)
+  const micros = ((instant % 1_000_000) + 1_000_000) % 1_000_000
+  const seconds = new Date((instant - micros) / 1000).toISOString()
+  return seconds.replace('000Z', `${String(micros).padStart(6, '0')}Z`)
 }

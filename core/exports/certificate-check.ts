@@ -15,7 +15,7 @@ import { pipeline } from 'node:stream'
 import { posix } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { isDeepStrictEqual } from 'node:util'
-import { toInstant } from '../billing/instants.ts'
+import { toExactInstant, toInstant } from '../billing/instants.ts'
 import { isDocumentName } from '../billing/resources/lists.ts'
 import type { Manifest, PublishedTable } from '../destinations/manifest.ts'
 import { isFileDestination } from '../destinations/names.ts'
@@ -194,8 +194,10 @@ function checkTotals(
       .map((one) => (destination === 'parquet' ? withoutForm(one) : one))
     need(isDeepStrictEqual(claim, total), `the totals of ${name} are not those of the rows`)
   }
+  const isDated = claimed.created !== undefined
+  need(isDated === (found.created !== undefined), 'whether its records have times is not as it says')
   for (const end of ['oldest', 'newest'] as const) {
-    const isSame = toInstant(claimed.created?.[end]) === toInstant(found.created?.[end])
+    const isSame = toExactInstant(claimed.created?.[end]) === toExactInstant(found.created?.[end])
     need(isSame, `its ${end} record is of another time`)
   }
   const [claim, months] = [claimed, found].map(({ created }) => created?.months)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Instant, toInstant } from '../billing/instants.ts'
+import { toExactInstant } from '../billing/instants.ts'
 import { addDecimals, DecimalSum } from './decimal-sum.ts'
 import type { Column, Table } from './table.ts'
 
@@ -91,8 +91,8 @@ function addCreated(known: CreatedTotals | undefined, more: CreatedTotals): Crea
   for (const [month, count] of Object.entries(more.months ?? {}))
     months.set(month, (months.get(month) ?? 0) + count)
   return {
-    oldest: toInstant(more.oldest)! < toInstant(oldest)! ? more.oldest : oldest,
-    newest: toInstant(more.newest)! > toInstant(newest)! ? more.newest : newest,
+    oldest: toExactInstant(more.oldest)! < toExactInstant(oldest)! ? more.oldest : oldest,
+    newest: toExactInstant(more.newest)! > toExactInstant(newest)! ? more.newest : newest,
     ...(known.months && more.months && withMonths(months)),
   }
 }
@@ -110,8 +110,8 @@ const toGroup = (currency = ''): string => (/^([A-Za-z]{3})?$/.test(currency) ? 
 export class TotalsCounter {
   readonly #columns: Map<string, { sums: Map<string, DecimalSum>; empty: number }>
   readonly #hasCurrency: boolean
-  #oldest: { at: Instant; text: string } | undefined
-  #newest: { at: Instant; text: string } | undefined
+  #oldest: { at: bigint; text: string } | undefined
+  #newest: { at: bigint; text: string } | undefined
   readonly #months = new Map<string, number>()
 
   /** @param hasCurrency whether the records say their currency */
@@ -137,7 +137,7 @@ export class TotalsCounter {
       if (sum === undefined) column.sums.set(group, (sum = new DecimalSum()))
       sum.add(cell)
     }
-    const at = toInstant(created)
+    const at = toExactInstant(created)
     if (at === undefined) return
     const text = created as string
     if (this.#oldest === undefined || at < this.#oldest.at) this.#oldest = { at, text }

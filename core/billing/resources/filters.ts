@@ -1,6 +1,6 @@
 /** What is known of each filter of a list: which values it takes, and how a record shows that the service honoured it. */
 import type { z } from 'zod'
-import { isDate, isTimestamp, toInstant } from '../instants.ts'
+import { isDate, isTimestamp, toExactInstant } from '../instants.ts'
 import { isRecord, numberText, toDecimal } from '../lossless-json.ts'
 import { fieldOf } from './fields.ts'
 
@@ -90,12 +90,16 @@ function equalNumber(wanted: string): Predicate | undefined {
   )
 }
 
-const instantThat = (agrees: (instant: number, wanted: number) => boolean): FilterKind => ({
+const instantThat = (agrees: (instant: bigint, wanted: bigint) => boolean): FilterKind => ({
   isValid: isTimestamp,
   mustBe: 'a time with offset such as 2026-11-21T00:00:00-03:00',
   toPredicate(wanted) {
-    const bound = toInstant(wanted)
-    return bound === undefined ? undefined : (value) => agrees(toInstant(value) ?? NaN, bound)
+    const bound = toExactInstant(wanted)
+    if (bound === undefined) return undefined
+    return (value) => {
+      const instant = toExactInstant(value)
+      return instant !== undefined && agrees(instant, bound)
+    }
   },
 })
 

@@ -47,6 +47,14 @@ test('times are compared as instants', () => {
   expect(broken(customers, { created: '2026-01-01T13:00:00Z' }, { created })).toBeUndefined()
 })
 
+test('times that no number holds exactly are compared to the microsecond, too', () => {
+  const record = { created: '9999-12-31T23:59:59.999998Z' }
+  expect(broken(customers, { created__gte: '2026-01-01T00:00:00Z' }, record)).toBeUndefined()
+  expect(broken(customers, { created__lte: '9999-12-31T23:59:59.999998Z' }, record)).toBeUndefined()
+  expect(broken(customers, { created__lte: '9999-12-31T23:59:59.999997Z' }, record)).toBe('created__lte')
+  expect(createFilters(customers, { created__lte: record.created }).uncheckable).toEqual([])
+})
+
 test('texts are compared by containment without case', () => {
   expect(broken(customers, { name: 'pérez' }, { name: 'Juan PÉREZ S.A.' })).toBeUndefined()
   expect(broken(customers, { name: 'pérez' }, { name: 'Juan' })).toBe('name')

@@ -50,6 +50,15 @@ test('a time that no number holds exactly is no instant, so that nobody compares
   }
 })
 
+test('an instant is written to the microsecond, however far from now', () => {
+  for (const time of [
+    '0001-01-01T00:00:00.001024Z',
+    '5000-01-01T00:00:00.999936Z',
+    '9999-01-01T00:00:00.001024Z',
+  ])
+    expect(toTimestamp(toInstant(time)!)).toBe(time)
+})
+
 test('agrees with Date in every offset, and keeps what Date drops', () => {
   const property = fc.property(
     fc.date({ min: new Date('1685-01-01'), max: new Date('2254-12-31'), noInvalidDate: true }),

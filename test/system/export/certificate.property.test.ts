@@ -317,6 +317,39 @@ test('an export is accepted that swept records of one time and does not show the
   await judge.finish()
 })
 
+test('an export is accepted whose records have times that are centuries from now', async () => {
+  const judge = await createJudge()
+  const far = tied.map((row) => ({ ...row, created: '9999-01-01T00:00:00.001024Z' }))
+  const swept = await readThrough(hiding(far, []))
+  expect(swept.certificate).toContain('"swept"')
+  await judge.add(toCertified(swept))
+  // No number holds these, so they have no place in the list, but rows and totals have them.
+  const further = [
+    '0001-01-01T00:00:00.000001Z',
+    '9999-12-31T23:59:59.999998Z',
+    '9999-12-31T23:59:59.999999Z',
+  ]
+  const unplaced = further.map((created, at) => ({ ...rows(3)[at]!, id: `far${at}`, created }))
+  const taken = await readThrough(hiding([...rows(3), ...unplaced], []))
+  expect(taken.outcome).toMatchObject({ verdict: 'unproven', records: 6 })
+  const exported = toCertified(taken)
+  await judge.add(exported)
+  const forge: CertifiedExport['forge'] = ({ created }) => Object.assign(created!, { newest: further[1] })
+  await judge.add({ ...exported, forge }, 'a newest record of another time')
+  await judge.finish()
+})
+
+test('an export without records is rejected that says when they were created', async () => {
+  const exported = toCertified(await readThrough(hiding([], [])))
+  const judge = await createJudge()
+  await judge.add(exported)
+  for (const time of ['never', '9999-12-31T23:59:59.999999Z']) {
+    const forge: CertifiedExport['forge'] = (totals) => (totals.created = { oldest: time, newest: time })
+    await judge.add({ ...exported, forge }, `created ${time}`)
+  }
+  await judge.finish()
+})
+
 test('an export is accepted whose list hides records of one time under several statuses', async () => {
   const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
   const taken = await readThrough({ ...options, ...hiding(tied, ['paused', 'cancelled']) })

@@ -3,7 +3,7 @@ import { Big } from 'big.js'
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
+import { toExactInstant, toInstant, toTimestamp } from '../../../core/billing/instants.ts'
 import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { anyList } from '../../core/reading/any-list.ts'
 import { createRandom, DriftingList, type Random } from '../../core/reading/drifting-list.ts'
@@ -233,7 +233,9 @@ function toTotals(
     const counts = { empty: all.length - values.length, unreadable: 0 }
     return [name, { sum, ...counts, byCurrency: Object.fromEntries(byCurrency) as Record<string, string> }]
   })
-  const times = rows.map(({ created }) => created).toSorted((a, b) => toInstant(a)! - toInstant(b)!)
+  const times = rows
+    .map(({ created }) => created)
+    .toSorted((a, b) => Number(toExactInstant(a)! - toExactInstant(b)!))
   const [oldest, newest] = [times[0], times.at(-1)]
   const byMonth = Array.from(
     Map.groupBy(times, (time) => time.slice(0, 7)),
