@@ -131,7 +131,7 @@ function toReport(
   )
   const { doubtfulEarlier = 0, resolvedEarlier = 0 } = staged ?? {}
   const inDoubt = counted(doubtfulEarlier, 'done by an earlier run, but in doubt there')
-  const resolved = counted(resolvedEarlier, `done by an earlier run, ${resolvedByPerson}`)
+  const resolved = counted(resolvedEarlier, `${resolvedByPerson} in an earlier run`)
   const doubts = staged === undefined ? ['nothing was staged'] : [...unseen, ...inDoubt]
   const reasons = [...(staged === undefined ? [] : proof.reasons), ...doubts, ...resolved]
   const { valid = 0, invalid = 0, totals } = check ?? {}

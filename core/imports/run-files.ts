@@ -24,7 +24,7 @@ export interface StagedNote {
   invalid: number
   /** Done by an earlier run, which has them in doubt. */
   doubtfulEarlier: number
-  /** Done by an earlier run, where a person has decided on them. */
+  /** Rows on which a person has decided in an earlier run, which has done them or leaves them to this one. */
   resolvedEarlier: number
   totals: ControlTotals
   /** The newest `created` in the list before the first send: the audit starts there. */

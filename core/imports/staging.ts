@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { newestCreated, newestPage } from '../changes/audit-retentions.ts'
 import { parseBody } from '../changes/body.ts'
+import type { ChangeKind } from '../changes/change-kind.ts'
 import { differencesOf } from '../changes/compare-fields.ts'
 import { idsKnownTo } from '../changes/kinds/create-retention.ts'
 import type { Outcome } from '../changes/outcomes.ts'
@@ -144,9 +145,10 @@ interface Matches {
   known: Set<string>
   /** Rows whose keys another run holds, by that run. */
   held: Map<string, HeldRows>
-  /** The number of rows that an earlier run did, of those of them that are in doubt, and of those that people resolved. */
+  /** The number of rows that an earlier run did, and of those of them that are in doubt. */
   doneEarlier: number
   doubtfulEarlier: number
+  /** The number of rows on which people have decided in earlier runs, so that no answer proves them. */
   resolvedEarlier: number
   /** For each change that the service already has, its ids there. */
   existing: (readonly string[])[]
@@ -176,6 +178,7 @@ async function matchLedger(
   const { workspace, mode } = plan.identity
   const { change: kind, schema } = importKinds[plan.kind]
   const { repeats } = kind
+  const space = { workspace, mode, kind: kind.name }
   const matches: Matches = {
     valid: 0,
     lookups: new Map(),
@@ -189,7 +192,7 @@ async function matchLedger(
     decided: new Map(),
   }
   const addHeld = (holder: LedgerRow, { row, body }: NewChange) => {
-    const { run, id, claims, answerId, outcome, resolvedBy } = holder
+    const { run, id, claims, answerId, outcome } = holder
     const rows = matches.held.get(run) ?? { done: 0, otherwise: [], unsent: [], active: [] }
     matches.held.set(run, rows)
     if (holder.state === 'staged') rows.unsent.push({ row, change: { id, claims } })
@@ -198,8 +201,6 @@ async function matchLedger(
     rows.done += 1
     matches.doneEarlier += 1
     if (doubtful.includes(outcome)) matches.doubtfulEarlier += 1
-    // Only the audit of retentions shows that a row was not done twice, too.
-    if (kind.lookUp === undefined ? resolvedBy !== null : outcome === 'resolved') matches.resolvedEarlier += 1
     const differences = differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) }).map(
       ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
     )
@@ -223,14 +224,23 @@ async function matchLedger(
     }
     matches.valid += open.length
     const keys = open.map(({ key }) => key)
-    const holders = await ledger.holders({ workspace, mode, kind: kind.name, keys })
+    const holders = await ledger.holders({ ...space, keys })
     const byKey = Map.groupBy(holders, ({ key }) => key)
+    // Only the audit of retentions shows that a row was not done twice, too.
+    const left = kind.lookUp === undefined ? await ledger.leftByPeople({ ...space, run: plan.run, keys }) : []
+    const leftByKey = Map.groupBy(left, ({ key }) => key)
     for (const change of open) {
       const rows = byKey.get(change.key) ?? []
       const holder = rows.at(-1)
       const isHeld =
         holder !== undefined && holder.run !== plan.run && !mayRepeat({ by: holder, change, repeats })
       if (isHeld) addHeld(holder, change)
+      const isResolved =
+        isHeld &&
+        holder.state === 'done' &&
+        (kind.lookUp === undefined ? holder.resolvedBy !== null : holder.outcome === 'resolved')
+      const mayBeDone = leftByKey.get(change.key)?.some((by) => addsTo(kind, by, change)) === true
+      if (isResolved || mayBeDone) matches.resolvedEarlier += 1
       // Also what is sent again, and what a lost attempt of this run has staged: somebody may have created it since.
       if (holder === undefined || holder.state === 'staged' || !(isHeld || holder.run === plan.run)) {
         matches.lookups.set(change.key, change.row)
@@ -240,6 +250,10 @@ async function matchLedger(
   }
   return matches
 }
+
+/** Whether a change does once more what an earlier request for it may have done. */
+const addsTo = (kind: ChangeKind, by: LedgerRow, { body }: NewChange): boolean =>
+  (kind.repeats === 'never' || by.body === body) && kind.whenUnknown(parseBody({ body })) === 'park'
 
 /** Outcomes of rows that are done, but that make their run unproven, and on which nobody has decided. */
 const doubtful: readonly (string | null)[] = ['doubled', 'storedDifferently', 'wrongMode'] satisfies Outcome[]

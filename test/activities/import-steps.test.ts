@@ -549,6 +549,76 @@ test('a file whose row an earlier run has done twice is not proven by skipping t
   expect(result.audit).not.toHaveProperty('first')
 })
 
+/** Imports of the first one, two and three rows: a person decides on the row of the first, whose replies were lost. */
+async function decideThenImport(
+  {
+    kind,
+    csvOf,
+    on,
+    decision,
+  }: Pick<ImportInput, 'kind'> &
+    Record<'on', string> & {
+      csvOf: (rows: number) => string
+      decision: object
+    },
+  sandbox?: Sandbox,
+) {
+  const steps = await openSteps(sandbox && { sandbox })
+  const { start, worker, dataDir } = steps
+  const { ledger, leases } = worker.state
+  steps.sandbox.control.setFaults({ faults: [{ kind: 'reset', effect: 'done', on, requests: [1, 2, 3] }] })
+  const results = []
+  for (const rows of [1, 2, 3]) {
+    const at = { runId: `r${rows}` }
+    const plan = await openRows(steps, { kind, done: 'skip' }, at.runId, csvOf(rows))
+    await start('stageRun', refOf(plan), at).result
+    await start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }, at).result
+    const named = { ...refOf(plan), id: 'u1', by: 'Ana', why: 'looked', rows: [2], decision }
+    if (rows === 1) await start('resolveRow', named, at).result
+    steps.sandbox.control.setFaults({ faults: [] })
+    await leases.release({ name: leaseOf(plan.run), owner: plan.execution })
+    const notes = createRunNotes(worker.state)
+    results.push((await writeImportReport({ ledger, notes, plan, dataDir })).result)
+  }
+  return { ...steps, later: results.slice(1) }
+}
+
+test.each([
+  ['gave up', { drop: true }],
+  ['said to be absent, and that its run left to the next one', { absent: true }],
+])(
+  'an addon with a lost reply that a person %s is not proven by a later run that sends it, nor by one that skips it',
+  async (_, decision) => {
+    const addons = { kind: 'addons', csvOf: addonsCsv, on: 'POST /addons/', decision } as const
+    const { later, sandbox } = await decideThenImport(addons)
+    expect([...sandbox.control.records({ resource: 'addons' })]).toHaveLength(4)
+    const reasons = ['1 resolved by a person in an earlier run']
+    const unproven = { verdict: 'unproven', inDoubt: false, reasons }
+    expect(later).toMatchObject([
+      { ...unproven, counts: { done: 2 } },
+      { ...unproven, counts: { done: 3 } },
+    ])
+  },
+)
+
+test('an update that a person gave up is proven by a later run that sends it: twice is the same as once', async () => {
+  const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
+  const sandbox = await createSandbox({ counts })
+  const ids = [...sandbox.control.records({ resource: 'customers' })].flatMap((text) =>
+    (JSON.parse(text) as { contacts: { id: string }[] }).contacts.map(({ id }) => id),
+  )
+  const csvOf = (rows: number) =>
+    ['id,phone', ...ids.slice(0, rows).map((id) => `${id},+5691`), ''].join('\n')
+  const updates = {
+    kind: 'update-contacts',
+    csvOf,
+    on: 'PATCH /contacts/{id}/',
+    decision: { drop: true },
+  } as const
+  const { later } = await decideThenImport(updates, sandbox)
+  expect(later).toMatchObject([{ verdict: 'proven' }, { verdict: 'proven', counts: { done: 3 } }])
+})
+
 test('a report that an attempt has written, given up by Temporal, does not replace that of a later one when it wakes', async () => {
   const store = createFolderStore(await newFolder())
   await store.create('inbox/rows.csv', retentionsCsv(2))

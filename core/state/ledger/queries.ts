@@ -252,6 +252,23 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
         .where('state', 'not in', ['rejected', 'dropped'])
         .orderBy('generation')
         .execute(),
+    /**
+     * The changes of other runs with any of these keys that may have been sent, and that people have given up or said to be
+     * absent without their run having sent them again.
+     */
+    leftByPeople: ({
+      keys,
+      run,
+      ...space
+    }: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]> =>
+      inSpace(db, space)
+        .selectAll()
+        .where(isIn('key', keys))
+        .where('run', '<>', run)
+        .where('state', 'in', ['staged', 'dropped'])
+        .where('sends', '>', 0)
+        .where('resolvedBy', 'is not', null)
+        .execute(),
     /** The changes of a run with any of these keys, in any state. */
     underKeys: (of: KeySpace & { run: string; keys: readonly string[] }): Promise<LedgerRow[]> =>
       inSpace(db, of)

@@ -111,7 +111,7 @@ test('`run list` says of the last run of an import alone that it needs a person,
   expect(runs.map(({ verdict }) => verdict)).toEqual(['unproven', 'unproven', 'unproven'])
   expect(await inNeed(world)).toEqual([])
   const later = await addons('B,b,CLP,2\nC,c,CLP,3\n', '--done', 'skip')
-  expect(later).toMatchObject({ reasons: ['1 done by an earlier run, resolved by a person'] })
+  expect(later).toMatchObject({ reasons: ['1 resolved by a person in an earlier run'] })
   expect(await inNeed(world)).toEqual([])
   await until(() => receiver.received.length === 4)
   expect(receiver.kinds()).toEqual(['parked', 'parked', 'ended', 'ended'])
