@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { StateError } from '../errors.ts'
 import type { SharedStore } from '../open.ts'
+import type { WorkerTable } from '../schema.ts'
 import { connector } from '../../runs/view/shell.ts'
 
 /** A bucket, as a state on PostgreSQL knows it. */
@@ -97,6 +98,7 @@ export async function joinStore(options: {
   const { db, now, place } = store
   // Processes on several machines may have the same pid and host name.
   const worker = `${workerName()} ${randomUUID()}`
+  const me = { worker, filesPlace: `${resolve(folder)} on ${hostname()}` }
   await db.transaction().execute(async (transaction) => {
     // Locks the row, so that a move of another state to here sees this worker, or is over.
     const { id } = await transaction.selectFrom('store').select('id').forUpdate().executeTakeFirstOrThrow()
@@ -108,10 +110,9 @@ export async function joinStore(options: {
       .deleteFrom('workers')
       .where('seenAt', '<', now() - forgottenMs)
       .execute()
-    const filesPlace = `${resolve(folder)} on ${hostname()}`
-    await transaction.insertInto('workers').values({ worker, filesPlace, seenAt: now() }).execute()
+    await sayThere({ db: transaction, now }, me)
   })
-  const membership = toMembership({ store, worker })
+  const membership = toMembership(store, me)
   try {
     const files = await bindBucket()
     await bindFiles({ store, files, isFree: true })
@@ -123,16 +124,26 @@ export async function joinStore(options: {
   return membership
 }
 
-function toMembership({ store: { db, now }, worker }: { store: SharedStore; worker: string }): Membership {
+type Me = Pick<WorkerTable, 'worker' | 'filesPlace'>
+
+/** A state that was restored from a backup may not know the worker. */
+async function sayThere({ db, now }: Pick<SharedStore, 'db' | 'now'>, me: Me): Promise<void> {
+  const seenAt = now()
+  const insert = db.insertInto('workers').values({ ...me, seenAt })
+  await insert.onConflict((known) => known.column('worker').doUpdateSet({ seenAt })).execute()
+}
+
+function toMembership(store: SharedStore, me: Me): Membership {
+  let last = Promise.resolve()
   return {
-    async beat() {
-      await db.updateTable('workers').set({ seenAt: now() }).where('worker', '=', worker).execute()
-    },
+    beat: () => (last = sayThere(store, me)),
     async [Symbol.asyncDispose]() {
+      // It must not be there again after it is gone.
+      await last.catch(() => undefined)
       // Without PostgreSQL, the row is too old half a minute later.
-      await db
+      await store.db
         .deleteFrom('workers')
-        .where('worker', '=', worker)
+        .where('worker', '=', me.worker)
         .execute()
         .catch(() => undefined)
     },

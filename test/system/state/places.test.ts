@@ -125,6 +125,21 @@ test('no worker joins a state while a repair rewrites it, which waits for none t
   await expect(withoutWorkers(state.shared, repair)).rejects.toThrow('End all workers first')
 })
 
+test('no repair begins beside a worker that the restored backup does not know, once it has said that it is there', async () => {
+  const database = newDatabase()
+  const state = await openState({ folder: await temporaryFolder(), database })
+  onTestFinished(() => state.close())
+  const worker = await join(state, 'w')
+  // It joined after the backup.
+  await askPostgres(url, `delete from "${database.schema}".workers`)
+  await worker.beat()
+  const repair = () => withoutWorkers(state.shared, () => Promise.resolve('repaired'))
+  await expect(repair()).rejects.toThrow('(data folder ')
+  void worker.beat()
+  await worker[Symbol.asyncDispose]()
+  expect(await repair()).toBe('repaired')
+})
+
 test('a folder with a state of its own does not start on PostgreSQL before it is moved', async () => {
   const { folder } = await embedded()
   await expect(openState({ folder, database: newDatabase() })).rejects.toThrow('npx connector state move')
