@@ -50,18 +50,19 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
 }
 
 /** What is known before the words are parsed: the colour, because a terminal says what is wrong with them, and the names. */
-function readGlobals(words: readonly string[]): { color: Color; names: string[] } {
+function readGlobals(words: readonly string[]) {
   const options = { color: { type: 'string' } } as const
   const { values, positionals } = parseArgs({ args: [...words], options, strict: false })
-  const color = colorChoices.find((one) => one === values.color) ?? 'auto'
-  return { color, names: positionals.filter((word) => word !== 'help') }
+  const color: Color = colorChoices.find((one) => one === values.color) ?? 'auto'
+  const hasOptions = Object.keys(values).some((one) => one !== 'color')
+  return { color, hasOptions, names: positionals.filter((word) => word !== 'help') }
 }
 
 /** False if it failed; the exit code is in `process.exitCode`. */
 export async function execute(of: CommandLine & { terminal: Terminal }): Promise<boolean> {
   const { commands, terminal } = of
   const { words } = of
-  const { names } = readGlobals(words)
+  const { hasOptions, names } = readGlobals(words)
   const program = createProgram(commands)
   const { command, load } = find({ command: program, commands, names })
   try {
@@ -72,7 +73,7 @@ export async function execute(of: CommandLine & { terminal: Terminal }): Promise
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return true
       // A program or group alone says what there is.
-      if (error.code === 'commander.help' && words.length === names.length) {
+      if (error.code === 'commander.help' && !hasOptions) {
         command.outputHelp()
         return true
       }

@@ -152,7 +152,8 @@ function expectationOf(field: InputField, text: string): string | undefined {
   const words = (anyOf ?? []).flatMap((one) => (typeof one.const === 'string' ? [one.const] : []))
   const isOpen = anyOf?.some((one) => one.type === 'string' && one.const === undefined)
   if (number === undefined || isOpen) return undefined
-  return `Write ${[rangeOf(number), ...words].join(', or ')}.`
+  const several = type === 'array' ? ['several, separated by commas'] : []
+  return `Write ${[rangeOf(number), ...words, ...several].join(', or ')}.`
 }
 
 function rangeOf({ type, minimum, maximum, exclusiveMinimum }: Form): string {

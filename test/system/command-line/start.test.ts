@@ -94,8 +94,8 @@ describe('the command line', () => {
     })
   })
 
-  it('prints the help when it is called alone', async () => {
-    expect(await run()).toEqual({ ...(await run('--help')), ms: expect.any(Number) })
+  it.each([[], ['--color', 'never']])('prints the help when it is called alone (%s %s)', async (...words) => {
+    expect(await run(...words)).toEqual({ ...(await run('--help')), ms: expect.any(Number) })
   })
 
   it('lists the commands without loading them, and loads the one whose help is asked', async () => {

@@ -63,6 +63,13 @@ test.each([
   expect(await callCommand(nowhere, words)).toMatchObject({ code: 2, stderr: `error: ${says}\n` })
 })
 
+test('rows that are no list of numbers are told how to be written', async () => {
+  const words = ['run', 'resolve', 'x', '--why', 'y', '--drop', '--rows', '17-20']
+  const instead = 'Write a whole number from 1, or several, separated by commas.'
+  const stderr = `error: "17-20" cannot be used for --rows <rows>. ${instead}\n`
+  expect(await callCommand(nowhere, words)).toMatchObject({ code: 2, stderr })
+})
+
 test('run open opens the page of a run, and prints its path where no program opens it', async () => {
   const world = await createWorld({ counts: { plans: 5 } })
   await startTestWorker(world)
