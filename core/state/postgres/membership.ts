@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { StateError } from '../errors.ts'
+import { StateBusyError, StateError } from '../errors.ts'
 import type { SharedStore } from '../open.ts'
 import type { WorkerTable } from '../schema.ts'
 import { connector } from '../../runs/view/shell.ts'
@@ -101,7 +101,12 @@ export async function joinStore(options: {
   const me = { worker, filesPlace: `${resolve(folder)} on ${hostname()}` }
   await db.transaction().execute(async (transaction) => {
     // Locks the row, so that a move of another state to here sees this worker, or is over.
-    const { id } = await transaction.selectFrom('store').select('id').forUpdate().executeTakeFirstOrThrow()
+    const locked = transaction.selectFrom('store').select('id').forUpdate().executeTakeFirstOrThrow()
+    const { id } = await locked.catch((cause: unknown) => {
+      if (!(cause instanceof StateBusyError)) throw cause
+      const text = `The state in ${place} is being repaired, reset or moved: start this worker again once that is done.`
+      throw new StateError(cause.name, text, { cause, passes: true })
+    })
     if (id !== storeId) {
       const text = `Another state was moved to ${place} while this worker started: start it again.`
       throw new StateError('StateReplacedError', text)

@@ -117,7 +117,7 @@ test('no worker joins a state while a repair rewrites it, which waits for none t
   const repair = () =>
     state.ledger.markRestored({ at: 1, bounded: { kinds: ['create-addon'], sends: 1 }, forgotten: 3 })
   await withoutWorkers(state.shared, async () => {
-    await expect(join(worker, 'w')).rejects.toThrow('PostgreSQL gave up waiting')
+    await expect(join(worker, 'w')).rejects.toThrow('is being repaired, reset or moved: start this worker')
     await repair()
   })
   expect(await worker.ledger.claimed()).toBe(3)
