@@ -27,7 +27,7 @@ const withServer = {
   // To the SDK: a worker in the test's own process runs workflows in its main thread, which costs a quarter of the
   // time of a thread for each. Workers that are commands have a thread, as everywhere, and so have timed tests.
   env: { TEMPORAL_DEBUG: '1' },
-  // A heap that begins small is collected in full every few seconds: 7 % of the CPU of these processes.
+  // A heap that begins small is collected in full every few seconds.
   execArgv: ['--initial-old-space-size=512', '--min-semi-space-size=16', '--no-memory-reducer'],
   // Their tests start servers, workers and commands and wait for them: two files at a time leave two cores idle for
   // a quarter of the time, four for a twentieth.
