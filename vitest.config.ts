@@ -48,7 +48,7 @@ const longTests = ({ moduleId }: TestSpecification) =>
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const isLong = ({ moduleId }: TestSpecification) => Number(smallAndLong.test(moduleId))
-    // oxlint-disable-next-line unicorn/no-array-sort -- `super` is no array
+    // oxlint-disable-next-line unicorn/no-array-sort -- `super` is not an array
     const sorted = await super.sort(files)
     const more = (a: TestSpecification, b: TestSpecification) => (areLong ? longTests(b) - longTests(a) : 0)
     return sorted.toSorted((a, b) => isLong(b) - isLong(a) || more(a, b))

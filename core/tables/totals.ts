@@ -11,7 +11,7 @@ const columnTotal = z.object({
   sum: z.string(),
   /** The number of rows without a number there. */
   empty: count,
-  /** The sum of the records with each currency, '' for none, `other` for what is no currency; absent if no column has it. */
+  /** The sum of the records with each currency, '' for none, `other` for a text that is not a currency; absent if no column has it. */
   byCurrency: z.record(z.string(), z.string()).exactOptional(),
 })
 

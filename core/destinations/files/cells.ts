@@ -82,7 +82,7 @@ function fromParquet({ columns }: PublishedTable, files: readonly { path: string
   return `(select ${cells.join(', ')} from read_parquet([${files.map(({ path }) => toPath(path)).join(', ')}]))`
 }
 
-/** `_extra` as it was sent: a document that is no JSON to DuckDB is a text there. */
+/** `_extra` as it was sent: a document that DuckDB does not read as JSON is a text there. */
 const extra = `case when json_type(_extra) = 'VARCHAR' then json_extract_string(_extra, '$') else cast(_extra as varchar) end`
 
 /**

@@ -6,7 +6,7 @@ import type { Sides } from './comparable.ts'
 export interface Sum {
   /** By table and column: `plans.amount`. */
   column: string
-  /** '' for none, `other` for what is no currency; null if the records do not say. */
+  /** '' for none, `other` for a text that is not a currency; null if the records do not say. */
   currency: string | null
   opening: string
   new: string

@@ -8,7 +8,7 @@ import type { Database, Row } from './tables.ts'
 
 /**
  * Compares the tables of a warehouse with the CSV files of an export: every row of the export is there as this run wrote it, or
- * its record has a state that is no older; the run has no other rows; and after a proven export of the whole list, no record that
+ * its record has a state that is not older; the run has no other rows; and after a proven export of the whole list, no record that
  * it lacks is unmarked.
  * @throws {InvalidInput}
  * @param stage copies the files of a table into the session, and returns what can be selected from then, with typed columns
@@ -90,7 +90,7 @@ async function findDifferences(
       const value = `${quote(name)}${kind === 'json' ? '::text' : ''}`
       return `case when e.${value} is distinct from w.${value} then ${literal(name)} end`
     })
-  // Another run that wrote a record has replaced its child rows along with it. Its state is no older if a read since saw it.
+  // Another run that wrote a record has replaced its child rows along with it. Its state is not older if a read since then saw it.
   const ofRun = `from ${db.nameOf(table.name)} where _run_id = ${run}`
   const rows = await db.all(`with w as (select * ${ofRun}),
     e as (select e.* from ${exported} e where not exists (select 1 from ${db.nameOf(main.name)} m

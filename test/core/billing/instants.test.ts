@@ -41,7 +41,7 @@ test.for([
   expect(toInstant(text)).toBeUndefined()
 })
 
-test('a time that no number holds exactly is no instant, so that nobody compares a rounded one', () => {
+test('a time that no number holds exactly is not an instant, so that nobody compares a rounded one', () => {
   for (const year of ['0001', '2300', '9999']) {
     const times = ['00Z', '00.5Z', '00.000001Z'].map((rest) => `${year}-01-01T00:00:${rest}`)
     const [whole, half, inexact] = times.map(toInstant)

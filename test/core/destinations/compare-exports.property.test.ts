@@ -31,7 +31,7 @@ const plan = fc.record({
   amount,
   currency: fc.constantFrom('null', '"USD"', '"CLP"', '"no currency"'),
   name: text,
-  /** What has no column; half a pair of surrogates is no JSON to DuckDB. */
+  /** What has no column; DuckDB does not read half a pair of surrogates as JSON. */
   more: fc.constantFrom('1', '1.0', '"a"', String.raw`"\ud800"`),
   tiers: fc.array(fc.record({ amount, scheme: text }), { maxLength: 2 }),
 })

@@ -186,7 +186,7 @@ const peculiar = [
     tiers: [{ amount: 2.5 }],
   }),
   plan('none', null, null, { sku: "'=x", unknown: 1 }),
-  // Half a pair of surrogates, which is no JSON to DuckDB.
+  // Half a pair of surrogates, which DuckDB does not read as JSON.
   plan('half', '-98765432109876543210987654321.5', 'CLP', { unknown: '\ud800' }),
   plan('half without amount', null, 'CLP', { sku: 'a\rb', unknown: ['\ud800'] }),
   // What Parquet calls an amount that does not fit is a field of the service here.

@@ -169,7 +169,7 @@ describe('a cron expression', () => {
       'a number out of its range',
       ['60 * * * *', '0 24 * * *', '0 0 0 * *', '0 0 32 * *', '0 0 * 13 *', '0 0 * * 8'],
     ],
-    ['what is no number', ['-1 * * * *', '1e1 * * * *', '0,, * * * *', '0 2 * * LUN', 'JAN 0 * * *']],
+    ['what is not a number', ['-1 * * * *', '1e1 * * * *', '0,, * * * *', '0 2 * * LUN', 'JAN 0 * * *']],
     [
       'a step or a range of nothing',
       ['*/0 * * * *', '22-2 * * * *', '0 22-2 * * *', '0 0 * * FRI-MON', '*/90 * * * *', '5/10 * * * *'],

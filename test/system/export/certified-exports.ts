@@ -413,7 +413,7 @@ export const mutants: Record<string, Mutant> = {
     ] as const)
       byCurrency![currency] = new Big(byCurrency![currency] ?? '0').plus(by).toFixed()
   }),
-  'a value is no number': (exported) => {
+  'a value is not a number': (exported) => {
     exported.amount = 'many'
     return exported.rows.some(({ id }) => amountOf(id) === '')
   },
