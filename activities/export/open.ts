@@ -1,10 +1,11 @@
 import type { z } from 'zod'
 import { NotFound, Refused } from '../../core/billing/errors.ts'
-import { documentResources, listNames, listResources } from '../../core/billing/resources/lists.ts'
+import { listNames, listResources } from '../../core/billing/resources/lists.ts'
 import {
   exportInput,
   fetchInput,
   checkExport,
+  checkFetch,
   mostParallel,
   type PublishAgain,
   publishAgainInput,
@@ -26,7 +27,6 @@ import { type Opened, toOpened } from '../../core/notifications/opened.ts'
 import { InvalidInput } from '../../core/runs/errors.ts'
 import { insideFolder } from '../../core/runs/known-run.ts'
 import { parseInput } from '../../core/runs/inputs.ts'
-import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { StepContext } from '../step.ts'
 
@@ -86,9 +86,8 @@ export function createOpenFetch(deps: ActivityDeps) {
     input: unknown,
   ): Promise<OpenedExport> {
     const asked = parseInput({ schema: fetchInput, input, taker: 'a fetch' })
-    const { documents, exclude = [], hash = [] } = asked
-    const resource = documentResources[documents]
-    checkPrivacy([resource], { exclude, hash, hashKey: deps.hashKey })
+    const { documents } = asked
+    checkFetch(asked, deps.hashKey)
     const requested = await toRequestedIds(await openIds({ ...deps, asked }))
     const plan = await startPlan({ deps, asked, resources: [documents], execution, startedAt })
     await takeLeases(leasesOf(plan))

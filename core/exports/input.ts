@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { checkFilters } from '../billing/resources/filters.ts'
-import { documentNames, listNames, listResources } from '../billing/resources/lists.ts'
-import { destinationNames } from '../destinations/names.ts'
+import { documentNames, documentResources, listNames, listResources } from '../billing/resources/lists.ts'
+import { type DestinationName, destinationNames } from '../destinations/names.ts'
+import { InvalidInput } from '../runs/errors.ts'
 import { identityInput, rateInput } from '../runs/inputs.ts'
 import { checkPrivacy } from '../tables/privacy.ts'
 
@@ -113,15 +114,47 @@ export const publishAgainInput = z.strictObject({
 export type PublishAgainInput = z.input<typeof publishAgainInput>
 
 /** Stands for the key of a worker elsewhere, which checks it itself. */
-export const otherHashKey = 'of the worker'
+const otherHashKey = 'of the worker'
 
 /**
- * Checks the filters and columns of an export, which the schema cannot.
+ * Checks what the schema of an export cannot.
  *
- * @throws {FilterError | UnknownFieldError | PrivacyRefusedError}
+ * @throws {FilterError | UnknownFieldError | PrivacyRefusedError | InvalidInput}
  */
 export function checkExport(input: ExportInput, hashKey = otherHashKey): void {
   const { resources = listNames, filters = {}, exclude = [], hash = [] } = input
   for (const name of resources) checkFilters({ resource: listResources[name], filters })
   checkPrivacy(Object.values(listResources), { exclude, hash, hashKey })
+  refuseIneffective(input)
+}
+
+/**
+ * Checks what the schema of a fetch cannot.
+ *
+ * @throws {UnknownFieldError | PrivacyRefusedError | InvalidInput}
+ */
+export function checkFetch(input: FetchInput, hashKey = otherHashKey): void {
+  const { documents, exclude = [], hash = [] } = input
+  checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
+  refuseIneffective(input)
+}
+
+/** The fields that only some destinations heed. */
+const heededBy = {
+  forExcel: ['csv'],
+  schema: ['postgres'],
+  maxDeletes: ['duckdb', 'postgres'],
+} as const satisfies Record<string, readonly DestinationName[]>
+
+/** A field that changes nothing was meant for another destination. */
+function refuseIneffective(input: Pick<ExportInput, keyof typeof heededBy | 'to'>): void {
+  const { to = ['csv'] } = input
+  for (const [name, heeding] of Object.entries(heededBy)) {
+    const value = input[name as keyof typeof heededBy]
+    if (value === undefined || value === false || to.some((one) => heeding.some((heeds) => heeds === one)))
+      continue
+    throw new InvalidInput(
+      `${name}: has no effect on ${to.join(', ')}. Leave it out, or publish to ${heeding.join(' or ')}.`,
+    )
+  }
 }

@@ -1,18 +1,16 @@
 import type { Command } from 'commander'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { documentResources } from '../../core/billing/resources/lists.ts'
 import { allowedRoot } from '../../core/storage/inside.ts'
 import {
   checkExport,
+  checkFetch,
   type ExportInput,
   exportInput,
   type FetchInput,
   fetchInput,
-  otherHashKey,
   publishAgainInput,
 } from '../../core/exports/input.ts'
-import { checkPrivacy } from '../../core/tables/privacy.ts'
 import type { Settings } from '../../worker/settings/settings.ts'
 import { newestRun, type RunPlaces, sharedFolder } from '../runs/run-files.ts'
 import {
@@ -95,9 +93,7 @@ export function configureFetch(command: Command, terminal: Terminal): void {
     const { out, idColumn, ...options } = inputOf(fetchInput, typed)
     const fields = { ...options, ...(out !== undefined && { out: callersPath(out) }) }
     const settings = processSettings()
-    const hashKey = hashKeyOf({ settings, ...server }) ?? otherHashKey
-    const { exclude = [], hash = [] } = fields
-    checkPrivacy([documentResources[documents]], { exclude, hash, hashKey })
+    checkFetch({ ...fields, documents }, hashKeyOf({ settings, ...server }))
     await checkOut(fields.out, { settings, ...server })
     const file = await findFile({ names, column: idColumn })
     if (file === undefined) checkIds(names)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { exportInput, fetchInput } from '../../../core/exports/input.ts'
+import { checkExport, checkFetch, exportInput, fetchInput } from '../../../core/exports/input.ts'
 import { parseImportInput } from '../../../core/imports/input.ts'
 import { parseRecoveryInput } from '../../../core/recoveries/input.ts'
 import { outwardMessage } from '../../../core/runs/errors.ts'
 import { parseInput } from '../../../core/runs/inputs.ts'
 
 const parsers = {
-  export: (input: unknown) => parseInput({ schema: exportInput, input, taker: 'an export' }),
-  fetch: (input: unknown) => parseInput({ schema: fetchInput, input, taker: 'a fetch' }),
+  export: (input: unknown) => checkExport(parseInput({ schema: exportInput, input, taker: 'an export' })),
+  fetch: (input: unknown) => checkFetch(parseInput({ schema: fetchInput, input, taker: 'a fetch' })),
   import: parseImportInput,
   recovery: parseRecoveryInput,
 }
@@ -28,6 +28,15 @@ test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: s
   ['export', 'a text for a number', { maxPages: '4' }, 'maxPages: takes a number, not a text'],
   ['export', 'a rate of nothing', { requestsPerSecond: 0 }, 'requestsPerSecond: ', exportFields],
   ['export', 'a filter that is not a text', { filters: { status: 1 } }, 'filters.status: ', exportFields],
+  [
+    'export',
+    'a dialect without its destination',
+    { to: ['parquet'], forExcel: true },
+    'forExcel: has no effect on parquet. Leave it out, or publish to csv.',
+  ],
+  ['export', 'a schema without PostgreSQL', { schema: 'mine' }, 'schema: has no effect on csv.'],
+  ['export', 'a limit of deletes without a warehouse', { maxDeletes: 0 }, 'publish to duckdb or postgres.'],
+  ['fetch', 'a schema without PostgreSQL', { ...credit, to: ['duckdb'], schema: 'mine' }, 'schema: '],
   ['fetch', 'an array', [], fetchFields],
   ['fetch', 'a text', '501', fetchFields],
   ['fetch', 'unknown documents', { documents: 'invoices', ids: ['1'] }, '"creditnotes"'],

@@ -28,7 +28,7 @@ test(
     await run({ maxPages: 2 })
     expect(await run({ forExcel: true })).toMatch(/-excel$/)
     // Only CSV has a form for Excel.
-    expect(await run({ forExcel: true, to: ['parquet'] })).not.toMatch(/-excel$/)
+    expect(await run({ forExcel: true, to: ['parquet', 'csv'] })).not.toMatch(/-excel$/)
     expect(await pointers()).toEqual([first, first])
     world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
     const unproven = await run()
