@@ -142,7 +142,7 @@ export interface Checkpoint {
 /** Keeps the changes of a folder for workers on other machines. */
 export async function shareChanges(shared: SharedFolder, folder: string): Promise<void> {
   for (const name of [names.changes, names.decided])
-    if (shared.isShared && existsSync(join(folder, name))) await shared.keep(join(folder, name))
+    if (existsSync(join(folder, name))) await shared.keep(join(folder, name))
 }
 
 /** Makes the folder have the changes that a step on another machine has kept. */

@@ -173,7 +173,7 @@ export async function writeChangesReport<
   for (const name of [...(isWritten ? sheets : []), reportFiles.page, reportFiles.report]) {
     await closing?.refuseSuperseded()
     await rename(join(fresh, name), join(folder, name))
-    if (isShared) await closing?.shared.keep(join(folder, name))
+    await closing?.shared.keep(join(folder, name))
   }
   const outward = job.toView({ ...job.withoutContents(report), first: [], next: nextOf(true) })
   return { result, report, view: job.toView(report), outward }

@@ -136,23 +136,22 @@ export function refuseTargets(
   { to, out }: { to: readonly DestinationName[]; out?: string | undefined },
 ): void {
   const { destinations, dataDir, shared } = deps
+  const isDuckDb = to.includes('duckdb')
+  if (shared.isShared && (isDuckDb || out !== undefined))
+    throw new InvalidInput(
+      (isDuckDb ? 'to: a DuckDB database is a file' : 'out: a folder') +
+        ' of one machine, and this run has workers on several. They publish csv and parquet to the bucket' +
+        ' (CONNECTOR_FILES_URL), and to postgres.',
+    )
   for (const name of to) {
     // It would look for the write-ahead log of the file in another folder.
     if (name === 'duckdb' && dataDir.includes('?'))
       throw new InvalidInput(
         `to: DuckDB does not write files below ${dataDir}, because of the "?". Set CONNECTOR_DATA_DIR to a folder without it, or publish to parquet, csv or postgres.`,
       )
-    if (name === 'duckdb' && shared.isShared)
-      throw new InvalidInput(
-        'to: a DuckDB database is a file of one machine, and this run has workers on several. Publish to parquet, csv or postgres.',
-      )
     if (!destinations.has(name))
       throw new InvalidInput(`This worker has no destination ${name}. For postgres it needs WAREHOUSE_URL.`)
   }
-  if (out !== undefined && shared.isShared)
-    throw new InvalidInput(
-      'out: a folder of one machine, and this run has workers on several. They publish to the bucket (CONNECTOR_FILES_URL).',
-    )
 }
 
 /**

@@ -55,11 +55,9 @@ export async function auditImport(options: {
         writeSync(findings, `${JSON.stringify(finding)}\n`)
       },
     })
-    if (shared.isShared) {
-      // Not over the findings of a later attempt.
-      await notes.write(plan.run, { audit: null })
-      await shared.keep(file)
-    }
+    // Not over the findings of a later attempt.
+    await notes.write(plan.run, { audit: null })
+    await shared.keep(file)
     await notes.write(plan.run, { audit: { ...audit, first } })
     return audit
   } finally {

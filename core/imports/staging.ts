@@ -80,7 +80,7 @@ export async function stageRun(
   const check = await checkFile({ ...file, expectRows, expectTotals, sendAgain, changes })
   const checkJson = join(dataDir, plan.folder, runFiles.check)
   await replaceFile(checkJson, JSON.stringify(check, null, 2))
-  if (shared.isShared) await shared.keep(checkJson)
+  await shared.keep(checkJson)
   await notes.write(run, { check })
   if (dryRun && check.stopped) return noteOf(check)
   refuseInvalid(check, dryRun ? 'skip' : plan.onInvalid)

@@ -97,7 +97,7 @@ async function writeDryRun({ deps, plan }: Work, rows: readonly Selected[]): Pro
   const to = join(deps.dataDir, plan.folder, recoveryFiles.results)
   await mkdir(dirname(to), { recursive: true })
   await writeRecoveryCsv({ rows: rows.map(toDryRow), to })
-  if (deps.shared.isShared) await deps.shared.keep(to)
+  await deps.shared.keep(to)
   return { staged: 0 }
 }
 

@@ -80,7 +80,7 @@ export async function insideFolder({
     throw new InvalidInput(
       `${path} lies outside the data folder. Put it there, or name it to \`${connector`${command}`}\`, which does so.`,
     )
-  if (shared.isShared) await shared.fetch(resolve(dataDir, path), { changes: true })
+  await shared.fetch(resolve(dataDir, path), { changes: true })
   await access(real).catch((cause: NodeJS.ErrnoException) => {
     const isMissing = cause.code === 'ENOENT' || cause.code === 'ENOTDIR'
     const why = isMissing
