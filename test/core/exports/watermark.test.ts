@@ -35,12 +35,14 @@ test('a worker that publishes values hashed with another key moves no watermark 
 })
 
 test.each<[string, Partial<ExportPlan>, Partial<ExportPlan>, boolean]>([
-  ['of another list is left out', {}, { exclude: ['customers.email'] }, true],
-  ['of another list is hashed with another key', {}, { hash: ['customers.tax_id'] }, true],
-  ['of its own is left out', {}, { exclude: ['plans.name'] }, false],
-  ['of its own is hashed', {}, { hash: ['plans.name'] }, false],
-  ['of its own is hashed, not left out', { exclude: ['plans.name'] }, { hash: ['plans.name'] }, false],
-])('whether a list continues from its watermark where a column %s', async (_, before, now, continues) => {
+  ['a column of another list is left out', {}, { exclude: ['customers.email'] }, true],
+  ['a column of another list is hashed with another key', {}, { hash: ['customers.tax_id'] }, true],
+  ['a column of its own is left out', {}, { exclude: ['plans.name'] }, false],
+  ['a column of its own is not left out any more', { exclude: ['plans.name'] }, {}, false],
+  ['a column of its own is hashed', {}, { hash: ['plans.name'] }, false],
+  ['one is hashed, not left out', { exclude: ['plans.name'] }, { hash: ['plans.name'] }, false],
+  ['the last export was one for Excel, which no program reads', { forExcel: true }, {}, false],
+])('whether a list continues from its watermark where %s', async (_, before, now, continues) => {
   const state = await temporaryState()
   const billing = clientOf(await startSandbox({ counts: { plans: 3 } }))
   const deps = { state, hashKey: 'mine', destinations: new Map(), billing }

@@ -48,33 +48,4 @@ describe('an incremental export', () => {
     expect(folderOf(second, 'customers')).toMatch(/-incremental$/)
     expect(await readlink(join(world.dataDir, 'exports/customers/latest'))).toBe(latest)
   })
-
-  test(
-    'has what changed before an export for Excel too: programs never read that one',
-    { tags: ['long'] },
-    async () => {
-      const world = await createWorld({ counts: { customers: 50 } })
-      await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-      const client = await connectTemporal()
-      const { control } = world.sandbox
-      const [id] = control.ids({ resource: 'customers' }).slice(20)
-      // The service writes its time in whole seconds: each step belongs to a second of its own.
-      const passSecond = async () => {
-        const from = Date.now()
-        while (Date.now() < from + 2_000) await new Promise((resolve) => setTimeout(resolve, 50))
-      }
-      await (await startRun({ client, world, input: incremental })).result()
-      await passSecond()
-      control.update({ resource: 'customers', id: id!, fields: { name: 'changed' } })
-      await passSecond()
-      const input = { resources: ['customers' as const], forExcel: true }
-      await (await startRun({ client, world, input })).result()
-      const report = await (await startRun({ client, world, input: incremental })).result()
-      expect(await manifestOf(report)).toMatchObject({ mode: 'incremental', verdict: 'proven' })
-      const ids = await idsOf(report)
-      expect(ids[0]).toBe(String(id))
-      // The other is the record of the watermark itself.
-      expect(ids.length).toBeLessThanOrEqual(2)
-    },
-  )
 })

@@ -3,19 +3,18 @@ import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
+import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
 
 test(
-  '`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list nor one for Excel',
+  '`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list, which has what matches, nor one for Excel',
   { tags: ['long'] },
   async () => {
     const world = await createWorld({ counts: { subscriptions: 300 } })
     await startTestWorker(world)
     const client = await connectTemporal()
-    const run = async (input: ExportInput = {}) => {
-      const started = await startRun({ client, world, input: { resources: ['subscriptions'], ...input } })
-      return basename(folderOf(await started.result(), 'subscriptions'))
-    }
+    const report = async (input: ExportInput = {}) =>
+      (await startRun({ client, world, input: { resources: ['subscriptions'], ...input } })).result()
+    const run = async (input?: ExportInput) => basename(folderOf(await report(input), 'subscriptions'))
     const pointers = () =>
       Promise.all(
         ['latest', 'latest-proven'].map((name) =>
@@ -24,7 +23,10 @@ test(
       )
     const first = await run()
     expect(await pointers()).toEqual([first, first])
-    await run({ filters: { status: 'active' } })
+    const filtered = await report({ filters: { status: 'active' } })
+    expect(filtered.verdict).toBe('proven')
+    const statuses = (await rowsOf(filtered, 'subscriptions')).map(({ status }) => status)
+    expect(new Set(statuses)).toEqual(new Set(['active']))
     await run({ maxPages: 2 })
     expect(await run({ forExcel: true })).toMatch(/-excel$/)
     // Only CSV has a form for Excel.
