@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { Forbidden, NotFound, Refused, ServiceFault } from '../../../core/billing/errors.ts'
+import { Forbidden, NotFound, ServiceFault } from '../../../core/billing/errors.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
 import { TestModeMismatch } from '../../../core/reading/record.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import type { FetchPage, RangeState } from '../../../core/reading/range-state.ts'
 import { type DriftingList, start } from './drifting-list.ts'
-import { failure, listById, listOf, serving } from './lists.ts'
+import { failure, listOf, serving } from './lists.ts'
 import { createIdSet, readOptions, readThrough } from './read-through.ts'
 
 const record = (id: string, after: number) => {
@@ -93,13 +93,6 @@ describe('a list that stands still', () => {
     const list = listOf({ size: 2000, groups: [{ records: 70, after: 0.5 }], shuffledTies: true })
     const { outcome } = await expectWhole(list, { fetchPage: list.fetchPage })
     expect(outcome.ties).toEqual([])
-  })
-
-  test('does not call a large group proven whose order changes with each response', async () => {
-    const list = listOf({ size: 700, groups: [{ records: 300, after: 0.5 }], shuffledTies: true })
-    const { outcome } = await readThrough({ fetchPage: list.fetchPage })
-    expect(outcome.verdict).toBe('unproven')
-    expect(outcome.reasons).toEqual([expect.stringMatching(/^the group of records at .* kept changing/)])
   })
 })
 
@@ -248,59 +241,6 @@ describe('what a service may do', () => {
     },
   )
 
-  test.for<[string, string, () => { list: DriftingList; fetchPage: FetchPage }]>([
-    [
-      'pages are capped below 20',
-      'at most 10 records a page',
-      () => {
-        const list = listOf({ cap: 10 })
-        return { list, fetchPage: list.fetchPage }
-      },
-    ],
-    [
-      'an ordering is ignored',
-      'ordering=-created is not honoured',
-      () => {
-        const list = listById()
-        return { list, fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
-      },
-    ],
-    [
-      'only oldest first is honoured, which does not show the newest record,',
-      'ordering=-created is not honoured',
-      () => {
-        const list = listOf()
-        return { list, fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
-      },
-    ],
-    [
-      'an ordering is refused',
-      'no such ordering',
-      () => {
-        const list = listOf()
-        const fetchPage = serving(list, (page, { ordering }) => {
-          if (ordering === undefined) return page()
-          throw new Refused({ ...failure, status: 400, messages: ['no such ordering'] })
-        })
-        return { list, fetchPage }
-      },
-    ],
-    [
-      'a record has no readable time',
-      'no readable created',
-      () => {
-        const list = listOf()
-        list.versions = [list.now.with(37, { ...tied('odd'), record: { id: 'odd', created: 'yesterday' } })]
-        return { list, fetchPage: list.fetchPage }
-      },
-    ],
-  ])('where %s, each record is read once page by page, unproven', async ([, reason, open]) => {
-    const { list, fetchPage } = open()
-    const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([expect.stringContaining(reason)])
-    expect(ids.toSorted()).toEqual(list.now.map(({ id }) => id).toSorted())
-  })
-
   test.each([2, 3, 5])(
     'a record whose time is not readable in every response number %i is asked for again, and written once',
     async (every) => {
@@ -409,20 +349,6 @@ describe('what was asked for', () => {
     expect(outcome.scope.join(' ')).toContain('The records do not show whether the service honoured country')
   })
 
-  test('a cap on the requests ends it there, with the records read so far', async () => {
-    for (const maxRequests of [1, 3, 7]) {
-      const list = listOf({ size: 3000 })
-      const { outcome, ids } = await readThrough({ fetchPage: list.fetchPage, maxRequests })
-      expect(list.requests).toBe(maxRequests)
-      expect(outcome).toMatchObject({
-        verdict: 'unproven',
-        capped: true,
-        reasons: [`capped at ${maxRequests} pages`],
-      })
-      expect(ids.length).toBeGreaterThan(maxRequests * 80)
-    }
-  })
-
   test('a cap ends it also while it asks whether page 1 still comes', async () => {
     const list = listOf({ cap: 10 })
     for (let maxRequests = 5; maxRequests < 20; maxRequests++) {
@@ -455,22 +381,6 @@ describe('what was asked for', () => {
 })
 
 describe('requests that are lost', () => {
-  test('a page that is lost for good breaks the chain, and the rest is read page after page', async () => {
-    const list = listOf({ size: 1000 })
-    const poison = list.now[450]?.record
-    const fetchPage = serving(list, (page) => {
-      if (page().records.includes(poison)) throw new ServiceFault({ ...failure, status: 500 })
-      return page()
-    })
-    const { outcome, ids } = await readThrough({ fetchPage })
-    expect(outcome.reasons).toEqual([
-      expect.stringMatching(/^the chain broke at .*failed although the newest page could be read/),
-      expect.stringMatching(/^page 5 could not be read/),
-    ])
-    expect(ids.length).toBeGreaterThanOrEqual(900)
-    expect(new Set(ids).size).toBe(ids.length)
-  })
-
   test('an unreachable service ends the read with its error, and the read resumes from the last state', async () => {
     const list = listOf({ size: 2000 })
     let away = false

@@ -28,6 +28,11 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     const list = listById()
     return { fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
   },
+  'ordering=-created is not honoured: page 1 of 100': () => {
+    // Oldest first, whatever is asked for: that does not show the newest record.
+    const list = listOf()
+    return { fetchPage: (request) => list.fetchPage({ ...request, ordering: 'created' }) }
+  },
   'the list is not ordered': () => ({
     fetchPage: serving(listOf(), (page, { ordering }) => {
       if (ordering !== undefined)
@@ -66,7 +71,7 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     list.versions = [list.now.with(37, { ...list.now[37]!, record: { id: 'odd', created: 'yesterday' } })]
     return { fetchPage: list.fetchPage }
   },
-  'although the newest page could be read': () => {
+  'although the newest page could be read\npage 5 could not be read': () => {
     const list = listOf()
     const poison = list.now[450]?.record
     return {
