@@ -109,7 +109,11 @@ async function* untilItEnds(
     } else if (error instanceof RequestsUsedUp) {
       state.capped = true
       state.phase = 'ended'
-    } else throw error
+    } else {
+      // Where requests are limited, those of an attempt that fails count for the next one.
+      if (reading.options.maxRequests !== undefined) yield reading.failedStep()
+      throw error
+    }
   }
   yield await reading.step()
 }

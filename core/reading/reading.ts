@@ -43,11 +43,14 @@ export class Reading {
   refused: RefusedPage | undefined
   /** Lines of the certificate that no step has yielded yet. */
   #lines: StepLine[] = []
+  /** The state of the last step. */
+  #last: RangeState
 
   constructor(options: ReadOptions, state: RangeState) {
     const status = statusesToWatch(options)[state.statusesRead]
     this.options = options
     this.state = structuredClone(state)
+    this.#last = state
     this.key = options.updatedSince === undefined ? 'created' : 'updated'
     this.filters = { ...options.filters, ...(status !== undefined && { status }) }
     this.frontier = Frontier.from(state.frontier)
@@ -198,7 +201,15 @@ export class Reading {
     if (line !== undefined) lines.push({ ...line, taken: fresh.length, ...(left > 0 && { left }) })
     // Without the ids of the frontier, of which there may be 100,000 and which no one changes.
     const { frontier, ...others } = state
-    return { records: fresh, rejected, state: { ...structuredClone(others), frontier }, lines }
+    this.#last = { ...structuredClone(others), frontier }
+    return { records: fresh, rejected, state: this.#last, lines }
+  }
+
+  /** The last step without its records, and with the requests since then, which have failed. */
+  failedStep(): ReadStep {
+    const { requests } = this.state.counts
+    const state = { ...this.#last, counts: { ...this.#last.counts, requests } }
+    return { records: [], rejected: [], state, lines: [] }
   }
 
   /** Whether any of these records was not read. Call it last: it adds them to the set. */

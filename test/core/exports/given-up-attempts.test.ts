@@ -8,9 +8,11 @@ import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/c
 import { fetchParts } from '../../../core/exports/parts/chunks.ts'
 import { toReadOptions } from '../../../core/exports/parts/read-plan.ts'
 import type { Source } from '../../../core/exports/parts/read-segment.ts'
+import { type RangeState, startState } from '../../../core/reading/range-state.ts'
 import { type IdState, readById } from '../../../core/reading/read-by-id.ts'
 import { readList } from '../../../core/reading/read-list.ts'
 import { createPlan } from '../../system/export/plan.ts'
+import { clientOf, startSandbox } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 import { newMachine, newStore, readDeps, readOn } from './machine.ts'
 
@@ -186,4 +188,28 @@ test('the totals of a read that fails and resumes are those of all its rows, eac
   expect(from?.totals.columns['creditnotes.total']).toEqual({ sum: '5.50', empty: 0 })
   const { totals } = await read(from, 7)
   expect(totals.columns['creditnotes.total']).toEqual({ sum: '7.70', empty: 0 })
+})
+
+test('a cap on requests counts those of attempts that failed, and the next attempt sends what is left', async () => {
+  const machine = await newMachine()
+  const sandbox = await startSandbox({ counts: { customers: 60 } })
+  const billing = clientOf(sandbox)
+  const plan = createPlan({ run: 'r', resources: ['customers'], maxPages: 10 })
+  const cancelled = new AbortController().signal
+  const deps = { ...machine, ...readDeps }
+  const options = toReadOptions({ deps, plan, resource: 'customers', billing, cancelled })
+  const sent = () => sandbox.control.requests().length
+  sandbox.control.setFaults({ faults: [{ kind: 'error', status: 503 }] })
+  const before = sent()
+  const read = async () => {
+    const from = await latestCheckpoint(machine)
+    const state = (from?.read as RangeState | undefined) ?? startState(options)
+    const open: Parameters<typeof readOn>[1]['open'] = (written) =>
+      readList({ ...options, ...written, state })
+    return await readOn(machine, { resource: 'customers', deps, plan, from, open })
+  }
+  await expect(read()).rejects.toThrow('503')
+  expect(sent() - before).toBe(8)
+  expect((await read()).outcome).toMatchObject({ verdict: 'unproven', capped: true, requests: 10 })
+  expect(sent() - before).toBe(10)
 })
