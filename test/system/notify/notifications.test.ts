@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client'
-import { execFileSync, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -8,7 +8,7 @@ import { connectTemporal, createWorld, historyOf, startRun, startTestWorker, unt
 import { addonsCsv, putFile, quick as quickImport, retentionsCsv, startImport } from '../import/world.ts'
 import type { fetchDocuments, publishRun } from '../../../workflows/export-run.ts'
 import type { recoverSubscriptions } from '../../../workflows/recover-subscriptions.ts'
-import { begin, breakSome, idsOf, quick, resumesAsked } from '../recovery/world.ts'
+import { breakSome, idsOf } from '../recovery/world.ts'
 import { toBody, type Notification } from '../../../core/notifications/notification.ts'
 import { startWorkerProcess } from '../worker/worker-process.ts'
 import { openChannel } from './receiver.ts'
@@ -233,31 +233,6 @@ describe('people are notified', () => {
     ])
   })
 
-  test(
-    'how a recovery ended, and not that its history grew long and it went on in another execution',
-    { tags: ['long'] },
-    async () => {
-      const receiver = await openChannel()
-      const { world, client, start } = await begin({
-        broken: 40,
-        sandbox: { faults: [{ kind: 'latency', ms: 150 }] },
-        env: { NOTIFY_URL: `all=${receiver.url}` },
-      })
-      const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
-      for (let time = 1; time <= 3; time += 1) {
-        const before = resumesAsked(world).length
-        await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
-        await until(() => resumesAsked(world).length > before + 1)
-      }
-      const handle = client.workflow.getHandle(run.workflowId)
-      await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
-      world.sandbox.control.setFaults({ faults: [] })
-      await run.result()
-      await until(() => receiver.kinds().includes('ended'))
-      expect(receiver.kinds()).toEqual(['ended'])
-    },
-  )
-
   test('of a run with the longest id that people type', async () => {
     const receiver = await openChannel()
     const world = await createWorld(unprovable)
@@ -407,28 +382,6 @@ describe('a receiver', () => {
     },
   )
 
-  test('that is down delays no run, and is notified when it is back, also by another worker', async () => {
-    const receiver = await openChannel()
-    await receiver.stop()
-    const world = await createWorld(unprovable)
-    const env = { NOTIFY_URL: receiver.url }
-    const worker = await startTestWorker(world, env)
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input: plans })
-    expect((await run.result()).verdict).toBe('unproven')
-    const { runId } = await run.describe()
-    const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
-    await until(async () => {
-      const { pendingActivities } = (await delivery.describe()).raw
-      return (pendingActivities?.[0]?.attempt ?? 0) > 1
-    })
-    await worker.stop()
-    await receiver.start()
-    await startTestWorker(world, env)
-    expect(await delivery.result()).toBe('notified 1 of 1 channels')
-    expect(receiver.kinds()).toEqual(['unproven'])
-  })
-
   test(
     'is notified of an event once, also when the run that sends it is reset',
     { tags: ['long'] },
@@ -492,25 +445,4 @@ test('a long summary is cut between two letters, not within one', () => {
   const { text } = toBody({ notification, sender, ui: { url: undefined, namespace: 'default' } })
   expect(text).toContain('xxx')
   expect(text.isWellFormed()).toBe(true)
-})
-
-test('a command to type is one that a shell takes, whatever id somebody typed', () => {
-  const commandOf = (workflowId: string) => {
-    const run = { workflowId, runId: '1', type: 'importFile' }
-    const notification: Notification = {
-      id: 'id',
-      kind: 'approval',
-      at: '2026-11-22T05:41:07Z',
-      run,
-      summary: 'It waits.',
-    }
-    const sender = { workspace: 'acc_1', mode: 'live' } as const
-    return toBody({ notification, sender, ui: { url: undefined, namespace: 'default' } }).command
-  }
-  const nightly = 'export-nightly-2026-11-22T05:30:00Z'
-  expect(commandOf(nightly)).toBe(`npx connector run report ${nightly}`)
-  for (const id of ["it's mine", 'a; touch b', '$(touch b)', 'a `touch b`', '$& $1']) {
-    const typed = `printf '%s|' ${commandOf(id)}`
-    expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toBe(`npx|connector|run|report|${id}|`)
-  }
 })

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { RecoveryProgress } from '../../../workflows/write-run/progress.ts'
-import { callCommand } from '../command-line/call-command.ts'
-import { asked, connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
+import { asked, connectTemporal, createWorld, startTestWorker, until } from '../export/world.ts'
+import { openChannel } from '../notify/receiver.ts'
 import {
   begin,
   breakSome,
@@ -15,7 +15,6 @@ import {
   resumesAsked,
   resumesDone,
   startRecovery,
-  stateOf,
   statusOf,
   well,
 } from './world.ts'
@@ -26,8 +25,6 @@ const waits = (run: RecoveryHandle, question: string) =>
   until(async () => (await statusOf(run)).waitingFor?.question === question)
 const detailsOf = async (run: RecoveryHandle) =>
   (await run.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
-const active = (world: World, ids: readonly string[]) =>
-  ids.filter((id) => stateOf(world, id).status === 'active').length
 const times = (asked: readonly string[]) =>
   [...Map.groupBy(asked, (id) => id).values()].map(({ length }) => length)
 
@@ -55,39 +52,6 @@ describe('a recovery started with an empty input', () => {
     expect(resumesDone(world).every((id) => ids.includes(id))).toBe(true)
     const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
     expect(report).toMatchObject({ decisions: [{ about: 'approval', ...person }] })
-  })
-
-  test('keeps no decision about a subscription that it has not resumed', async () => {
-    const { world, client } = await begin({ broken: 2 })
-    breakSome(world, { ids: idsOf(world).slice(20, 23), reason: 'without_reference' })
-    const run = await startRecovery({ client, world })
-    await waits(run, 'approval')
-    expect(await detailsOf(run)).not.toContain('did not answer')
-    const refusal =
-      /Row \d of .* cannot be resolved: only what was sent and lost its reply|is staged, not parked/
-    for (const row of [1, 2, 3, 4, 5].map(String)) {
-      const words = ['run', 'resolve', run.workflowId, '--rows', row, '--drop', '--why', 'it is night']
-      const { code, stderr } = await callCommand(world, words)
-      expect({ code, stderr }).toMatchObject({
-        code: 2,
-        stderr: expect.stringMatching(refusal),
-      })
-    }
-    await run.signal('stop')
-    const result = await run.result()
-    const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
-    expect(report).toMatchObject({ decisions: [], counts: { parked: 3, notTried: 2 } })
-  })
-
-  test('ends with nothing done where nobody comes', async () => {
-    const { world, start } = await begin()
-    const run = await start({ ...quick, approval: true, approvalWait: '1s' })
-    const result = await run.result()
-    expect(result).toMatchObject({ ended: { how: 'stopped', why: 'nobody approved in time' } })
-    expect(result.counts).toMatchObject({ done: 0, notTried: 20, staged: 0 })
-    expect(resumesAsked(world)).toEqual([])
-    // Nothing of it stands in the way of the next one.
-    expect(await (await start()).result()).toMatchObject({ verdict: 'proven', counts: { done: 20 } })
   })
 })
 
@@ -129,57 +93,31 @@ describe('a recovery that people steer', () => {
   })
 
   test(
-    'follows a rate that was changed while it ran, and says who changed it',
+    'continues as new when its history grows long, and tells people of its end alone',
     { tags: ['long'] },
     async () => {
-      const { world, start } = await begin({ broken: 30 })
-      const run = await start({ ...quick, requestsPerSecond: 4 })
-      await until(() => resumesAsked(world).length > 2)
-      await expect(run.executeUpdate('setLimits', { args: [{ rate: 3 }] })).rejects.toMatchObject({
-        cause: { message: expect.stringContaining('requestsPerSecond, concurrency, maxChanges') },
-      })
-      expect(world.sandbox.control.counters().busiestSecond).toBeLessThanOrEqual(5)
-      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 300, ...person }] })
-      const result = await run.result()
-      expect(result).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
-      const report = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
-      expect(report).toMatchObject({ decisions: [{ about: 'limits', by: 'Ana' }] })
-    },
-  )
-
-  test('continues as new when its history grows long', { tags: ['long'] }, async () => {
-    const { world, client, ids, start } = await begin({ broken: 40, sandbox: slowly })
-    const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
-    for (let time = 1; time <= 3; time += 1) {
-      const before = resumesAsked(world).length
-      await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
-      await until(() => resumesAsked(world).length > before + 1)
-    }
-    const handle = client.workflow.getHandle(run.workflowId)
-    await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
-    world.sandbox.control.setFaults({ faults: [] })
-    const { limits, run: name } = await handle.query<RecoveryProgress>('status')
-    expect({ limits, name }).toMatchObject({ limits: { requestsPerSecond: 103 }, name: run.workflowId })
-    // It still holds its place: what was continued has not ended.
-    expect(await failureOf(await start(quick, `other of ${world.workspace}`))).toMatchObject({ type: 'Busy' })
-    expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 40 } })
-    expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
-  })
-
-  test.each([['in its canary', 3] as const, ['without one', 0] as const])(
-    'that was terminated has used up an attempt of what fell back %s',
-    async (_, canary) => {
-      const { world, ids, start } = await begin({ broken: 9 })
-      world.sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: resume }] })
-      const dying = { ...quick, canary, maxChanges: 3, attempts: 1, verifyAfter: '5s' } as const
-      const run = await start(dying)
-      await until(() => resumesDone(world).length === 3)
-      await run.terminate()
+      const receiver = await openChannel()
+      const env = { NOTIFY_URL: `all=${receiver.url}` }
+      const { world, client, ids, start } = await begin({ broken: 40, sandbox: slowly, env })
+      const run = await start({ ...quick, concurrency: 1, eventsPerExecution: 50 })
+      for (let time = 1; time <= 3; time += 1) {
+        const before = resumesAsked(world).length
+        await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 100 + time }] })
+        await until(() => resumesAsked(world).length > before + 1)
+      }
+      const handle = client.workflow.getHandle(run.workflowId)
+      await until(async () => (await handle.describe()).runId !== run.firstExecutionRunId)
       world.sandbox.control.setFaults({ faults: [] })
-      const result = await (await start({ ...quick, attempts: 1 })).result()
-      const outcomes = { recovered: 6, attemptsUsedUp: 3 }
-      expect(result).toMatchObject({ outcomes })
-      expect(active(world, ids)).toBe(6)
+      const { limits, run: name } = await handle.query<RecoveryProgress>('status')
+      expect({ limits, name }).toMatchObject({ limits: { requestsPerSecond: 103 }, name: run.workflowId })
+      // It still holds its place: what was continued has not ended.
+      expect(await failureOf(await start(quick, `other of ${world.workspace}`))).toMatchObject({
+        type: 'Busy',
+      })
+      expect(await run.result()).toMatchObject({ verdict: 'proven', counts: { done: 40 } })
+      expect(times(resumesDone(world))).toEqual(ids.map(() => 1))
+      await until(() => receiver.kinds().includes('ended'))
+      expect(receiver.kinds()).toEqual(['ended'])
     },
   )
 
