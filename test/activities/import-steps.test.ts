@@ -451,25 +451,43 @@ test('the audit of an import that is started again does not prove a row that is 
   })
 })
 
-test('nothing of an import is sent once its end is written, though the attempt that sends was not told to stop', async () => {
+test.each([
+  ['closeRun', { how: 'stopped' }],
+  ['skipRemaining', { why: 'a canary failed' }],
+] as const)(
+  'nothing of a run is sent once %s has ended, though the attempt that sends was not told to stop',
+  async (close, end) => {
+    const steps = await openSteps()
+    const { sandbox, dataDir, start, worker } = steps
+    await mkdir(join(dataDir, 'inbox'), { recursive: true })
+    await writeFile(join(dataDir, 'inbox', 'many.csv'), retentionsCsv(60))
+    const asked = { kind: 'retentions', file: 'inbox/many.csv', canary: 0, concurrency: 2 }
+    const plan = (await start('openRun', toOpen(asked)).result) as ImportPlan
+    await start('stageRun', refOf(plan)).result
+    sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 50 }] })
+    const posts = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+    const sending = start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+    await expect.poll(posts, { interval: 5 }).toBeGreaterThan(4)
+    await start(close, { ...refOf(plan), ...end }).result
+    const sent = posts()
+    expect(await sending).toMatchObject({ ended: 'stopped' })
+    expect(posts()).toBe(sent)
+    expect(await worker.state.ledger.counts({ run: plan.run })).not.toContainEqual(
+      expect.objectContaining({ state: 'sending' }),
+    )
+  },
+)
+
+test('the changes of a run are sent by no step of another one', async () => {
   const steps = await openSteps()
-  const { sandbox, dataDir, start, worker } = steps
-  await mkdir(join(dataDir, 'inbox'), { recursive: true })
-  await writeFile(join(dataDir, 'inbox', 'many.csv'), retentionsCsv(60))
-  const asked = { kind: 'retentions', file: 'inbox/many.csv', canary: 0, concurrency: 2 }
-  const plan = (await start('openRun', toOpen(asked)).result) as ImportPlan
-  await start('stageRun', refOf(plan)).result
-  sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 50 }] })
-  const posts = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-  const sending = start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
-  await expect.poll(posts, { interval: 5 }).toBeGreaterThan(4)
-  await start('closeRun', { ...refOf(plan), how: 'stopped' }).result
-  const sent = posts()
-  expect(await sending).toMatchObject({ ended: 'stopped' })
-  expect(posts()).toBe(sent)
-  expect(await worker.state.ledger.counts({ run: plan.run })).not.toContainEqual(
-    expect.objectContaining({ state: 'sending' }),
-  )
+  const plan = await openRows(steps)
+  await steps.start('stageRun', refOf(plan)).result
+  const describe = () => Promise.resolve({ status: { name: 'RUNNING' } })
+  steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
+  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
+  const other = { workflowId: 'import-2', runId: 'r2' }
+  await expect(steps.start('sendRun', sending, other).result).rejects.toThrow('is already doing this')
+  expect(numbersIn(steps)).toEqual([])
 })
 
 test('a row that a restored ledger has parked or as resolved is not sent a second time by the decision that sent it, and a person is told to look again', async () => {
