@@ -118,20 +118,6 @@ describe('the brakes of an import', () => {
     expect(result.counts.staged).toBe(0)
     expect(posts(world)).toBeLessThan(20)
   })
-
-  test('wait for a person who is there, and continue when they say so', async () => {
-    const { world, run } = await begin({
-      rows: retentionsCsv(60),
-      input: { canary: 0, attended: true, maxFailureShare: 0.5, breakerWaits: [0.1] },
-      sandbox: refuseAll,
-    })
-    await waits(run, 'breaker')
-    world.sandbox.control.setFaults({ faults: [] })
-    await run.executeUpdate('approve', { args: [person] })
-    const { counts } = await run.result()
-    expect(counts.done).toBeGreaterThan(40)
-    expect(counts.notTried).toBe(0)
-  })
 })
 
 describe('what is parked', () => {
@@ -188,7 +174,6 @@ describe('what is parked', () => {
 
 test.for([
   ['dropped', { row: 2, drop: true }, 0],
-  ['sent again', { row: 2, absent: true }, 1],
   ['sent again, although one beside it is not parked,', { rows: [2, 61], absent: true }, 1],
 ] as const)(
   'a row of a stopped import is %s without what the stop left unsent, and the same import sends that',

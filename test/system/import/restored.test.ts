@@ -1,7 +1,6 @@
-import { copyFileSync, globSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { importFile } from '../../../workflows/import-file.ts'
 import { connectTemporal, createWorld, openTestWorker, until, type World } from '../export/world.ts'
@@ -103,35 +102,6 @@ test('an import whose rows the ledger lacks waits until it is repaired, although
   expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
   expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
 })
-
-test(
-  'a copy of the file that was cut short is refused, and the same import is done with the original',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({ counts })
-    await openWorker(world)
-    const client = await connectTemporal()
-    const text = retentionsCsv(30)
-    const file = await putFile(world, text)
-    const input = { kind: 'retentions', file, ...quick } as const
-    const workflowId = `import-${world.workspace}-cut`
-    const start = { workflowId, taskQueue: world.taskQueue, args: [input] as [typeof input] }
-    const run = await client.workflow.start<typeof importFile>('importFile', start)
-    // Looked for at every turn of the loop: the step that checks the copy is still a round trip to Temporal away.
-    const copies = () => globSync(join(world.dataDir, 'imports', 'input', '[0-9a-f]*', 'file', '*'))
-    while (copies().length === 0) await setImmediate()
-    truncateSync(copies()[0] ?? '', text.split('\n').slice(0, 21).join('\n').length + 1)
-    await expect(run.result()).rejects.toMatchObject({
-      cause: {
-        message: expect.stringContaining('is damaged: it was truncated or changed') as string,
-      },
-    })
-    expect(timesOf(world, 'retentions', 30)).toEqual(once(30).map(() => 0))
-    const again = await client.workflow.start<typeof importFile>('importFile', start)
-    expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
-    expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
-  },
-)
 
 test('rows of a stopped import that were sent after the backup are not taken over by another file', async () => {
   const world = await createWorld({ counts })

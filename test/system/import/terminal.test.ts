@@ -36,23 +36,6 @@ const importOf = (world: World, words: readonly string[]) =>
   callCommand(world, ['import', ...words], { env: soon })
 
 describe('connector import', () => {
-  test('proves a file, and tells it with --json', async () => {
-    const world = await openShop()
-    const file = await fileIn(world, retentionsCsv(30))
-    const { code, stdout, stderr } = await importOf(world, ['retentions', file, '--json'])
-    expect(stderr).toContain(`LIVE ${world.workspace}`)
-    expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({
-      run: expect.stringMatching(/^import-retentions-rows-[0-9a-f]{8}$/),
-      summary: '30 of 30 retentions done; proven by audit',
-      verdict: 'proven',
-      counts: { staged: 0, done: 30, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
-      files: { results: expect.any(String), rejected: expect.any(String), parked: expect.any(String) },
-      audit: { found: 30 },
-      outcomes: { created: 30 },
-    })
-  })
-
   test('shows the report of a file that was done before, with its exit code', async () => {
     const world = await openShop({
       faults: [{ kind: 'refuse', answer: { detail: 'No.' }, on: 'POST /retentions/', requests: [2] }],
@@ -189,35 +172,6 @@ describe('connector import', () => {
     })
     expect(code).toBe(2)
     expect(stderr).toMatch(says)
-  })
-
-  test('goes with approve, limits, status, resolve and watch', async () => {
-    const world = await openShop({
-      faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [2] }],
-    })
-    const file = await fileIn(world, addonsCsv(5))
-    const command = (...words: string[]) => callCommand(world, words, { env: soon })
-    const words = ['import', 'addons', file, '--wait-for-approval', '--detach', '--json']
-    const { run } = JSON.parse((await command(...words)).stdout) as { run: string }
-    await until(async () => (await command('run', 'show', run)).stdout.includes('waiting for approval'))
-    expect((await command('run', 'limits', run, '--rate', '100', '--why', 'it is slow')).stdout).toContain(
-      'requestsPerSecond 100',
-    )
-    expect((await command('run', 'approve', run, '--why', 'as agreed', '--by', 'Ana')).code).toBe(0)
-    const watched = await command('run', 'watch', run)
-    expect(watched.code).toBe(3)
-    expect(watched.stdout).toContain('parked')
-    const parked = await readFile(join(world.dataDir, 'imports', run, 'parked.csv'), 'utf8')
-    const row = /,(\d+),parked,/.exec(parked)?.[1] ?? ''
-    expect(
-      (await command('run', 'resolve', run, '--rows', row, '--absent', '--why', 'looked', '--by', 'Ana'))
-        .code,
-    ).toBe(0)
-    await command('run', 'watch', run)
-    expect(timesOf(world, 'addons', 5)).toEqual(once(5))
-    const again = await command('run', 'resolve', run, '--rows', row, '--drop', '--why', 'x')
-    expect(again.code).toBe(2)
-    expect(again.stderr).toContain('not parked')
   })
 })
 
