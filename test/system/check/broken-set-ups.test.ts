@@ -314,27 +314,15 @@ describe('check finds at the warehouse', () => {
     expect(said).not.toMatch(/secret|export/)
   })
 
-  test('a user that may not create tables', async () => {
-    const url = await postgres.createDatabase()
-    await askPostgres(
-      url,
-      "create role reader login password 'reader'; revoke create on schema public from public",
-    )
-    const database = new URL(url).pathname.slice(1)
-    expect(await look(postgres.toUrl(database, 'reader', 'reader'))).toMatch(
-      /^warehouse: PostgreSQL denies access to schema billing of .*: permission denied for database .* Nothing was written; the user needs the right to create/,
-    )
-  })
-
   test.each([
+    [
+      'a user that may not create tables',
+      'revoke create on schema public from public',
+      'Nothing was written; the user needs the right to create',
+    ],
     [
       'a role that may only read',
       'alter role odd set default_transaction_read_only = on; grant all on database DB to odd',
-      'PostgreSQL is read-only for schema billing of',
-    ],
-    [
-      'a database that only reads',
-      'alter database DB set default_transaction_read_only = on; grant all on database DB to odd',
       'PostgreSQL is read-only for schema billing of',
     ],
     [

@@ -115,12 +115,6 @@ describe('the dev server', () => {
     },
   )
 
-  it('serves the UI at its address', async () => {
-    const server = await start()
-    expect((await fetch(server.uiUrl)).status).toBe(200)
-    await server.stop()
-  })
-
   it('counts as ended if it ends before anybody has looked at it', async () => {
     const binary = join(dataDir, 'temporal')
     writeFileSync(binary, '#!/bin/sh\ncase "$*" in *--help) exit 0;; *) exit 2;; esac\n', { mode: 0o755 })
@@ -259,16 +253,6 @@ describe('the dev server', () => {
     expect(await becomesReady({ address, isAlive: () => child.exitCode === null, timeoutMs: 500 })).toBe(
       false,
     )
-  })
-
-  it('has its runs again after it was killed', async () => {
-    const killed = await start()
-    await startRun(killed.address, 'export-1')
-    process.kill(killed.pid, 'SIGKILL')
-    await killed.stop()
-    const fresh = await start()
-    expect(await verdictOf(fresh.address, 'export-1')).toBe('proven')
-    await fresh.stop()
   })
 
   it('makes its database anew if it was killed before the first one was complete', async () => {

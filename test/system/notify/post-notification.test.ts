@@ -46,6 +46,12 @@ test.each([
   },
 )
 
+test('a receiver that cannot be reached is notified later, for a reason without its address', async () => {
+  const url = 'http://127.0.0.1:9/secret'
+  const delivery = await postNotification({ url, body: {}, id: 'a', signal: AbortSignal.timeout(5_000) })
+  expect(delivery).toEqual({ outcome: 'later', why: '127.0.0.1:9 did not answer (ECONNREFUSED)' })
+})
+
 test('after a stop an answer is awaited for 4 more seconds, so that a worker ends before it is ended by force', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -162,17 +162,6 @@ test(
   },
 )
 
-test('without a key, the same search finds what people typed', { tags: ['long'] }, async () => {
-  const world = await createWorld(shop)
-  await startTestWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
-  const client = await connectTemporal()
-  const { email, why } = await playRuns({ world, client })
-  const kept = await keptOf(client, world.taskQueue)
-  expect(found(kept, [email]).length).toBeGreaterThan(0)
-  expect(found(kept, [why]).length).toBeGreaterThan(0)
-  expect(kept.filter(({ plain }) => plain.length === 0)).toEqual([])
-})
-
 test('a command and a worker with different keys refuse each other before anything is started', async () => {
   const [one, other] = [newKey(), newKey()]
   const world = await createWorld(shop)
