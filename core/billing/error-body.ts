@@ -83,6 +83,8 @@ const tags = /<(style|script)[^]*?(?:<\/\1>|$)|<[^<>]*>/gi
 function toSentence(text: string): string {
   const markup = /^\s*<(?:!doctype|html|\?xml)/i.test(text)
   const plain = markup ? text.slice(0, 20_000).replaceAll(tags, ' ') : text
-  const line = plain.slice(0, 5000).replaceAll(/\s+/g, ' ').trim()
+  const words = plain.slice(0, 5000).replaceAll(/\s+/g, ' ').trim()
+  // The heading of a gateway's page repeats its title.
+  const line = markup ? words.replace(/^(.{1,100}) \1(?= |$)/, '$1') : words
   return line.length > maxSentenceLength ? `${line.slice(0, maxSentenceLength)}...` : line
 }

@@ -56,11 +56,11 @@ export abstract class BillingError extends Error {
 }
 
 function describeRequest({ method, path, status, messages = [] }: Failure): string {
-  const details = [
-    ...(status === undefined ? [] : [status]),
-    ...(messages.length > 0 ? [messages.join('; ')] : []),
-  ]
-  return details.length === 0 ? `${method} ${path}` : `${method} ${path} (${details.join(': ')})`
+  const text = messages.join('; ')
+  // The title of a gateway's page begins with the status.
+  const details = [...(status === undefined || text.startsWith(`${status} `) ? [] : [status]), text]
+  const inBrackets = details.filter((detail) => detail !== '').join(': ')
+  return inBrackets === '' ? `${method} ${path}` : `${method} ${path} (${inBrackets})`
 }
 
 interface Answered extends Failure {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { ServiceFault } from '../../../core/billing/errors.ts'
 import { toMessages } from '../../../core/billing/error-body.ts'
 
 const messagesIn = (body: unknown) => toMessages(body, 'secret-token')
@@ -16,6 +17,14 @@ it('of a page made for browsers only its text is kept', () => {
   expect(messagesIn('<!DOCTYPE html><style>a{}</style><h1>502</h1>\n<p>Bad  Gateway</p>')).toEqual([
     '502 Bad Gateway',
   ])
+})
+
+it('a gateway’s page is quoted once, with its status once', () => {
+  const title = '504 Gateway Time-out'
+  const messages = messagesIn(`<html><head><title>${title}</title></head><h1>${title}</h1>nginx</html>`)
+  expect(messages).toEqual(['504 Gateway Time-out nginx'])
+  const { message } = new ServiceFault({ method: 'GET', path: '/plans/', status: 504, messages })
+  expect(message).toContain('GET /plans/ (504 Gateway Time-out nginx);')
 })
 
 it('names of fields without bound and lists in lists make no long message, and exhaust no stack', () => {
