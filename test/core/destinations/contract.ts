@@ -3,7 +3,7 @@ import { appendFile, readFile, truncate, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Destination, Publication, PublishStep } from '../../../core/destinations/destination.ts'
 import { manifestSchema } from '../../../core/destinations/manifest.ts'
-import { parseLossless } from '../tables/csv.ts'
+import { parseLossless } from '../../../core/billing/lossless-json.ts'
 import { createWorkplace, facts, type Workplace } from './publication.ts'
 import { toScalarText } from '../../../core/billing/lossless-json.ts'
 

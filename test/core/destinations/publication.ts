@@ -9,7 +9,7 @@ import type { Privacy } from '../../../core/tables/privacy.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
 import { addTotals, judgeTotals, noTotals } from '../../../core/tables/totals.ts'
 import { writePart } from '../exports/write-part.ts'
-import { parseLossless } from '../tables/csv.ts'
+import { parseLossless } from '../../../core/billing/lossless-json.ts'
 
 export const facts: ReadFacts = {
   verdict: 'proven',

@@ -1,5 +1,6 @@
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
+import { parseLossless } from '../../../core/billing/lossless-json.ts'
 import { readCell } from '../../../core/tables/cell.ts'
 import type { Kind, Table } from '../../../core/tables/table.ts'
 import type { EncodedRows, RowEncoder } from '../../../core/tables/row-encoder.ts'
@@ -23,55 +24,13 @@ export function readTable(
   return cells.map((row) => decodeRow(encoder.tables[index]!, row))
 }
 
-/** JSON as the client parses it: every number as it was sent. */
-export const parseLossless = (text: string): unknown =>
-  JSON.parse(text, (_key, value, { source }) =>
-    typeof value === 'number' && `${value}` !== source ? JSON.rawJSON(source!) : value,
+/** JSON values by column: numbers with every digit, as raw JSON if parsing would change them. */
+const decodeRow = ({ columns }: Table, cells: readonly (string | null)[]): Record<string, unknown> =>
+  Object.fromEntries(
+    columns.map(({ name, kind }, index) => {
+      const cell = cells[index] ?? null
+      return [name, cell === null || isText.has(kind) ? cell : parseLossless(cell)]
+    }),
   )
 
-/** A cell or row does not fit its table: the file was modified, or belongs to another table. */
-class MalformedRowError extends Error {
-  override readonly name = 'MalformedRowError'
-}
-
-/**
- * Decodes a CSV row into JSON values by column: JSON columns parsed, numbers with every digit (as raw JSON
- * if parsing would change them). Read the cells with `readCell`, which keeps null and '' apart.
- * @throws {MalformedRowError}
- */
-export function decodeRow(table: Table, cells: readonly (string | null)[]): Record<string, unknown> {
-  const { name, columns } = table
-  if (cells.length !== columns.length)
-    throw new MalformedRowError(`A row of ${name} has ${columns.length} cells, and this one ${cells.length}.`)
-  const values = columns.map((column, index): [string, unknown] => {
-    const cell = cells[index] ?? null
-    const value = cell === null ? null : decodeCell[column.kind](cell)
-    if (value === undefined)
-      throw new MalformedRowError(`${name}.${column.name} is ${column.kind}, and a row has ${cell} there.`)
-    return [column.name, value]
-  })
-  return Object.fromEntries(values)
-}
-
-const asText = (cell: string) => cell
-
-const decodeCell: Readonly<Record<Kind, (cell: string) => unknown>> = {
-  text: asText,
-  date: asText,
-  timestamp: asText,
-  boolean: (cell) => (cell === 'true' ? true : cell === 'false' ? false : undefined),
-  integer: parseExactly,
-  decimal: parseExactly,
-  json: parseExactly,
-}
-
-/** Parses JSON, keeping every number as written; undefined if the text is not JSON. */
-function parseExactly(text: string): unknown {
-  try {
-    return JSON.parse(text, (_key, value, { source }) =>
-      typeof value === 'number' && `${value}` !== source ? JSON.rawJSON(source!) : value,
-    )
-  } catch {
-    return undefined
-  }
-}
+const isText = new Set<Kind>(['text', 'date', 'timestamp'])

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { parseLossless } from '../../../core/billing/lossless-json.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { checkPrivacy, toFields, type Privacy } from '../../../core/tables/privacy.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
 import { toTables } from '../../../core/tables/privacy.ts'
-import { parseLossless, readTable } from './csv.ts'
+import { readTable } from './csv.ts'
 
 const { customers } = listResources
 const resources = Object.values(listResources)

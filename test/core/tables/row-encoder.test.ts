@@ -1,9 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseLossless } from '../../../core/billing/lossless-json.ts'
 import { listResources } from '../../../core/billing/resources/lists.ts'
 import { addDrift, noDrift } from '../../../core/tables/drift.ts'
 import { createRowEncoder } from '../../../core/tables/row-encoder.ts'
-import { parseLossless, parseRows, readTable, stringifyRows } from './csv.ts'
+import { parseRows, readTable, stringifyRows } from './csv.ts'
 
 const { customers, subscriptions, retentions } = listResources
 const encoder = createRowEncoder({ resource: customers })
