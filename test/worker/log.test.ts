@@ -42,12 +42,6 @@ describe('a log', () => {
     ])
   })
 
-  test('leaves out the warning of the SDK that a worker of ranges has no workflows', () => {
-    const { logger, written } = lines({ format: 'text' })
-    logger.warn('No workflows registered, not polling for workflow tasks')
-    expect(written).toEqual([])
-  })
-
   test('leaves out what is less than its level, and a run whose name has a slash keeps it', () => {
     const { logger, written } = lines({ format: 'json', level: 'warn' })
     logger.info('not told')

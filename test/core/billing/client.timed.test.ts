@@ -1,8 +1,7 @@
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import type { Try } from '../../../core/billing/calls.ts'
-import type { WriteOptions } from '../../../core/billing/calls.ts'
+import { fullJitter, type Try, type WriteOptions } from '../../../core/billing/calls.ts'
 import type { Billing } from '../../../core/billing/client.ts'
 import { sendWithinMs } from '../../../core/billing/transport.ts'
 import { customers } from '../../../core/billing/resources/customers.ts'
@@ -119,6 +118,8 @@ describe.concurrent('reads', () => {
     ['429', json(429, { detail: 'slow down' })],
     ['500', json(500, {})],
     ['HTML with 502', html(502)],
+    ['an empty 408', json(408, '')],
+    ['HTML with 408, from a gateway that waited too long for a slow machine', html(408)],
     ['HTML with 404, a gateway’s', html(404)],
     ['JSON with 404, a gateway’s', json(404, { message: 'no Route matched' })],
     ['HTML with 400, a gateway’s', html(400)],
@@ -569,4 +570,10 @@ it('the observer is called for every try', async () => {
     { operation: 'list customers', status: 200, attempt: 2 },
   ])
   for (const { ms, waitedMs } of tries) expect([ms > 0, waitedMs >= 0]).toEqual([true, true])
+})
+
+it('a read waits up to 1, 2, 4, 8, 16 and then 30 seconds, anywhere from nothing on', () => {
+  const waits = (random: number) => [1, 2, 3, 4, 5, 6, 7].map((attempt) => fullJitter(attempt, () => random))
+  expect(waits(1)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+  expect(waits(0)).toEqual([0, 0, 0, 0, 0, 0, 0])
 })

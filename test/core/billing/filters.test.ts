@@ -37,6 +37,10 @@ test('numbers are compared by value and to the last digit', () => {
     broken(retentions, { total: '12345678901234567.89' }, { total: JSON.rawJSON('12345678901234567.88') }),
   ).toBe('total')
   expect(broken(retentions, { total: '-1' }, { total: 1 })).toBe('total')
+  for (const same of ['+1500.5', '1.5005e3'])
+    expect(broken(retentions, { total: same }, { total: JSON.rawJSON('1500.50') })).toBeUndefined()
+  expect(broken(retentions, { total: '0' }, { total: '-0.00' })).toBeUndefined()
+  expect(broken(retentions, { total: '1' }, { total: 'one' })).toBe('total')
 })
 
 test('times are compared as instants', () => {
@@ -63,14 +67,4 @@ test('texts are compared by containment without case', () => {
 test('a filter that no record can be held against is named', () => {
   expect(createFilters(customers, { country: 'CL', name: 'a' }).uncheckable).toEqual(['country'])
   expect(createFilters(retentions, { total: 'ten' }).uncheckable).toEqual(['total'])
-})
-
-test('an amount is the same in any notation, and one digit makes it another', () => {
-  for (const same of ['1500.50', '+1500.5', '1.5005e3'])
-    expect(broken(retentions, { total: same }, { total: JSON.rawJSON('1500.50') })).toBeUndefined()
-  expect(broken(retentions, { total: '0' }, { total: '-0.00' })).toBeUndefined()
-  expect(
-    broken(retentions, { total: '12345678901234567.89' }, { total: JSON.rawJSON('12345678901234567.88') }),
-  ).toBe('total')
-  expect(broken(retentions, { total: '1' }, { total: 'one' })).toBe('total')
 })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { toInstant, toTimestamp } from '../../../core/billing/instants.ts'
+import { isDate, isTimestamp, toInstant, toTimestamp } from '../../../core/billing/instants.ts'
 import { seed } from '../reading/any-list.ts'
 
 test('reads the timestamps of the service to the microsecond', () => {
@@ -37,8 +37,13 @@ test.for([
   ['an offset that is not', '2023-02-01T10:00:00+24:00'],
   ['something behind', '2023-02-01T10:00:00Zx'],
   ['letters', '2023-02-0aT10:00:00Z'],
+  ['no seconds', '2020-10-15T13:26Z'],
+  ['an offset without its colon', '2020-10-15T13:26:15-0300'],
+  ['a line break behind', '2020-10-15T13:26:15Z\n'],
+  ['a blank before', ' 2020-10-15T13:26:15Z'],
 ] as const)('takes %s for no instant', ([, text]) => {
   expect(toInstant(text)).toBeUndefined()
+  expect(isTimestamp(String(text))).toBe(false)
 })
 
 test('a time that no number holds exactly is not an instant, so that nobody compares a rounded one', () => {
@@ -73,8 +78,24 @@ test('agrees with Date in every offset, and keeps what Date drops', () => {
       const text = `${local}${offset < 0 ? '-' : '+'}${pad(hours)}:${pad(minutes)}`
       const instant = date.getTime() * 1000 + micros
       expect(toInstant(text)).toBe(instant)
+      expect(isTimestamp(text)).toBe(true)
       expect(toInstant(toTimestamp(instant))).toBe(instant)
     },
   )
   fc.assert(property, { seed, numRuns: 2000 })
+})
+
+test('a date exists if the calendar of the machine has it', () => {
+  const part = (min: number, max: number) => fc.integer({ min, max })
+  const leap = [1900, 2000, 2023, 2024].map((year): [number, number, number] => [year, 2, 29])
+  fc.assert(
+    fc.property(part(0, 9_999), part(0, 13), part(0, 32), (year, month, day) => {
+      const two = (number: number) => `${number}`.padStart(2, '0')
+      const text = `${`${year}`.padStart(4, '0')}-${two(month)}-${two(day)}`
+      const date = new Date(`${text}T00:00:00Z`)
+      const exists = year > 0 && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+      expect([isDate(text), isTimestamp(`${text}T00:00:00Z`)]).toEqual([exists, exists])
+    }),
+    { seed: 20_265, numRuns: 5_000, examples: [...leap, [0, 1, 1], [1, 1, 1], [9_999, 12, 31]] },
+  )
 })
