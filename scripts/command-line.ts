@@ -36,7 +36,7 @@ export async function runCommandLine({ words, commands }: CommandLine): Promise<
   const terminal = createTerminal({
     color,
     json: words.includes('--json'),
-    debug: words.includes('--debug') || Boolean(process.env['DEBUG']),
+    debug: words.includes('--debug'),
   })
   process.on('uncaughtException', (error) => process.exit(terminal.failure(error)))
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,7 +1,7 @@
 /**
  * The same promise for a list that is read in ranges: what is called proven misses nothing and has nothing twice.
  *
- * `npm run chaos -- --ranges 20000` makes a soak of it; READ_RUNS and READ_SEED change it here.
+ * `npm run chaos -- --only ranges --rounds 20000` makes a soak of it; READ_RUNS and READ_SEED change it here.
  */
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

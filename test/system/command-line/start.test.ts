@@ -62,12 +62,6 @@ describe('the command line', () => {
 
   it('shows a stack only when asked', async () => {
     expect((await run('act', 'fail', '--debug')).stderr).toContain('probes/act.ts')
-    const { stderr } = await runProgram({
-      program: 'test/system/command-line/probes/connector.ts',
-      words: ['act', 'fail'],
-      env: { DEBUG: '1' },
-    }).ended
-    expect(stderr).toContain('probes/act.ts')
   })
 
   it('tells an error that nobody awaited, and ends', async () => {
