@@ -58,13 +58,6 @@ describe('the data', () => {
     expect(plans.includes('test_mode')).toBe(false)
   })
 
-  it('weighs about 1.1 KB a customer', async () => {
-    const [customers = ''] = await stored({ counts: { customers: 3000 } })
-    const bytes = Buffer.byteLength(customers) / 3000
-    expect(bytes).toBeGreaterThan(1000)
-    expect(bytes).toBeLessThan(1250)
-  })
-
   it('has timestamps with and without microseconds, on both sides of the change of the clock', async () => {
     const [customers = ''] = await stored({ counts: { customers: 500 }, ties: { customers: { share: 0 } } })
     const created = customers.split('\n').map((text) => String(JSON.parse(text).created))
