@@ -22,18 +22,24 @@ it('a write that times out while it is claimed fails once its claim has ended, a
 })
 
 it.each([
-  ['the monotonic clock stands still, as in a suspended machine', Date],
-  ['the wall clock was set back', performance],
-])('a write whose claim takes longer than two seconds is not sent, also where %s', async (_, running) => {
-  await using service = await startTinyService(json(201, { id: '1' }))
-  const billing = quickBilling({ baseUrl: service.baseUrl })
-  const now = running.now.bind(running)
-  const beforeSend = () => void vi.spyOn(running, 'now').mockImplementation(() => now() + sendWithinMs + 1)
-  const failed = await failure(billing.createAddon({}, { beforeSend }))
-  vi.restoreAllMocks()
-  expect(failed).toMatchObject({ name: 'SentTooLate', effect: 'none' })
-  expect(service.seen).toHaveLength(0)
-})
+  ['the monotonic clock stands still, as in a suspended machine', Date, false],
+  ['the wall clock was set back', performance, false],
+  ['its connection is a new one', performance, true],
+])(
+  'a write whose claim takes longer than two seconds is not sent, also where %s',
+  async (_, running, fresh) => {
+    await using service = await startTinyService(json(201, { id: '1' }))
+    const billing = quickBilling({ baseUrl: service.baseUrl })
+    await billing.createAddon({})
+    const now = running.now.bind(running)
+    const beforeSend = () => void vi.spyOn(running, 'now').mockImplementation(() => now() + sendWithinMs + 1)
+    const failed = await failure(billing.createAddon({}, { beforeSend, freshConnection: fresh }))
+    vi.restoreAllMocks()
+    expect(failed).toMatchObject({ name: 'SentTooLate', effect: 'none', retryable: true })
+    await billing.createAddon({})
+    expect(service.seen).toHaveLength(2)
+  },
+)
 
 it('a write that is aborted while its connection is being established is never claimed', async () => {
   const stop = new AbortController()
