@@ -4,14 +4,20 @@ import { awaitWorker, findWorker, temporalPlace } from '../../../scripts/session
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, openTestWorker, startTestWorker } from '../export/world.ts'
 
-test('a command that is given before a worker’s first poll waits for that worker', async () => {
+/** A service, and what a command that looks for its worker has. */
+async function open() {
   const world = await createWorld({ counts: { plans: 1 } })
   const client = await connectTemporal()
   const settings = readSettings({ env: world.env, cwd: world.dataDir })
   const asked = { client, settings, place: temporalPlace(settings), terminal: { note: () => undefined } }
+  return { world, asked }
+}
+
+test('a command that is given before a worker’s first poll waits for that worker', async () => {
+  const { world, asked } = await open()
   // Looks once.
   await expect(awaitWorker({ ...asked, withinMs: 1 })).rejects.toMatchObject({
-    message: `No worker listens on the task queue ${settings.taskQueue}.`,
+    message: `No worker listens on the task queue ${world.taskQueue}.`,
     hint: 'Start one with `npx connector up` or `npx connector worker`, or start jobs with --local.',
   })
   // As long as a busy machine may take.
@@ -21,10 +27,7 @@ test('a command that is given before a worker’s first poll waits for that work
 })
 
 test('a command that is given before the first poll of a worker with another key waits for it, not for the one before', async () => {
-  const world = await createWorld({ counts: { plans: 1 } })
-  const client = await connectTemporal()
-  const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings), terminal: { note: () => undefined } }
+  const { world, asked } = await open()
   const key = randomBytes(32).toString('base64')
   const before = await openTestWorker(world, { CONNECTOR_PAYLOAD_KEY: key })
   await expect(awaitWorker({ ...asked, withinMs: 1_000 })).rejects.toThrow('and this command with no key')
@@ -35,10 +38,7 @@ test('a command that is given before the first poll of a worker with another key
 })
 
 test('a worker that has not polled for longer than a poll takes is none, although Temporal still lists it', async () => {
-  const world = await createWorld({ counts: { plans: 1 } })
-  const client = await connectTemporal()
-  const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const asked = { client, settings, place: temporalPlace(settings), terminal: { note: () => undefined } }
+  const { world, asked } = await open()
   const worker = await openTestWorker(world)
   await awaitWorker({ ...asked, withinMs: 60_000 })
   await worker.stop()

@@ -10,6 +10,7 @@ import { resolveInRun } from '../../../scripts/runs/update-run.ts'
 import { createTerminal } from '../../../scripts/terminal/terminal.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
 import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
+import { failureOf } from '../recovery/world.ts'
 import {
   addonsCsv,
   once,
@@ -46,13 +47,14 @@ const posts = (world: World) =>
 const waits = (run: Handle, question: string) =>
   until(async () => (await status(run)).waitingFor?.question === question)
 const person = { by: 'Ana', why: 'the totals are those of the sheet' }
-const failureOf = async (run: Handle) => {
-  const error = await run.result().then(
-    () => undefined,
-    (failure: Error) => failure,
-  )
-  return (error as { cause?: { type?: string; message?: string } } | undefined)?.cause
-}
+/** Resolves a row as `run resolve` does. */
+const resolve = ({ world, run, input }: { world: World; run: Handle; input: object }) =>
+  resolveInRun({
+    settings: readSettings({ env: world.env, cwd: world.dataDir }),
+    terminal: createTerminal({ json: true, debug: false }),
+    run: run.workflowId,
+    input: { ...input, ...person },
+  })
 
 describe('an import that waits for a person', () => {
   test('sends nothing before the approval, whose who and why are in the report', async () => {
@@ -143,18 +145,14 @@ describe('what is parked', () => {
       const page = await run.query('report', { outcome: 'parked' })
       expect(page).toMatchObject({ outcome: 'parked', count: 3, rows: [3, 4, 5] })
 
-      const settings = readSettings({ env: world.env, cwd: world.dataDir })
-      const terminal = createTerminal({ json: true, debug: false })
       for (const said of [
         { row: 3, absent: true },
         { row: 4, exists: 'add_77' },
         { row: 5, drop: true },
         { row: 4, exists: 'add_78' },
       ])
-        await resolveInRun({ settings, terminal, run: result.run, input: { ...said, ...person } })
-      const input = { row: 2, drop: true, ...person }
-      const refused = resolveInRun({ settings, terminal, run: result.run, input })
-      await expect(refused).rejects.toThrow('row 2 of')
+        await resolve({ world, run, input: said })
+      await expect(resolve({ world, run, input: { row: 2, drop: true } })).rejects.toThrow('row 2 of')
       await client.workflow.getHandle(result.run).result()
       const resolved = JSON.parse(await readFile(result.files.report ?? '', 'utf8')) as object
       expect(resolved).toMatchObject({
@@ -197,12 +195,8 @@ test.for([
     const { staged } = stopped.counts
     expect(staged).toBeGreaterThan(20)
 
-    const settings = readSettings({ env: world.env, cwd: world.dataDir })
-    const terminal = createTerminal({ json: true, debug: false })
     const before = posts(world)
-    const input = { ...decision, ...person }
-    const resolving = resolveInRun({ settings, terminal, run: run.workflowId, input })
-    const refusal = await resolving.then(
+    const refusal = await resolve({ world, run, input: decision }).then(
       () => '',
       (error: Error) => error.message,
     )
@@ -241,10 +235,7 @@ test('a row is sent again, although more rows have failed than the import allowe
   expect(rows.parked?.length).toBeGreaterThan(2)
   expect(summary).toContain('more than 1 change failed')
   world.sandbox.control.setFaults({ faults: [] })
-  const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const terminal = createTerminal({ json: true, debug: false })
-  const input = { row: rows.parked?.[0], absent: true, ...person }
-  await resolveInRun({ settings, terminal, run: run.workflowId, input })
+  await resolve({ world, run, input: { row: rows.parked?.[0], absent: true } })
   const resolved = await client.workflow.getHandle<typeof importFile>(run.workflowId).result()
   expect(resolved.counts).toMatchObject({ done: 1, staged: 0 })
   expect(timesOf(world, 'addons', 6).filter((times) => times > 0)).toEqual([1])
@@ -256,10 +247,7 @@ test.for([
 ] as const)('a row %s is not resolved, and nothing is sent for it', async ([, input, why]) => {
   const { world, client, run } = await begin({ rows: addonsCsv(8), input: { kind: 'addons', ...input } })
   await run.result().catch(() => undefined)
-  const settings = readSettings({ env: world.env, cwd: world.dataDir })
-  const terminal = createTerminal({ json: true, debug: false })
-  const resolving = { settings, terminal, run: run.workflowId, input: { row: 2, drop: true, ...person } }
-  await expect(resolveInRun(resolving)).rejects.toThrow(why)
+  await expect(resolve({ world, run, input: { row: 2, drop: true } })).rejects.toThrow(why)
   await client.workflow
     .getHandle(run.workflowId)
     .result()

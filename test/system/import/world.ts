@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
+import type { Activities } from '../../../activities/index.ts'
 import type { ImportResult } from '../../../core/imports/view.ts'
 import type { ImportInput } from '../../../core/imports/input.ts'
 import type { importFile } from '../../../workflows/import-file.ts'
@@ -78,22 +79,31 @@ export async function sheetOf(result: ImportResult, sheet: 'results' | 'rejected
   return parse<Record<string, string>>(text, { columns: true })
 }
 
-/** What the Reset button of the UI does: keeps the history up to a workflow task and repeats the rest. */
+/**
+ * What the Reset button of the UI does: keeps the history up to the first workflow task, the last one, or the one before a
+ * step, and repeats the rest. Gives the id of the execution that does.
+ */
 export async function reset(of: {
   client: Client
   workflowId: string
-  to?: 'first' | 'last'
-}): Promise<void> {
+  to?: 'first' | 'last' | keyof Activities
+}): Promise<string> {
   const { client, workflowId, to = 'first' } = of
   const handle = client.workflow.getHandle(workflowId)
   const { runId } = await handle.describe()
-  const { events } = await handle.fetchHistory()
-  const tasks = events?.filter(({ workflowTaskCompletedEventAttributes: task }) => task) ?? []
-  await client.workflowService.resetWorkflowExecution({
+  const events = (await handle.fetchHistory()).events ?? []
+  const step = events.findIndex(
+    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === to,
+  )
+  const tasks = events
+    .slice(0, step === -1 ? events.length : step)
+    .filter(({ workflowTaskCompletedEventAttributes: task }) => task)
+  const again = await client.workflowService.resetWorkflowExecution({
     namespace: 'default',
     workflowExecution: { workflowId, runId },
     workflowTaskFinishEventId: tasks.at(to === 'first' ? 0 : -1)?.eventId ?? null,
     reason: 'somebody pressed Reset',
     requestId: `${workflowId}-${Math.random()}`,
   })
+  return again.runId
 }

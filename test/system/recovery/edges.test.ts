@@ -6,7 +6,15 @@ import type { RecoveryInput } from '../../../core/recoveries/input.ts'
 import type { Activities } from '../../../activities/index.ts'
 import { asked, until, type World } from '../export/world.ts'
 import { openChannel } from '../notify/receiver.ts'
-import { once, putFile, quick as soon, retentionsCsv, startImport, timesOf } from '../import/world.ts'
+import {
+  once,
+  putFile,
+  quick as soon,
+  reset as pressReset,
+  retentionsCsv,
+  startImport,
+  timesOf,
+} from '../import/world.ts'
 import { begin, breakSome, quick, type RecoveryHandle, resume, resumesAsked, statusOf } from './world.ts'
 
 const person = { by: 'Ana', why: 'it is night' }
@@ -21,7 +29,7 @@ async function beginToFail(env: Record<string, string> = {}) {
   return { ...shop, start }
 }
 
-/** What the Reset button does: repeats from the first workflow task, from the last one, or from before a step. */
+/** The execution that repeats a recovery after a Reset. */
 async function reset({
   client,
   run,
@@ -32,23 +40,7 @@ async function reset({
   to: 'first' | 'last' | keyof Activities
 }) {
   const { workflowId } = run
-  const latest = client.workflow.getHandle(workflowId)
-  const { runId } = await latest.describe()
-  const { events = [] } = await latest.fetchHistory()
-  const step = events?.findIndex(
-    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === to,
-  )
-  const tasks = events?.filter(
-    ({ workflowTaskCompletedEventAttributes: task }, at) => task && (step === -1 || at < (step ?? 0)),
-  )
-  const again = await client.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId, runId },
-    workflowTaskFinishEventId: (to === 'first' ? tasks?.[0] : tasks?.at(-1))?.eventId ?? null,
-    reason: 'somebody pressed Reset',
-    requestId: `${runId}-${to}`,
-  })
-  return client.workflow.getHandle(workflowId, again.runId) as RecoveryHandle
+  return client.workflow.getHandle(workflowId, await pressReset({ client, workflowId, to })) as RecoveryHandle
 }
 
 /** Makes the state refuse to record what one person decides, until it is let go. */
@@ -267,28 +259,20 @@ describe('a recovery that is reset to before its first resume', () => {
   )
 })
 
-test('a rate that is changed while the list is read holds for the reading too', async () => {
+test('a rate that is changed while the list is read holds for the reading too, and no more are in flight than a worker’s memory holds', async () => {
   const sandbox = { counts: { customers: 20, subscriptions: 900, plans: 3, retentions: 0, orders: 0 } }
   const { world, start } = await begin({ broken: 900, sandbox })
   const run = await start({ ...quick, dryRun: true, requestsPerSecond: 0.2 })
   await until(async () => (await statusOf(run)).phase === 'reading the list')
   await until(() => asked(world) > 1)
+  await expect(run.executeUpdate('setLimits', { args: [{ concurrency: 1e9 }] })).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('concurrency must be a whole number') },
+  })
   await run.executeUpdate('setLimits', { args: [{ requestsPerSecond: 200, ...person }] })
   const from = Date.now()
   expect(await run.result()).toMatchObject({ preview: { toResume: 500, notResumed: { notTried: 400 } } })
   // At the rate of the start the ten requests would have taken 50 seconds.
   expect(Date.now() - from).toBeLessThan(30_000)
-})
-
-test('refuses more in flight than the memory of a worker holds', async () => {
-  const { start } = await begin({ broken: 1 })
-  const run = await start({ ...quick, approval: true })
-  await until(async () => (await statusOf(run)).waitingFor?.question === 'approval')
-  await expect(run.executeUpdate('setLimits', { args: [{ concurrency: 1e9 }] })).rejects.toMatchObject({
-    cause: { message: expect.stringContaining('concurrency must be a whole number') },
-  })
-  await run.signal('stop')
-  await run.result()
 })
 
 test('refuses to be a cron with a sentence, because its second run would do nothing', async () => {

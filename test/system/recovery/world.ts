@@ -1,4 +1,4 @@
-import type { Client, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client'
+import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client'
 import { readFile } from 'node:fs/promises'
 import { parse } from 'csv-parse/sync'
 import type { RecoveryReport } from '../../../core/recoveries/view.ts'
@@ -107,7 +107,7 @@ export async function recoveryCsv(
   return new Map(rows.map((row) => [row['subscription'] ?? '', row]))
 }
 
-export const failureOf = async (run: RecoveryHandle) => {
+export const failureOf = async (run: Pick<WorkflowHandle, 'result'>) => {
   const error = await run.result().then(
     () => undefined,
     (failure: Error) => failure,

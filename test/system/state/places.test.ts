@@ -1,16 +1,13 @@
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join as joinPath } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { sendWithinMs } from '../../../core/billing/transport.ts'
-import { takeRight } from '../../../core/changes/send/send-right.ts'
 import { findWorkers, joinStore, withoutWorkers } from '../../../core/state/postgres/membership.ts'
 import { moveState } from '../../../core/state/move-state.ts'
 import { openState, type State } from '../../../core/state/open.ts'
 import { transact } from '../../../core/state/store.ts'
-import { leaseOf, senderOf } from '../../core/state/sender-of.ts'
+import { senderOf } from '../../core/state/sender-of.ts'
 import { publicationOf } from '../../core/exports/record-read.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { askPostgres, password, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
@@ -260,32 +257,6 @@ test('a move to a server whose clock is ahead shortens no wait for a lost reques
   expect(unknown).toMatchObject({ sentAt: null, notBefore: 0 })
 })
 
-test('a take-over that waits for a claim counts its waits from after that claim', async () => {
-  const database = newDatabase()
-  const state = await openState({ folder: await temporaryFolder(), database })
-  onTestFinished(() => state.close())
-  const { ledger, shared } = state
-  await ledger.stage(toStage(1))
-  const sender = await senderOf(ledger, 'r')
-  const claimed = Promise.withResolvers<void>()
-  const waited = Promise.withResolvers<void>()
-  const claim = shared!.db.transaction().execute(async (db) => {
-    await db.updateTable('leases').set({ token: sender.token }).execute()
-    await db.updateTable('changes').set({ state: 'sending', claims: 1, sends: 1 }).execute()
-    claimed.resolve()
-    await waited.promise
-  })
-  await claimed.promise
-  const takingOver = takeRight({ ledger, run: 'r', lease: leaseOf('r') })
-  await sleep(1_000)
-  const endedAt = state.now()
-  waited.resolve()
-  await Promise.all([claim, takingOver])
-  const row = await ledger.row({ run: 'r', row: 1 })
-  expect(row).toMatchObject({ state: 'unknown', outcome: 'interrupted' })
-  expect(row?.unknownSince).toBeGreaterThanOrEqual(endedAt + sendWithinMs)
-})
-
 test('a state belongs to the bucket of its first worker, and a worker with another one is refused with one sentence', async () => {
   const database = newDatabase()
   const folder = await temporaryFolder()
@@ -415,33 +386,6 @@ test('two runs that stage the same keys at once agree on one holder for each', a
   )
   expect(staged.reduce((sum, one) => sum + one.staged, 0)).toBe(600)
   for (const one of staged) expect(one.staged + one.held.length).toBe(600)
-})
-
-test('a row that an answer has just made done stays so when all rows of its state are moved', async () => {
-  const database = newDatabase()
-  const state = await openState({ folder: await temporaryFolder(), database })
-  onTestFinished(() => state.close())
-  const { ledger, shared } = state
-  await ledger.stage(toStage(1))
-  const answered = Promise.withResolvers<void>()
-  const moving = Promise.withResolvers<void>()
-  const answer = shared!.db.transaction().execute(async (db) => {
-    await db.updateTable('changes').set({ state: 'done' }).execute()
-    answered.resolve()
-    await moving.promise
-  })
-  await answered.promise
-  const moved = ledger.moveAll({ run: 'r', from: 'staged', patch: { state: 'dropped' } })
-  const isWaiting = () =>
-    askPostgres(
-      url,
-      `select pid from pg_stat_activity where wait_event_type = 'Lock' and query like 'update%'`,
-    )
-  while ((await isWaiting())?.length === 0) await Promise.resolve()
-  moving.resolve()
-  await answer
-  expect(await moved).toBe(0)
-  expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'done' })
 })
 
 // Last, because it takes the server away from the others.

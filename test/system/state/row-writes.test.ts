@@ -3,9 +3,11 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { sendWithinMs } from '../../../core/billing/transport.ts'
+import { takeRight as takeSendRight } from '../../../core/changes/send/send-right.ts'
 import { SupersededError, isStateAway } from '../../../core/state/errors.ts'
 import { openState, type State } from '../../../core/state/open.ts'
-import { senderOf, takeRight } from '../../core/state/sender-of.ts'
+import { leaseOf, senderOf, takeRight } from '../../core/state/sender-of.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { askPostgres, startPostgres, type Postgres } from '../destinations/postgres-server.ts'
 
@@ -87,6 +89,32 @@ test('a move and a claim that waited for another transaction find the change as 
     { state: 'parked' },
     { state: 'parked' },
   ])
+})
+
+test('a row that an answer has just made done stays so when all rows of its state are moved', async () => {
+  const { ledger, db, schema } = await open()
+  await stage({ ledger }, 1)
+  const release = await hold(db, `update ${schema}.changes set state = 'done'`)
+  const moved = ledger.moveAll({ run: 'r', from: 'staged', patch: { state: 'dropped' } })
+  await untilWaiting()
+  await release()
+  expect(await moved).toBe(0)
+  expect(await ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'done' })
+})
+
+test('a take-over that waits for a claim counts its waits from after that claim', async () => {
+  const { ledger, db, schema, now } = await open()
+  const { sender } = await stage({ ledger }, 1)
+  const claim = `update ${schema}.changes set state = 'sending', claims = 1, sends = 1`
+  const release = await hold(db, `update ${schema}.leases set token = '${sender.token}'; ${claim}`)
+  const takingOver = takeSendRight({ ledger, run: 'r', lease: leaseOf('r') })
+  await wait(1_000)
+  const endedAt = now()
+  await release()
+  await takingOver
+  const row = await ledger.row({ run: 'r', row: 1 })
+  expect(row).toMatchObject({ state: 'unknown', outcome: 'interrupted' })
+  expect(row?.unknownSince).toBeGreaterThanOrEqual(endedAt + sendWithinMs)
 })
 
 test('two workers that move the same changes at once, in opposite orders, make each move once', async () => {

@@ -3,37 +3,22 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { asked, createWorld, local, startCommand, until } from '../export/world.ts'
 
-test('a worker whose lock file is removed stops at once and says why', { tags: ['long'] }, async () => {
-  const world = await createWorld({ counts: { plans: 1 } })
-  const worker = startCommand(world, ['worker'])
-  await worker.says('listening')
+test.each([
+  ['a worker', ['worker'], {}],
+  ['a command with --local', ['export', 'plans', '--local'], local],
+])('%s whose lock file is removed stops at once and says why', { tags: ['long'] }, async (_, words, env) => {
+  const world = await createWorld({
+    counts: { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 },
+    faults: [{ kind: 'latency', ms: 200, on: 'GET /plans/' }],
+  })
+  const command = startCommand(world, words, { env })
+  await (words[0] === 'worker' ? command.says('listening') : until(() => asked(world) > 5))
   const before = performance.now()
   await rm(join(world.dataDir, 'worker.lock'))
-  const { code, stderr } = await worker.ended
+  const { code, stderr } = await command.ended
   expect(code).toBe(1)
-  expect(stderr).toMatch(/^error: The worker of \S+ stopped: its file worker\.lock was removed or replaced/m)
+  expect(stderr.match(/^error: .*$/gm)).toEqual([
+    expect.stringMatching(/^error: The worker of \S+ stopped: its file worker\.lock was removed or replaced/),
+  ])
   expect(performance.now() - before).toBeLessThan(15_000)
 })
-
-test(
-  'a command with --local whose lock file is removed ends with the same sentence',
-  { tags: ['long'] },
-  async () => {
-    const world = await createWorld({
-      counts: { customers: 1, subscriptions: 0, plans: 3000, retentions: 0, orders: 0 },
-      faults: [{ kind: 'latency', ms: 200, on: 'GET /plans/' }],
-    })
-    const command = startCommand(world, ['export', 'plans', '--local'], { env: local })
-    await until(() => asked(world) > 5)
-    const before = performance.now()
-    await rm(join(world.dataDir, 'worker.lock'))
-    const { code, stderr } = await command.ended
-    expect(code).toBe(1)
-    expect(stderr.match(/^error: .*$/gm)).toEqual([
-      expect.stringMatching(
-        /^error: The worker of \S+ stopped: its file worker\.lock was removed or replaced/,
-      ),
-    ])
-    expect(performance.now() - before).toBeLessThan(15_000)
-  },
-)

@@ -1,4 +1,5 @@
-import type { Client } from '@temporalio/client'
+import { Client, type WorkflowHandle } from '@temporalio/client'
+import type { PayloadConverter } from '@temporalio/common'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -31,6 +32,12 @@ function start(client: Client, workflow: string, args: unknown[], name?: string)
   const workflowId = name ?? `typed by hand ${world.workspace} ${runs}`
   return client.workflow.start(workflow, { workflowId, taskQueue: world.taskQueue, args })
 }
+
+const failureOf = (run: WorkflowHandle) =>
+  run.result().then(
+    () => expect.fail('the run did not fail'),
+    (error: Error) => error.cause as Error & { type: string },
+  )
 
 const otherIdentity = { identity: { workspace: 'acc_other', baseUrl: 'http://x', mode: 'live', store: 's' } }
 const yesterday = new Date(Date.now() - 48 * 3_600_000).toISOString().slice(0, 10)
@@ -124,10 +131,7 @@ describe.each(Object.entries(table))('bad input of %s, as the Temporal UI can se
   test.each(named)('ends the run at once with one sentence: $about', async ({ args, names }) => {
     const before = asked(world)
     const run = await start(await connectTemporal(), workflow, args)
-    const failure = await run.result().then(
-      () => expect.fail('the run did not fail'),
-      (error: Error) => error.cause as Error & { type: string },
-    )
+    const failure = await failureOf(run)
     for (const name of names) expect(failure.message).toContain(name)
     expect(failure.message).toMatch(/^[^\n]+[.?]$/)
     expect(failure.type).toMatch(refusals)
@@ -137,6 +141,31 @@ describe.each(Object.entries(table))('bad input of %s, as the Temporal UI can se
     expect((await run.fetchHistory()).events?.length).toBeLessThanOrEqual(12)
   })
 })
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const broken = { metadata: { encoding: bytes('json/plain') }, data: bytes('{"resources": ["plans"') }
+const protobuf = {
+  metadata: { encoding: bytes('json/protobuf'), messageType: bytes('a.B') },
+  data: bytes('{}'),
+}
+
+test.each(['exportData', 'publishRun', 'importFile', 'fetchDocuments', 'watchSchedules'])(
+  'an input that is not JSON ends a run of %s at once with a sentence',
+  async (workflow) => {
+    const { connection } = await connectTemporal()
+    for (const payload of [broken, protobuf]) {
+      // As the Temporal UI sends what somebody typed under another encoding.
+      const client = new Client({ connection })
+      const raw: PayloadConverter = { toPayload: () => payload, fromPayload: () => undefined as never }
+      Object.assign(client.workflow.options.loadedDataConverter, { payloadConverter: raw })
+      const run = await start(client, workflow, ['anything'])
+      expect((await failureOf(run)).message).toBe(
+        "The input can't be read as JSON: give one JSON object, with the encoding json/plain.",
+      )
+      expect((await run.fetchHistory()).events?.length).toBeLessThan(6)
+    }
+  },
+)
 
 test('an export of null exports all four lists', async () => {
   const run = await start(await connectTemporal(), 'exportData', [null])
