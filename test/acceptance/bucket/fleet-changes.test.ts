@@ -10,7 +10,6 @@ import {
   startCommand,
   startTestWorker,
   until,
-  type World,
 } from '../../system/export/world.ts'
 import { addonsCsv, once, posts, putFile, quick, startImport, timesOf } from '../../system/import/world.ts'
 import { breakSome, idsOf, resumesDone, well } from '../../system/recovery/world.ts'
@@ -29,12 +28,6 @@ const duringRun = (run: { result(): Promise<unknown> }, condition: () => boolean
       throw new Error(`ended before: ${JSON.stringify(result)}`)
     }),
   ])
-
-/** The inputs in the bucket. */
-async function inputsIn(world: World) {
-  const stored = await openStore(world).list('imports')
-  return new Set(stored.flatMap(({ path }) => /^imports\/input\/([0-9a-f]{64})\//.exec(path)?.[1] ?? []))
-}
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
 const slow = [{ kind: 'latency', ms: 200 }] as const
@@ -157,30 +150,6 @@ test('an import of workers removes nothing in the bucket, so that its credential
   expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('"proven"') })
   expect(timesOf(world, 'addons', count)).toEqual(once(count))
   expect(proxy.counts.get('denied')).toBeUndefined()
-})
-
-test('two machines that start the same import store one input, and the second attaches to the run', async () => {
-  const count = 6
-  const world = await createWorld({ counts })
-  await startMember(world, { BILLING_SETTLE_SECONDS: '0.3' })
-  const file = join(world.dataDir, 'addons.csv')
-  await writeFile(file, addonsCsv(count))
-  const words = ['import', 'addons', file, '--wait-for-approval', '--detach']
-  for (const env of [await newMachine(world), await newMachine(world)])
-    expect(await callCommand(world, words, { env })).toMatchObject({ code: 0 })
-  expect((await inputsIn(world)).size).toBe(1)
-
-  const client = await connectTemporal()
-  const runs = await Array.fromAsync(
-    client.workflow.list({
-      query: `TaskQueue = 'billing-${world.workspace}' AND WorkflowType = 'importFile'`,
-    }),
-  )
-  const handle = client.workflow.getHandle(runs[0]?.workflowId ?? '')
-  await until(async () => (await handle.query<{ waitingFor?: object }>('status')).waitingFor !== undefined)
-  await handle.executeUpdate('approve', { args: [{ by: 'Ana', why: 'checked' }] })
-  expect(await handle.result()).toMatchObject({ verdict: 'proven', counts: { done: count } })
-  expect(timesOf(world, 'addons', count)).toEqual(once(count))
 })
 
 test('machines with nothing but the two addresses fetch the documents of a file, recover subscriptions and show the reports', async () => {

@@ -2,7 +2,6 @@ import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { importFile } from '../../../workflows/import-file.ts'
 import { connectTemporal, createWorld, openTestWorker, until, type World } from '../export/world.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { addonsCsv, once, putFile, quick, retentionsCsv, startImport, timesOf } from './world.ts'
@@ -76,32 +75,6 @@ test.each(['retentions', 'addons'] as const)(
     )
   },
 )
-
-test('an import whose rows the ledger lacks waits until it is repaired, although nothing of it was sent', async () => {
-  const world = await createWorld({ counts })
-  const worker = await openWorker(world, { BILLING_SETTLE_SECONDS: '0.1' })
-  const client = await connectTemporal()
-  const putBack = backUp(world)
-  const file = join(world.dataDir, 'rows.csv')
-  writeFileSync(file, retentionsCsv(30))
-  const command = ['import', 'retentions', file, '--wait-for-approval', '--detach', '--json']
-  const runOf = async () => (JSON.parse((await callCommand(world, command)).stdout) as { run: string }).run
-  const first = client.workflow.getHandle<typeof importFile>(await runOf())
-  await waitsFor(first, 'approval')
-  await first.signal('stop')
-  await first.result()
-  await worker.replace(putBack)
-  const again = client.workflow.getHandle<typeof importFile>(await runOf())
-  const pending = async () => JSON.stringify((await again.describe()).raw.pendingActivities)
-  await until(async () => (await pending()).includes('it lacks what is known of'))
-  await worker.stop()
-  await callCommand(world, ['state', 'repair'])
-  await worker.start()
-  await waitsFor(again, 'approval')
-  await again.executeUpdate('approve', { args: [{ by: 'Ana', why: 'ok' }] })
-  expect(await again.result()).toMatchObject({ verdict: 'proven', counts: { done: 30 } })
-  expect(timesOf(world, 'retentions', 30)).toEqual(once(30))
-})
 
 test('rows of a stopped import that were sent after the backup are not taken over by another file', async () => {
   const world = await createWorld({ counts })

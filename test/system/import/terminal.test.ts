@@ -5,14 +5,7 @@ import { callCommand } from '../command-line/call-command.ts'
 import { type ImportOrder, runImport } from '../../../scripts/runs/import.ts'
 import { personWho } from '../command-line/person-who.ts'
 import { readSettings } from '../../../worker/settings/settings.ts'
-import {
-  connectTemporal,
-  createWorld,
-  startCommand,
-  startTestWorker,
-  until,
-  type World,
-} from '../export/world.ts'
+import { connectTemporal, createWorld, startTestWorker, until, type World } from '../export/world.ts'
 import { addonsCsv, once, ordersCsv, retentionsCsv, timesOf } from './world.ts'
 
 const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 4 }
@@ -175,26 +168,6 @@ describe('connector import', () => {
   })
 })
 
-test(
-  'Ctrl-C ends an import cleanly, and the same command resumes from there',
-  { tags: ['long'] },
-  async () => {
-    const world = await openShop({ faults: [{ kind: 'latency', ms: 80 }] })
-    const file = await fileIn(world, retentionsCsv(300))
-    const first = startCommand(world, ['import', 'retentions', file, '--input', 'canary=0', '--json'], {
-      env: soon,
-    })
-    await until(() => stored(world, 'retentions') > 20 || first.child.exitCode !== null)
-    first.child.kill('SIGINT')
-    const { code, stdout } = await first.ended
-    expect(code).toBe(3)
-    expect(JSON.parse(stdout)).toMatchObject({ ended: { how: 'stopped' }, counts: { unknown: 0 } })
-    world.sandbox.control.setFaults({ faults: [] })
-    expect((await importOf(world, ['retentions', file])).code).toBe(0)
-    expect(timesOf(world, 'retentions', 300)).toEqual(once(300))
-  },
-)
-
 const order = (
   file: string,
   {
@@ -283,23 +256,17 @@ describe('a person at a terminal', () => {
     expect(JSON.parse(report)).toMatchObject({ decisions: [{ about: 'sending' }] })
   })
 
-  test('reads in the sheet of rejected rows what is wrong in each, without the number of another sheet’s row', async () => {
+  test('is not asked with --yes, and reads in the sheet of rejected rows what is wrong in each, without the number of another sheet’s row', async () => {
     const world = await openShop()
-    const text = retentionsCsv(3).replace('2026-03-01', '2026-02-30')
+    const person = personWho([])
+    const text = retentionsCsv(25).replace('2026-03-01', '2026-02-30')
     const skipping = order(await fileIn(world, text), { yes: true, onInvalid: 'skip' })
-    expect(await importAt(world, personWho([]), skipping)).toBe(3)
+    expect(await importAt(world, person, skipping)).toBe(3)
+    expect(person.questions).toEqual([])
+    expect(stored(world, 'retentions')).toBe(24)
     const [run = ''] = await readdir(join(world.dataDir, 'imports'))
     const rejected = await readFile(join(world.dataDir, 'imports', run, 'rejected.csv'), 'utf8')
     expect(rejected).toContain(',2,date: 2026-02-30 is a date that does not exist\n')
-  })
-
-  test('is not asked with --yes', async () => {
-    const world = await openShop()
-    const person = personWho([])
-    expect(await importAt(world, person, order(await fileIn(world, retentionsCsv(25)), { yes: true }))).toBe(
-      0,
-    )
-    expect(person.questions).toEqual([])
   })
 
   test('types how many are deleted, also with --yes', async () => {

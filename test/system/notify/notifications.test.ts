@@ -14,8 +14,6 @@ import { startWorkerProcess } from '../worker/worker-process.ts'
 import { openChannel } from './receiver.ts'
 
 const plans = { resources: ['plans' as const] }
-/** Longer than a step takes to learn that its worker stops. */
-const slowAnswerMs = 500
 /** Lists that do not honour any order can't be proven. */
 const unprovable = { counts: { plans: 5 }, lists: { plans: { orderings: [] } } }
 
@@ -333,30 +331,6 @@ describe('a receiver', () => {
     const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
     expect(await delivery.result()).toBe('notified 3 of 3 channels')
     expect(told.received).toHaveLength(1)
-  })
-
-  test('is notified once although the worker was stopped while it answered', async () => {
-    const asked = Promise.withResolvers<void>()
-    const stopping = Promise.withResolvers<number>()
-    const slow = await openChannel(() => {
-      asked.resolve()
-      return stopping.promise
-    })
-    const world = await createWorld(unprovable)
-    const env = { NOTIFY_URL: slow.url }
-    const worker = await startTestWorker(world, env)
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input: plans })
-    await run.result()
-    await asked.promise
-    const stopped = worker.stop()
-    setTimeout(stopping.resolve, slowAnswerMs, 200)
-    await stopped
-    await startTestWorker(world, env)
-    const { runId } = await run.describe()
-    const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
-    expect(await delivery.result()).toBe('notified 1 of 1 channels')
-    expect(slow.received).toHaveLength(1)
   })
 
   test(

@@ -74,16 +74,6 @@ describe('connector recover', () => {
     },
   )
 
-  test('ends with 0 where only others need a person, and names them', async () => {
-    const world = await open({ broken: 3 })
-    breakSome(world, { ids: idsOf(world).slice(5, 7), reason: 'without_usage_records' })
-    const words = ['recover', ...quickWords.filter((word) => word !== '--json')]
-    const { code, stdout } = await callCommand(world, words, { env: soon })
-    expect(code).toBe(0)
-    expect(stdout).toMatch(/3 of 3 recovered; proven; 2 others need a person/)
-    expect(stdout).toMatch(/2 without_usage_records: no usage was reported/)
-  })
-
   test('says what the service answered to a canary that failed, and never to resume the same ones again', async () => {
     const world = await open({ broken: 8 })
     const faults = [{ kind: 'refuse', answer: { detail: 'The card has expired.' }, on: resume }] as const

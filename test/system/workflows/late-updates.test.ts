@@ -233,25 +233,6 @@ test.each(['the time is up', 'the run is stopped'])(
   },
 )
 
-test('a recovery refuses updates while it reports', async () => {
-  const closing = gate()
-  const { client, taskQueue } = await startSteps({
-    openRun: () => recoveryPlan,
-    stageRun: () => snapshot,
-    sendRun: () => sendStep(),
-    closeRun: async () => {
-      await closing.promise
-      return closedRun()
-    },
-  })
-  const run = await client.workflow.start('recoverSubscriptions', { workflowId: idOf('recovery'), taskQueue })
-  await until(async () => (await phaseOf(run)) === 'reporting')
-  const late = run.executeUpdate('resolve', { args: [resolution] })
-  await expect(late).rejects.toMatchObject({ cause: { type: 'RunEnding' } })
-  closing.open()
-  await run.result()
-})
-
 test('updates are answered after Request Cancellation, until the run reports', async () => {
   const told: unknown[] = []
   const { client, taskQueue } = await startSteps({

@@ -179,20 +179,6 @@ test('a row that is resolved during a segment is sent before the wait that the s
   expect(segments).toBeGreaterThan(1)
 })
 
-test('a stopped recovery whose worker has a slow clock waits at least a second between two lookups', async () => {
-  const [first, ...lookups] = [waiting(hourMs), waiting(-hourMs), sendStep()]
-  const begun = gate()
-  const run = await startRun('recoverSubscriptions', ({ lookupsOnly }) => {
-    if (lookupsOnly === true) return lookups.shift()
-    begun.open()
-    return first
-  })
-  await begun.promise
-  await run.signal('stop')
-  await run.result()
-  expect((await timersOf(run)).at(-1)).toBe(1)
-})
-
 test('a recovery that was stopped twice before its last requests were answered waits for no lookup', async () => {
   const [sending, answered] = [gate(), gate()]
   const run = await startRun('recoverSubscriptions', async ({ lookupsOnly }) => {
