@@ -1,6 +1,7 @@
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
@@ -28,14 +29,14 @@ const newFolder = async () => {
 /** A worker whose steps are called as Temporal calls them. */
 async function openSteps({
   files,
-  readLagMs = 0,
+  mayWrite,
   ...existing
-}: { files?: FileStore; readLagMs?: number; sandbox?: Sandbox; dataDir?: string } = {}) {
+}: { files?: FileStore; mayWrite?: boolean; sandbox?: Sandbox; dataDir?: string } = {}) {
   const counts = { customers: 1, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
   const { sandbox = await createSandbox({ counts }), dataDir = await newFolder() } = existing
   onTestFinished(() => sandbox.close())
   const client = new Client({ connection: Connection.lazy() })
-  const worker = await openWorker({ sandbox, dataDir, settleMs: 20, readLagMs, client, files })
+  const worker = await openWorker({ sandbox, dataDir, settleMs: 20, readLagMs: 0, client, files, mayWrite })
   onTestFinished(() => worker.close())
   const start = (
     name: Parameters<typeof worker.start>[0]['name'],
@@ -51,7 +52,17 @@ async function openSteps({
         currentAttemptScheduledTimestampMs: attempt,
       },
     })
-  return { sandbox, dataDir, worker, client, start }
+  const ofPlan =
+    (name: 'stageRun' | 'sendRun' | 'proveRun' | 'closeRun') =>
+    (plan: ImportPlan | RecoveryPlan, input: object = {}, attempt = 1) => {
+      const limits = name !== 'closeRun' && { limits: plan.limits }
+      const sending = name === 'sendRun' && { seconds: 60, breakers: {}, claims: 0 }
+      const given = { ...refOf(plan), ...limits, ...sending, ...input }
+      return start(name, given, { ...plan.execution, attempt }).result
+    }
+  const [stage, send] = [ofPlan('stageRun'), ofPlan('sendRun')]
+  const [prove, close] = [ofPlan('proveRun'), ofPlan('closeRun')]
+  return { sandbox, dataDir, worker, client, start, stage, send, prove, close }
 }
 
 type Steps = Awaited<ReturnType<typeof openSteps>>
@@ -72,8 +83,8 @@ async function openRows(
   return (await start('openRun', toOpen(asked), runId === undefined ? {} : { runId }).result) as ImportPlan
 }
 
-/** The first staging reaches the ledger, and its worker is lost before it knows. */
-function loseStaging({ worker }: Steps): void {
+/** The staging reaches the ledger, and its worker is lost before it knows. */
+async function loseStaging({ worker, stage: stageRun }: Steps, plan: ImportPlan) {
   const { ledger } = worker.state
   const { stage } = ledger
   ledger.stage = async (options) => {
@@ -81,6 +92,15 @@ function loseStaging({ worker }: Steps): void {
     ledger.stage = stage
     throw new Error('the worker is lost')
   }
+  await expect(stageRun(plan)).rejects.toThrow('the worker is lost')
+}
+
+/** An import of five rows that are done. */
+async function openDone(steps: Steps, input: Partial<ImportInput> = {}, csv?: string) {
+  const plan = await openRows(steps, input, undefined, csv)
+  await steps.stage(plan)
+  await steps.send(plan)
+  return plan
 }
 
 const theirs = { supplier: 'sup_2', document: 9, number: 2, date: '2026-03-01', total: '2.50' }
@@ -90,12 +110,10 @@ const numbersIn = ({ sandbox }: Steps) =>
     .map((text) => (JSON.parse(text) as { number: number }).number)
     .toSorted((one, other) => one - other)
 
-const sendAll = { seconds: 60, breakers: {}, claims: 0 }
-
 test('a run sends although a restored backup has the lease of an earlier one, which has ended', async () => {
   const steps = await openSteps()
   const plan = await openRows(steps)
-  await steps.start('stageRun', refOf(plan)).result
+  await steps.stage(plan)
   const { leases } = steps.worker.state
   const name = leaseOf(plan.run)
   await leases.release({ name, owner: plan.execution })
@@ -103,51 +121,47 @@ test('a run sends although a restored backup has the lease of an earlier one, wh
   await leases.take({ name, owner: earlier, isClosed: () => Promise.resolve(true) })
   const describe = () => Promise.reject(new WorkflowNotFoundError('gone', 'import-1', 'earlier'))
   steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
-  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  expect(await steps.start('sendRun', sending).result).toMatchObject({ ended: 'finished' })
+  expect(await steps.send(plan)).toMatchObject({ ended: 'finished' })
   expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
 })
 
-test('a retention that somebody creates after an attempt to stage it was lost is skipped by the next attempt', async () => {
-  const steps = await openSteps()
-  const plan = await openRows(steps, { existing: 'skip' })
-  loseStaging(steps)
-  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow('the worker is lost')
-  const id = steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  expect(await steps.start('stageRun', refOf(plan)).result).toMatchObject({ open: 4 })
-  await steps.start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
-  expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
-  const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
-  expect(row).toMatchObject({ state: 'dropped', outcome: 'existed', holdsKey: 0, claims: 0 })
-  expect(row?.error).toContain(id)
-})
+test.each(['skip', 'refuse', 'create'] as const)(
+  'a retention that somebody creates after an attempt to stage it was lost is seen by the next attempt: --existing %s',
+  async (existing) => {
+    const steps = await openSteps()
+    const plan = await openRows(steps, { existing })
+    await loseStaging(steps, plan)
+    const id = String(steps.sandbox.control.insert({ resource: 'retentions', fields: theirs }))
+    const staged = steps.stage(plan)
+    if (existing === 'refuse') {
+      const message = expect.stringContaining('1 of 5 rows already exist in the service')
+      await expect(staged).rejects.toMatchObject({ type: 'RowsTaken', message })
+      return expect(numbersIn(steps)).toEqual([2])
+    }
+    expect(await staged).toMatchObject({ open: existing === 'skip' ? 4 : 5 })
+    const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
+    const before = JSON.stringify({ ids: [id] })
+    if (existing === 'create') return expect(row).toMatchObject({ state: 'staged', before })
+    const error = expect.stringContaining(id)
+    expect(row).toMatchObject({ state: 'dropped', outcome: 'existed', holdsKey: 0, claims: 0, error })
+    await steps.send(plan)
+    return expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
+  },
+)
 
 test('of two rows with the same key, neither is sent, and both are rejected', async () => {
   const steps = await openSteps()
   const csv = retentionsCsv(5)
   const again = csv.trimEnd().split('\n').at(2)
   const plan = await openRows(steps, { onInvalid: 'skip' }, undefined, `${csv.trimEnd()}\n${again}\n`)
-  expect(await steps.start('stageRun', refOf(plan)).result).toMatchObject({ invalid: 2, open: 4 })
-  await steps.start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  expect(await steps.stage(plan)).toMatchObject({ invalid: 2, open: 4 })
+  await steps.send(plan)
   expect(numbersIn(steps)).toEqual([1, 3, 4, 5])
   for (const row of [3, 7])
     expect(await steps.worker.state.ledger.row({ run: plan.run, row })).toMatchObject({
       state: 'rejected',
       outcome: 'invalid',
     })
-})
-
-test('a retention that somebody creates after an attempt to stage it was lost is refused by the next attempt', async () => {
-  const steps = await openSteps()
-  const plan = await openRows(steps)
-  loseStaging(steps)
-  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow('the worker is lost')
-  steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject({
-    type: 'RowsTaken',
-    message: expect.stringContaining('1 of 5 rows already exist in the service'),
-  })
-  expect(numbersIn(steps)).toEqual([2])
 })
 
 test.each(['refuse', 'skip', 'create'] as const)(
@@ -167,7 +181,7 @@ test.each(['refuse', 'skip', 'create'] as const)(
         { kind: 'ignoreFilters', on },
       ],
     })
-    const staged = steps.start('stageRun', refOf(await openRows(steps, { existing }))).result
+    const staged = steps.stage(await openRows(steps, { existing }))
     if (existing === 'create')
       expect(await staged).toMatchObject({ open: 5, existingReasons: [expect.any(String)] })
     else
@@ -178,72 +192,43 @@ test.each(['refuse', 'skip', 'create'] as const)(
   },
 )
 
-test('a row that is created anyway, although somebody has created it since a lost attempt, remembers which one is theirs', async () => {
-  const steps = await openSteps()
-  const plan = await openRows(steps, { existing: 'create' })
-  loseStaging(steps)
-  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow('the worker is lost')
-  const id = steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  await steps.start('stageRun', refOf(plan)).result
-  const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
-  expect(row).toMatchObject({ state: 'staged', before: JSON.stringify({ ids: [String(id)] }) })
-})
-
 test.each(['refuse', 'skip'] as const)(
   'a row to send again is sent although an attempt to stage it was lost, and although the service has the first one: --existing %s',
   async (existing) => {
     const steps = await openSteps()
-    const first = await openRows(steps)
-    await steps.start('stageRun', refOf(first)).result
-    await steps.start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
+    await openDone(steps)
     expect(numbersIn(steps)).toEqual([1, 2, 3, 4, 5])
     const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
-    loseStaging(steps)
-    await expect(steps.start('stageRun', refOf(plan), { runId: 'r2' }).result).rejects.toThrow(
-      'the worker is lost',
-    )
-    expect(await steps.start('stageRun', refOf(plan), { runId: 'r2' }).result).toMatchObject({
-      open: 1,
-    })
-    await steps.start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }, { runId: 'r2' }).result
+    await loseStaging(steps, plan)
+    expect(await steps.stage(plan)).toMatchObject({ open: 1 })
+    await steps.send(plan)
     expect(numbersIn(steps)).toEqual([1, 2, 2, 3, 4, 5])
   },
 )
 
-test.each(['refuse', 'create'] as const)(
-  'a retention that no run created is not taken for that of a row to send again: --existing %s',
+test.each(['refuse', 'create', 'accepted earlier'] as const)(
+  'a retention that no run created is not taken for that of a row to send again, unless an earlier run accepted it: --existing %s',
   async (existing) => {
     const steps = await openSteps()
-    const first = await openRows(steps)
-    await steps.start('stageRun', refOf(first)).result
-    await steps.start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
-    const id = String(steps.sandbox.control.insert({ resource: 'retentions', fields: theirs }))
-    const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
-    const staged = steps.start('stageRun', refOf(plan), { runId: 'r2' }).result
-    if (existing === 'refuse')
-      await expect(staged).rejects.toMatchObject({
-        type: 'RowsTaken',
-        message: expect.stringContaining(`1 of 1 rows already exist in the service (as ${id})`),
-      })
-    else {
-      await staged
-      const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
-      expect(row).toMatchObject({ state: 'staged', before: JSON.stringify({ ids: [id] }) })
+    const insert = () => String(steps.sandbox.control.insert({ resource: 'retentions', fields: theirs }))
+    if (existing === 'accepted earlier') insert()
+    await openDone(steps, existing === 'accepted earlier' ? { existing: 'create' } : {})
+    if (existing === 'accepted earlier') {
+      const plan = await openRows(steps, { sendAgain: [3] }, 'r2')
+      return expect(await steps.stage(plan)).toMatchObject({ open: 1 })
     }
+    const id = insert()
+    const plan = await openRows(steps, { sendAgain: [3], existing }, 'r2')
+    const staged = steps.stage(plan)
+    if (existing === 'refuse') {
+      const message = expect.stringContaining(`1 of 1 rows already exist in the service (as ${id})`)
+      return await expect(staged).rejects.toMatchObject({ type: 'RowsTaken', message })
+    }
+    await staged
+    const row = await steps.worker.state.ledger.row({ run: plan.run, row: 3 })
+    return expect(row).toMatchObject({ state: 'staged', before: JSON.stringify({ ids: [id] }) })
   },
 )
-
-test('a row to send again is sent where the service has nothing but what an earlier run accepted or created', async () => {
-  const steps = await openSteps()
-  steps.sandbox.control.insert({ resource: 'retentions', fields: theirs })
-  const first = await openRows(steps, { existing: 'create' })
-  await steps.start('stageRun', refOf(first)).result
-  await steps.start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
-  const plan = await openRows(steps, { sendAgain: [3] }, 'r2')
-  expect(await steps.start('stageRun', refOf(plan), { runId: 'r2' }).result).toMatchObject({
-    open: 1,
-  })
-})
 
 test('the audit starts before the search for existing retentions, so that one of the two finds what is created meanwhile', async () => {
   const steps = await openSteps()
@@ -265,7 +250,7 @@ test('the audit starts before the search for existing retentions, so that one of
     isCreated = true
     insert(901, 10)
   })
-  const staged = await steps.start('stageRun', refOf(plan)).result
+  const staged = await steps.stage(plan)
   expect(isCreated).toBe(true)
   expect(staged).toMatchObject({ newestBefore: new Date(String(created)).toISOString() })
 })
@@ -283,13 +268,13 @@ test('an attempt that opens an import, is given up and wakes after a later one r
       return await store.open(path)
     },
   }
-  const { worker, start } = await openSteps({ files })
+  const { worker, start, stage, close } = await openSteps({ files })
   const input = { kind: 'retentions', file: 'inbox/rows.csv', dryRun: true }
   const first = start('openRun', toOpen(input), { attempt: 1 }).result
   await expect.poll(() => opens).toBe(1)
   const plan = (await start('openRun', toOpen(input), { attempt: 2 }).result) as ImportPlan
-  await start('stageRun', refOf(plan), { attempt: 3 }).result
-  await start('closeRun', { ...refOf(plan), how: 'dryRun' }, { attempt: 4 }).result
+  await stage(plan, {}, 3)
+  await close(plan, { how: 'dryRun' }, 4)
   const notes = createRunNotes(worker.state)
   const before = await notes.read<ImportNotes>(plan.run)
   expect(before.ended?.how).toBe('dryRun')
@@ -325,7 +310,7 @@ test('rows that a restored state has forgotten are not staged anew: the folder o
   const plan = await openRows(steps)
   const folder = join(steps.dataDir, plan.folder, 'staged', '1')
   await writeCheckpoint(cached(steps.dataDir), { folder, run: plan.run, staged: 5, notes: {} })
-  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject({
+  await expect(steps.stage(plan)).rejects.toMatchObject({
     type: 'OldLedgerError',
     message: expect.stringContaining(`it lacks 5 of 5 rows of ${plan.run}`),
   })
@@ -354,25 +339,22 @@ test.each([
   ['a recovery', openRecovery],
 ])('%s of which the ledger has lost rows neither stages nor sends any', async (_, open) => {
   const { steps, plan } = await open()
-  await steps.start('stageRun', refOf(plan)).result
+  await steps.stage(plan)
   const db = new DatabaseSync(join(steps.dataDir, 'state.db'))
   db.prepare('delete from changes where run = ? and "row" in (1, 2, 3)').run(plan.run)
   db.close()
   const lost = { type: 'OldLedgerError', message: expect.stringMatching(/it lacks [23] of 5 rows/) }
-  await expect(steps.start('stageRun', refOf(plan)).result).rejects.toMatchObject(lost)
-  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  await expect(steps.start('sendRun', sending).result).rejects.toMatchObject(lost)
+  await expect(steps.stage(plan)).rejects.toMatchObject(lost)
+  await expect(steps.send(plan)).rejects.toMatchObject(lost)
   expect(steps.sandbox.control.requests().filter(({ method }) => method === 'POST')).toEqual([])
 })
 
 test('the report of a dry run names the rows that are invalid, and why, but not what stands in them', async () => {
   const steps = await openSteps()
-  await mkdir(join(steps.dataDir, 'inbox'))
-  const text = retentionsCsv(3).replace('2026-03-01,3.50', 'tomorrow,3.50')
-  await writeFile(join(steps.dataDir, 'inbox', 'invalid.csv'), text)
-  const plan = await openRows(steps, { file: 'inbox/invalid.csv', dryRun: true })
-  await steps.start('stageRun', refOf(plan)).result
-  await steps.start('closeRun', { ...refOf(plan), how: 'dryRun' }).result
+  const csv = retentionsCsv(3).replace('2026-03-01,3.50', 'tomorrow,3.50')
+  const plan = await openRows(steps, { dryRun: true }, undefined, csv)
+  await steps.stage(plan)
+  await steps.close(plan, { how: 'dryRun' })
   const report = await readFile(join(steps.dataDir, plan.folder, 'report.json'), 'utf8')
   expect(JSON.parse(report)).toMatchObject({
     first: [{ row: 4, state: 'rejected', message: expect.stringContaining('is not a date') }],
@@ -391,57 +373,47 @@ test('a header that may be somebody’s data is in the report of the totals, and
   const mapping = 'inbox/mapping.json'
   await writeFile(join(steps.dataDir, mapping), JSON.stringify({ columns: { [email]: 'amount' } }))
   const plan = await openRows(steps, { kind: 'addons', mapping, dryRun: true }, undefined, csv)
-  await steps.start('stageRun', refOf(plan)).result
-  const kept = await steps.start('closeRun', { ...refOf(plan), how: 'dryRun', giveUp: false }).result
+  await steps.stage(plan)
+  const kept = await steps.close(plan, { how: 'dryRun', giveUp: false })
   expect(await readFile(join(steps.dataDir, plan.folder, 'report.html'), 'utf8')).toContain(email)
   expect(JSON.stringify(kept)).toMatch(/6\.75/)
   expect(JSON.stringify(kept)).not.toContain(email)
 })
 
 test.each(['file', 'mapping'] as const)(
-  'an import stages nothing of an input whose %s was changed after it was opened',
+  'an import whose stored %s was changed stages nothing, and one of which it is gone says so',
   async (part) => {
     const steps = await openSteps()
     const plan = await openRows(steps)
     const path = join(steps.dataDir, plan[part])
+    const original = await readFile(path)
     await writeFile(path, part === 'file' ? retentionsCsv(4) : '{"set":{}}')
-    await expect(steps.start('stageRun', refOf(plan)).result).rejects.toThrow(
-      `${join(steps.dataDir, plan.file)}, is damaged: it was truncated or changed`,
-    )
+    const damaged = `${join(steps.dataDir, plan.file)}, is damaged: it was truncated or changed`
+    await expect(steps.stage(plan)).rejects.toThrow(damaged)
     expect(await Array.fromAsync(steps.worker.state.ledger.rows({ run: plan.run }))).toEqual([])
+    await writeFile(path, original)
+    await steps.stage(plan)
+    await rm(path)
+    const missing = `The stored copy of the import's file, ${path}, is missing. Put it`
+    await expect(steps.close(plan, { how: 'stopped' })).rejects.toThrow(missing)
   },
 )
-
-test.each(['file', 'mapping'] as const)('an import whose stored %s is gone says so', async (part) => {
-  const steps = await openSteps()
-  const plan = await openRows(steps)
-  await steps.start('stageRun', refOf(plan)).result
-  const path = join(steps.dataDir, plan[part])
-  await rename(path, `${path}.moved`)
-  const close = () => steps.start('closeRun', { ...refOf(plan), how: 'stopped' }).result
-  await expect(close()).rejects.toThrow(`The stored copy of the import's file, ${path}, is missing. Put it`)
-  await rename(`${path}.moved`, path)
-  expect(await close()).toMatchObject({ result: { run: plan.run } })
-})
 
 test('the audit of an import that is started again does not prove a row that is sent only then', async () => {
   const steps = await openSteps()
   const { start, worker, sandbox, dataDir } = steps
-  const plan = await openRows(steps)
+  const plan = await openDone(steps)
   const { run } = plan
   const { ledger } = worker.state
-  await start('stageRun', refOf(plan)).result
-  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  await start('sendRun', sending).result
   const row = await ledger.row({ run, row: 3 })
   sandbox.control.delete({ resource: 'retentions', id: Number(row?.answerId) })
   await ledger.move({ id: row!.id, from: ['done'], patch: { state: 'parked', answerId: null } })
-  await start('proveRun', { ...refOf(plan), limits: plan.limits }).result
-  await start('closeRun', { ...refOf(plan), how: 'finished' }).result
-  await openRows(steps, { onlyResolved: true }, 'r2')
+  await steps.prove(plan)
+  await steps.close(plan, { how: 'finished' })
+  const again = await openRows(steps, { onlyResolved: true }, 'r2')
   const decision = { id: 'u1', rows: [3], decision: { absent: true }, by: 'Ana', why: 'looked' }
   await start('resolveRow', { ...refOf(plan), ...decision }, { runId: 'r2' }).result
-  await start('sendRun', { ...sending, rows: [3] }, { runId: 'r2' }).result
+  await steps.send(again, { rows: [3] })
   const notes = createRunNotes(worker.state)
   const { result } = await writeImportReport({ ledger, notes, plan, dataDir })
   expect(result).toMatchObject({
@@ -458,21 +430,18 @@ test.each([
   'nothing of a run is sent once %s has ended, though the attempt that sends was not told to stop',
   async (close, end) => {
     const steps = await openSteps()
-    const { sandbox, dataDir, start, worker } = steps
-    await mkdir(join(dataDir, 'inbox'), { recursive: true })
-    await writeFile(join(dataDir, 'inbox', 'many.csv'), retentionsCsv(60))
-    const asked = { kind: 'retentions', file: 'inbox/many.csv', canary: 0, concurrency: 2 }
-    const plan = (await start('openRun', toOpen(asked)).result) as ImportPlan
-    await start('stageRun', refOf(plan)).result
-    sandbox.control.setFaults({ faults: [{ kind: 'latency', ms: 50 }] })
-    const posts = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
-    const sending = start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+    const { control } = steps.sandbox
+    const plan = await openRows(steps, { concurrency: 2 }, undefined, retentionsCsv(60))
+    await steps.stage(plan)
+    control.setFaults({ faults: [{ kind: 'latency', ms: 50 }] })
+    const posts = () => control.requests().filter(({ method }) => method === 'POST').length
+    const sending = steps.send(plan)
     await expect.poll(posts, { interval: 5 }).toBeGreaterThan(4)
-    await start(close, { ...refOf(plan), ...end }).result
+    await steps.start(close, { ...refOf(plan), ...end }).result
     const sent = posts()
     expect(await sending).toMatchObject({ ended: 'stopped' })
     expect(posts()).toBe(sent)
-    expect(await worker.state.ledger.counts({ run: plan.run })).not.toContainEqual(
+    expect(await steps.worker.state.ledger.counts({ run: plan.run })).not.toContainEqual(
       expect.objectContaining({ state: 'sending' }),
     )
   },
@@ -481,12 +450,11 @@ test.each([
 test('the changes of a run are sent by no step of another one', async () => {
   const steps = await openSteps()
   const plan = await openRows(steps)
-  await steps.start('stageRun', refOf(plan)).result
+  await steps.stage(plan)
   const describe = () => Promise.resolve({ status: { name: 'RUNNING' } })
   steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
-  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  const other = { workflowId: 'import-2', runId: 'r2' }
-  await expect(steps.start('sendRun', sending, other).result).rejects.toThrow('is already doing this')
+  const other = { ...plan, execution: { workflowId: 'import-2', runId: 'r2' } }
+  await expect(steps.send(other)).rejects.toThrow('is already doing this')
   expect(numbersIn(steps)).toEqual([])
 })
 
@@ -496,10 +464,7 @@ test('a row that a restored ledger has parked or as resolved is not sent a secon
   sandbox.control.setFaults({
     faults: [{ kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [1, 2] }],
   })
-  const plan = await openRows(steps, { kind: 'addons' }, undefined, addonsCsv(3))
-  await start('stageRun', refOf(plan)).result
-  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  await start('sendRun', sending).result
+  const plan = await openDone(steps, { kind: 'addons' }, addonsCsv(3))
   const parked = [2, 3]
   expect(await steps.worker.state.ledger.page({ run: plan.run, state: 'parked', limit: 9 })).toMatchObject(
     parked.map((row) => ({ row })),
@@ -514,7 +479,7 @@ test('a row that a restored ledger has parked or as resolved is not sent a secon
   database.close()
   const decision = { ...decide, rows: parked, decision: { absent: true } }
   await start('resolveRow', { ...decision, id: 'u1' }).result
-  expect(await start('sendRun', sending).result).toMatchObject({ counts: { done: 3 } })
+  expect(await steps.send(plan)).toMatchObject({ counts: { done: 3 } })
   await steps.worker.close()
   await Promise.all(['-wal', '-shm'].map((end) => rm(join(dataDir, `state.db${end}`), { force: true })))
   await copyFile(restored, join(dataDir, 'state.db'))
@@ -537,10 +502,8 @@ test('a row that a restored ledger has parked or as resolved is not sent a secon
 
 test('a file whose row an earlier run has done twice is not proven by skipping that row', async () => {
   const steps = await openSteps()
-  const { start, worker, dataDir } = steps
-  const first = await openRows(steps)
-  await start('stageRun', refOf(first)).result
-  await start('sendRun', { ...refOf(first), limits: first.limits, ...sendAll }).result
+  const { worker, dataDir } = steps
+  const first = await openDone(steps)
   const { ledger } = worker.state
   const row = (await ledger.row({ run: first.run, row: 3 }))!
   const late = { outcome: 'created', answerId: '999', answer: null, at: ledger.now() } as const
@@ -548,14 +511,9 @@ test('a file whose row an earlier run has done twice is not proven by skipping t
   await worker.state.leases.release({ name: leaseOf(first.run), owner: first.execution })
   const csv = `${retentionsCsv(5)}${retentionsCsv(1, { from: 6 }).split('\n')[1]}\n`
   const again = await openRows(steps, { done: 'skip' }, 'r2', csv)
-  const at = { runId: 'r2' }
-  expect(await start('stageRun', refOf(again), at).result).toMatchObject({
-    doubtfulEarlier: 1,
-    open: 1,
-  })
-  const sending = { ...refOf(again), limits: again.limits }
-  await start('sendRun', { ...sending, ...sendAll }, at).result
-  await start('proveRun', sending, at).result
+  expect(await steps.stage(again)).toMatchObject({ doubtfulEarlier: 1, open: 1 })
+  await steps.send(again)
+  await steps.prove(again)
   const notes = createRunNotes(worker.state)
   const { result } = await writeImportReport({ ledger, notes, plan: again, dataDir })
   expect(result).toMatchObject({
@@ -589,8 +547,8 @@ async function decideThenImport(
   for (const rows of [1, 2, 3]) {
     const at = { runId: `r${rows}` }
     const plan = await openRows(steps, { kind, done: 'skip' }, at.runId, csvOf(rows))
-    await start('stageRun', refOf(plan), at).result
-    await start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }, at).result
+    await steps.stage(plan)
+    await steps.send(plan)
     const named = { ...refOf(plan), id: 'u1', by: 'Ana', why: 'looked', rows: [2], decision }
     if (rows === 1) await start('resolveRow', named, at).result
     steps.sandbox.control.setFaults({ faults: [] })
@@ -640,10 +598,10 @@ test('an update that a person gave up is proven by a later run that sends it: tw
 test('a report that an attempt has written, given up by Temporal, does not replace that of a later one when it wakes', async () => {
   const store = createFolderStore(await newFolder())
   await store.create('inbox/rows.csv', retentionsCsv(2))
-  const { worker, start } = await openSteps({ files: store })
+  const { worker, start, stage, send, close } = await openSteps({ files: store })
   const input = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0 }
   const plan = (await start('openRun', toOpen(input), { attempt: 1 }).result) as ImportPlan
-  await start('stageRun', refOf(plan), { attempt: 2 }).result
+  await stage(plan, {}, 2)
   const { ledger } = worker.state
   const rows = ledger.rows.bind(ledger)
   const [begun, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -653,11 +611,10 @@ test('a report that an attempt has written, given up by Temporal, does not repla
     await later.promise
     yield* rows(which)
   }
-  const first = start('closeRun', { ...refOf(plan), how: 'stopped' }, { attempt: 3 }).result
+  const first = close(plan, { how: 'stopped' }, 3)
   await begun.promise
-  const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-  await start('sendRun', sending, { attempt: 4 }).result
-  await start('closeRun', { ...refOf(plan), how: 'finished' }, { attempt: 5 }).result
+  await send(plan, {}, 4)
+  await close(plan, { how: 'finished' }, 5)
   const reported = async () =>
     JSON.parse((await store.readText(`${plan.folder}/report.json`)) ?? '{}') as { ended: { how: string } }
   expect((await reported()).ended.how).toBe('finished')
@@ -670,11 +627,10 @@ test.each([true, false])(
   'an attempt to end a run, given up by Temporal, takes no row from a later one that sends when it wakes (of several workers: %s)',
   async (isShared) => {
     const steps = await openSteps()
-    const { worker, start } = steps
-    const { ledger } = worker.state
+    const { ledger } = steps.worker.state
     Object.assign(ledger, { isShared })
     const plan = await openRows(steps)
-    await start('stageRun', refOf(plan), { attempt: 2 }).result
+    await steps.stage(plan, {}, 2)
     const [moveAll, becomeSender] = [ledger.moveAll.bind(ledger), ledger.becomeSender.bind(ledger)]
     const [begun, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     ledger.moveAll = async (which) => {
@@ -684,9 +640,7 @@ test.each([true, false])(
       return await moveAll(which)
     }
     const end = { how: 'finished', why: 'more than 1 change failed' }
-    const first = start('closeRun', { ...refOf(plan), ...end }, { attempt: 3 }).result.catch(
-      (error: unknown) => error,
-    )
+    const first = steps.close(plan, end, 3).catch((error: unknown) => error)
     await begun.promise
     ledger.becomeSender = async (of) => {
       ledger.becomeSender = becomeSender
@@ -695,8 +649,7 @@ test.each([true, false])(
       await first
       return sender
     }
-    const sending = { ...refOf(plan), limits: plan.limits, ...sendAll }
-    expect(await start('sendRun', sending, { attempt: 4 }).result).toMatchObject({ counts: { done: 5 } })
+    expect(await steps.send(plan, {}, 4)).toMatchObject({ counts: { done: 5 } })
     expect(await first).toMatchObject({ type: 'SupersededError', nonRetryable: false })
   },
 )
@@ -706,7 +659,6 @@ async function giveUpUpdates(end: object) {
   const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
   const sandbox = await createSandbox({ counts })
   const steps = await openSteps({ sandbox })
-  const { start, dataDir } = steps
   const ids = [...sandbox.control.records({ resource: 'customers' })].flatMap((text) =>
     (JSON.parse(text) as { contacts: { id: string }[] }).contacts.map(({ id }) => id),
   )
@@ -717,25 +669,25 @@ async function giveUpUpdates(end: object) {
   sandbox.control.setFaults({ faults: [lost, refused] })
   const input = { kind: 'update-contacts', maxFailures: 1, concurrency: 1 } as const
   const plan = await openRows(steps, input, undefined, csv)
-  await start('stageRun', refOf(plan)).result
-  const sent = await start('sendRun', { ...refOf(plan), limits: plan.limits, ...sendAll }).result
+  await steps.stage(plan)
+  const sent = await steps.send(plan)
   expect(sent).toMatchObject({ ended: 'maxFailures', counts: { unknown: 1, rejected: 2 } })
-  const kept = await start('closeRun', { ...refOf(plan), how: 'finished', ...end }).result
+  const kept = await steps.close(plan, { how: 'finished', ...end })
   sandbox.control.setFaults({ faults: [] })
-  const report = JSON.parse(await readFile(join(dataDir, plan.folder, 'report.json'), 'utf8')) as {
+  const report = JSON.parse(await readFile(join(steps.dataDir, plan.folder, 'report.json'), 'utf8')) as {
     next: { text: string }[]
   }
   return { ...steps, kept, next: report.next.map(({ text }) => text) }
 }
 
 test('an update that waits to be sent again when its import gives up is sent with the others that remain, without a repair', async () => {
-  const { start, worker, next } = await giveUpUpdates({ why: 'more than 1 change failed' })
+  const { start, stage, send, worker, next } = await giveUpUpdates({ why: 'more than 1 change failed' })
   expect(next).toEqual([expect.stringContaining('2 rows to fix'), 'to send the remaining 4'])
   const of = { workflowId: 'import-2', runId: 'r2' }
   const asked = { kind: 'update-contacts', file: 'inbox/rows.csv', canary: 0, done: 'skip' }
   const rest = (await start('openRun', toOpen(asked), of).result) as ImportPlan
-  await start('stageRun', refOf(rest), of).result
-  await start('sendRun', { ...refOf(rest), limits: rest.limits, ...sendAll }, of).result
+  await stage(rest)
+  await send(rest)
   expect(await worker.state.ledger.counts(rest)).toMatchObject([{ state: 'done', number: 6 }])
 })
 
@@ -744,4 +696,26 @@ test('the next step after a failed canary has what the service said of a row tha
   expect(next).toEqual([expect.stringMatching(/^the rows that went first all failed \(.*No\./)])
   expect(JSON.stringify(kept)).toContain('the rows that went first all failed: correct')
   expect(JSON.stringify(kept)).not.toContain('No.')
+})
+
+test('a segment sends also if its preparation took all of its time', async () => {
+  const steps = await openSteps()
+  const plan = await openRows(steps)
+  await steps.stage(plan)
+  const { ledger } = steps.worker.state
+  const known = ledger.known.bind(ledger)
+  ledger.known = async (of) => {
+    await wait(100)
+    return await known(of)
+  }
+  expect(await steps.send(plan, { seconds: 0.05 })).toMatchObject({ ended: 'finished', counts: { done: 5 } })
+})
+
+test("another command's worker sends nothing of a run, but looks up what was sent, so that a stop ends the run", async () => {
+  const steps = await openSteps({ mayWrite: false })
+  const plan = await openRows(steps)
+  await steps.stage(plan)
+  await expect(steps.send(plan)).rejects.toThrow('this worker belongs to another command')
+  const looked = await steps.send(plan, { lookupsOnly: true })
+  expect(looked).toMatchObject({ ended: 'finished', counts: { staged: 5 } })
 })

@@ -43,11 +43,23 @@ export interface WorkerOptions {
   files?: FileStore | undefined
   /** Default: state.db. */
   database?: StateDatabase | undefined
+  /** Default: true. */
+  mayWrite?: boolean | undefined
 }
 
 /** All steps as a worker registers them, over real files and real sockets. */
 export async function openWorker(options: WorkerOptions) {
-  const { sandbox, dataDir, settleMs, readLagMs, client, rangeQueue = 'ranges', files, database } = options
+  const {
+    sandbox,
+    dataDir,
+    settleMs,
+    readLagMs,
+    client,
+    rangeQueue = 'ranges',
+    files,
+    database,
+    mayWrite = true,
+  } = options
   const gate = await openGate(sandbox.port)
   let isHeld = true
   const state = await openState({ folder: dataDir, database, isHeld: () => isHeld })
@@ -74,7 +86,7 @@ export async function openWorker(options: WorkerOptions) {
     recordsPerRange: 100,
     readLagMs,
     settleMs,
-    mayWrite: () => true,
+    mayWrite: () => mayWrite,
     hashKey: '',
     versions: { connector: 'chaos' },
     destinations: new Map([['csv', createCsvDestination()]]),
