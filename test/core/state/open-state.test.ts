@@ -10,7 +10,6 @@ import { openState } from '../../../core/state/open.ts'
 import { describeState } from './contract/state.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-const space = { workspace: 'acc_1', mode: 'live', kind: 'create-addon' } as const
 describeState(async () => ({ folder: await temporaryFolder() }))
 
 test('a newer or an earlier schema is refused with a sentence, and an empty file has nothing to read', async () => {
@@ -77,28 +76,6 @@ test('calls a full disk a full disk, also in a transaction, which SQLite then ro
     )
   await expect(filling).rejects.toMatchObject({ name: 'DiskFullError' })
   await store.close()
-})
-
-// In seconds of the processor, which other work on the machine does not lengthen.
-test('stages 10,000 changes in well under a second', { timeout: 120_000 }, async () => {
-  const state = await openState({ folder: await temporaryFolder() })
-  const { ledger } = state
-  const body = JSON.stringify({ supplier: 'sup_1', document: 7, date: '2026-10-01', note: 'x'.repeat(300) })
-  const started = process.cpuUsage()
-  for (let from = 0; from < 10_000; from += 2_000) {
-    const changes = Array.from({ length: 2_000 }, (_, index) => ({
-      row: from + index + 1,
-      key: `k${from + index + 1}`,
-      body,
-    }))
-    await ledger.stage({ ...space, run: 'big', repeats: 'never', changes })
-  }
-  const { user, system } = process.cpuUsage(started)
-  const seconds = (user + system) / 1e6
-  console.log(`staged 10,000 changes in ${seconds.toFixed(2)} s of the processor`)
-  expect(await ledger.counts({ run: 'big' })).toMatchObject([{ state: 'staged', number: 10_000 }])
-  expect(seconds).toBeLessThan(1)
-  await state.close()
 })
 
 test('the id of a state is read without opening it', async () => {

@@ -9,6 +9,7 @@ import { senderOf, takeRight } from '../sender-of.ts'
 
 const space = { workspace: 'acc_1', mode: 'live', kind: 'create-retention' } as const
 const change = (row: number, key = `k${row}`): NewChange => ({ row, key, body: `{"number":${row}}` })
+const changes = (...rows: number[]) => rows.map((row) => change(row))
 const of = (run: string, changes: NewChange[], repeats: Repeats = 'never') => ({
   ...space,
   run,
@@ -32,8 +33,8 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('staging the same again changes nothing; other contents under the same run are refused', async () => {
     const ledger = await open()
-    expect(await ledger.stage(of('r', [change(1), change(2)]))).toEqual({ staged: 2, held: [] })
-    expect(await ledger.stage(of('r', [change(2), change(3)]))).toEqual({ staged: 1, held: [] })
+    expect(await ledger.stage(of('r', changes(1, 2)))).toEqual({ staged: 2, held: [] })
+    expect(await ledger.stage(of('r', changes(2, 3)))).toEqual({ staged: 1, held: [] })
     await expect(ledger.stage(of('r', [{ ...change(2), body: '{}' }, change(4)]))).rejects.toMatchObject({
       name: 'RunTakenError',
     })
@@ -42,7 +43,7 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('a change that was never claimed is closed when it is staged again as closed; one that was, or that a person decided, is not', async () => {
     const ledger = await open()
-    await ledger.stage(of('r', [change(1), change(2), change(3), change(4)]))
+    await ledger.stage(of('r', changes(1, 2, 3, 4)))
     const claimed = await claimRow(ledger, 'r', 2)
     await ledger.move({ id: claimed?.id ?? 0, from: ['sending'], patch: { state: 'staged' } })
     const decided = await ledger.row({ run: 'r', row: 3 })
@@ -72,12 +73,7 @@ export function describeLedger(newPlace: NewPlace): void {
   test('after a restore, every open change of a run is unknown at once, and counts what may have been sent once', async () => {
     const ledger = await open()
     const rows = [1, 2, 3, 4, 5, 6]
-    await ledger.stage(
-      of(
-        'r',
-        rows.map((row) => change(row)),
-      ),
-    )
+    await ledger.stage(of('r', changes(...rows)))
     await ledger.stage(of('other', [change(7)]))
     for (const row of [2, 3, 4]) await claimRow(ledger, 'r', row)
     const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
@@ -114,12 +110,7 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('after a restore, a parked change of which attempts are bounded counts what may have been sent on the word of a person', async () => {
     const ledger = await open()
-    await ledger.stage(
-      of(
-        'r',
-        [1, 2, 3, 4].map((row) => change(row)),
-      ),
-    )
+    await ledger.stage(of('r', changes(1, 2, 3, 4)))
     for (const row of [1, 2, 3]) await claimRow(ledger, 'r', row)
     const park = async (row: number, patch: object) => {
       const { id } = (await ledger.row({ run: 'r', row }))!
@@ -272,24 +263,6 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await ledger.counts({ run: 'a' })).toMatchObject([{ state: 'done' }, { state: 'rejected' }])
   })
 
-  test('a write is on the disk when its promise resolves: another process sees it', async () => {
-    const place = await newPlace()
-    const writer = await openState(place)
-    const reader = await openState({ ...place, readOnly: true })
-    await writer.ledger.stage(
-      of(
-        'r',
-        [1, 2, 3].map((row) => change(row)),
-      ),
-    )
-    for (const row of [1, 2, 3]) {
-      await claimRow(writer.ledger, 'r', row)
-      expect(await reader.ledger.row({ run: 'r', row })).toMatchObject({ state: 'sending' })
-    }
-    await reader.close()
-    await writer.close()
-  })
-
   test('a key is held by every change that is neither rejected nor dropped, over all runs', async () => {
     const ledger = await open()
     await ledger.stage(of('a', [change(1, 'K')]))
@@ -427,7 +400,7 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('a claim under the right of an earlier sender fails, and changes nothing', async () => {
     const ledger = await open()
-    await ledger.stage(of('r', [change(1), change(2)]))
+    await ledger.stage(of('r', changes(1, 2)))
     await ledger.stage(of('other', [change(3)]))
     const take = (run: string) => takeRight(ledger, run, 5)
     const [first, other] = [await take('r'), await take('other')]
@@ -456,7 +429,7 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('a move that needs the right to send fails once another sender has it, and changes nothing', async () => {
     const ledger = await open()
-    await ledger.stage(of('r', [change(1), change(2)]))
+    await ledger.stage(of('r', changes(1, 2)))
     const first = await takeRight(ledger, 'r')
     const second = await takeRight(ledger, 'r')
     const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
@@ -473,7 +446,7 @@ export function describeLedger(newPlace: NewPlace): void {
 
   test('of changes claimed together, those that are no longer staged are left out', async () => {
     const ledger = await open()
-    await ledger.stage(of('r', [change(1), change(2), change(3)]))
+    await ledger.stage(of('r', changes(1, 2, 3)))
     const sender = await takeRight(ledger, 'r')
     const ids: number[] = []
     for (const row of [1, 2, 3]) ids.push((await ledger.row({ run: 'r', row }))?.id ?? 0)

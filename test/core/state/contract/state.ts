@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { openState } from '../../../../core/state/open.ts'
+import { senderOf } from '../sender-of.ts'
 import { describeLeases } from './leases.ts'
 import { describeLedger } from './ledger.ts'
 import { describeNotes } from './notes.ts'
@@ -25,15 +26,20 @@ export function describeState(newPlace: NewPlace): void {
     await second.close()
   })
 
-  test('lets a reader look while the writer works, and keeps the reader from writing', async () => {
+  test('a write is on the disk when its promise resolves: a reader sees it while the writer works, and writes nothing itself', async () => {
     const place = await newPlace()
     const writer = await openState(place)
     const reader = await openState({ ...place, readOnly: true })
     await writer.ledger.stage(stageOne)
     expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'staged' })
     expect(reader.storeId).toBe(writer.storeId)
-    const claim = { sender: { run: 'r', lease: 'l', token: 't' }, id: 1, sends: 0, at: 1 }
-    await expect(reader.ledger.claim(claim)).rejects.toMatchObject({ name: 'StateReadOnlyError' })
+    const { id } = (await reader.ledger.row({ run: 'r', row: 1 }))!
+    const sender = await senderOf(writer.ledger, 'r')
+    await writer.ledger.claim({ sender, id, sends: 0, at: 1 })
+    expect(await reader.ledger.row({ run: 'r', row: 1 })).toMatchObject({ state: 'sending' })
+    await expect(reader.ledger.claim({ sender, id, sends: 1, at: 2 })).rejects.toMatchObject({
+      name: 'StateReadOnlyError',
+    })
     const owner = { workflowId: 'w', runId: 'r' }
     const take = reader.leases.take({ name: 'n', owner, isClosed: async () => false })
     await expect(take).rejects.toMatchObject({ name: 'StateReadOnlyError' })
