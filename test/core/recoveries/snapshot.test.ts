@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { resumeSubscription } from '../../../core/changes/kinds/resume-subscription.ts'
 import { readCandidates } from '../../../core/recoveries/candidates.ts'
 import { takeRight } from '../../../core/changes/send/send-right.ts'
 import {
@@ -8,13 +11,14 @@ import {
   type RecoveryPlan,
 } from '../../../core/recoveries/input.ts'
 import { saveRecoveryPlan, toRecoveryPlan } from '../../../core/recoveries/open.ts'
+import { writeRecoveryReport } from '../../../core/recoveries/report.ts'
 import { takeSnapshot } from '../../../core/recoveries/snapshot.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
 import { cached } from '../../../core/storage/cached.ts'
 import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
-import { clientOf, startSandbox, workspace } from '../changes/engine.ts'
+import { clientOf, stageChanges, startSandbox, workspace } from '../changes/engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
 /** The snapshots of recoveries over one state, each taken by a worker with an empty folder. */
@@ -25,7 +29,8 @@ async function startSnapshots(sandbox: Sandbox) {
   const { ledger, leases } = state
   const store = createFolderStore(await temporaryFolder())
   const notes = createRunNotes({ notes: state.notes, attempt: 1 })
-  const begin = async (run: string, input: RecoveryInput = {}) => {
+  const begin = async (run: string, input: RecoveryInput = {}, folder?: string) => {
+    const dataDir = folder ?? (await temporaryFolder())
     const plan = toRecoveryPlan({
       input: parseRecoveryInput(input),
       run,
@@ -34,11 +39,11 @@ async function startSnapshots(sandbox: Sandbox) {
       identity: { workspace, baseUrl: sandbox.url, mode: 'live', store: state.storeId },
       settleMs: 20,
     })
-    await saveRecoveryPlan({ dataDir: await temporaryFolder(), notes, plan, input })
+    await saveRecoveryPlan({ dataDir, notes, plan, input })
     return plan
   }
-  const take = async (plan: RecoveryPlan) => {
-    const dataDir = await temporaryFolder()
+  const take = async (plan: RecoveryPlan, folder?: string) => {
+    const dataDir = folder ?? (await temporaryFolder())
     const lease = { name: leaseOf(plan), owner: plan.execution }
     return await takeSnapshot({
       deps: {
@@ -61,11 +66,36 @@ async function startSnapshots(sandbox: Sandbox) {
   return { ledger, notes, begin, take, rowsOf }
 }
 
+/** A service whose subscriptions all need attention, for a reason that a resume can fix. */
+async function startBroken(subscriptions: number) {
+  const counts = { subscriptions, customers: 4, plans: 2 }
+  const sandbox = await startSandbox({ counts, needsAttention: 1 })
+  const set = (id: unknown, fields: object) =>
+    sandbox.control.update({ resource: 'subscriptions', id: String(id), fields: { ...fields } })
+  for (const id of sandbox.control.ids({ resource: 'subscriptions' }))
+    set(id, { status: 'needs_attention', needs_attention_reason: 'gateway_issue', cancelled: null })
+  return { sandbox, set }
+}
+
+test('the table of a dry run says what its preview counts, although another recovery has resumed some of them since', async () => {
+  const { sandbox } = await startBroken(8)
+  const { ledger, notes, begin, take } = await startSnapshots(sandbox)
+  const dataDir = await temporaryFolder()
+  const plan = await begin('recovery-1', { dryRun: true, reasons: ['gateway_issue'] }, dataDir)
+  const { preview } = await take(plan, dataDir)
+  expect(preview.toResume).toBe(8)
+  const [id = ''] = sandbox.control.ids({ resource: 'subscriptions' })
+  await stageChanges({ ledger, run: 'other', kind: resumeSubscription, changes: [{ row: 1, body: { id } }] })
+  const other = await ledger.row({ run: 'other', row: 1 })
+  const patch = { state: 'done', outcome: 'recovered', sends: 1, sentAt: Date.now() } as const
+  await ledger.move({ id: other!.id, from: ['staged'], patch })
+  await writeRecoveryReport({ ledger, notes, plan, dataDir })
+  const csv = await readFile(join(dataDir, plan.folder, 'recovery.csv'), 'utf8')
+  expect(csv.match(/would be resumed/g)).toHaveLength(8)
+})
+
 test('a worker that is lost with its folder after it staged subscriptions leaves the next one the same list with the same list values, whatever the service lists by then', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 8, customers: 4, plans: 2 },
-    needsAttention: 1,
-  })
+  const { sandbox } = await startBroken(8)
   const { ledger, notes, begin, take, rowsOf } = await startSnapshots(sandbox)
   const plan = await begin('recovery-1')
 
@@ -86,14 +116,7 @@ test('a worker that is lost with its folder after it staged subscriptions leaves
 })
 
 test('what a recovery that died had resumed is looked up before the next one decides what it resumes, and counts there', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 3, customers: 3, plans: 1 },
-    needsAttention: 1,
-  })
-  const set = (id: unknown, fields: object) =>
-    sandbox.control.update({ resource: 'subscriptions', id: String(id), fields: { ...fields } })
-  for (const id of sandbox.control.ids({ resource: 'subscriptions' }))
-    set(id, { needs_attention_reason: 'gateway_issue' })
+  const { sandbox, set } = await startBroken(3)
   const { ledger, begin, take, rowsOf } = await startSnapshots(sandbox)
   const input = { attempts: 2, coolDown: '0s' }
   const dead = await begin('recovery-1', input)
@@ -119,10 +142,7 @@ test('what a recovery that died had resumed is looked up before the next one dec
 })
 
 test('a subscription is counted once, although the list had to be read again page by page', async () => {
-  const sandbox = await startSandbox({
-    counts: { subscriptions: 250, customers: 4, plans: 2 },
-    needsAttention: 1,
-  })
+  const { sandbox } = await startBroken(250)
   const state = await openState({ folder: await temporaryFolder() })
   onTestFinished(() => state.close())
   const notes = createRunNotes(state)
