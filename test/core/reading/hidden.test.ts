@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { Refused } from '../../../core/billing/errors.ts'
 import { statusesOf } from '../../../core/billing/resources/filters.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
 import { hiding, rows } from './hiding-service.ts'
@@ -123,6 +124,17 @@ describe('records that a list hides unless their status is asked for', () => {
       expect(outcome).toMatchObject({ verdict: 'proven', statusCheck })
     },
   )
+
+  test('are looked for in the other orders where the service refuses one', async () => {
+    const { fetchPage } = hiding(rows(1000), ['cancelled'])
+    const refused = new Refused({ method: 'GET', path: '/', status: 400, byService: true })
+    const { outcome } = await readThrough({
+      ...options,
+      fetchPage: (request) =>
+        request.ordering === '-updated' ? Promise.reject(refused) : fetchPage(request),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true, records: 1_000 })
+  })
 
   test('cost one request a status, before the read and after it, where there are none', async () => {
     const { fetchPage, asked } = hiding(rows(90), [])

@@ -260,13 +260,6 @@ describe('the whole of a read in ranges', () => {
     )
     expect(outcome.ties.map(({ records }) => records)).toEqual([160, 150])
   })
-
-  test('ends unproven with the reason of the one range that broke, however well the others did', async () => {
-    const service = unproven['although the newest page could be read\npage 5 could not be read']!
-    const { outcome, ids } = await readInRanges({ ...options, ...service() }, inFour)
-    expect(outcome.reasons[0]).toMatch(/^the chain broke at .* although the newest page could be read$/)
-    expect(ids.length).toBeGreaterThan(500)
-  })
 })
 
 describe('records that a list hides unless their status is requested', () => {

@@ -63,6 +63,13 @@ describe('a list that stands still', () => {
     expect(ids).toHaveLength(30)
   })
 
+  test('of 60,000 records of one time is not proven: their ids are too many to compare', async () => {
+    const list = listOf({ size: 0 })
+    list.versions = [Array.from({ length: 60_000 }, (_, at) => tied(`t${at}`))]
+    const { outcome } = await readThrough({ fetchPage: list.fetchPage, maxRequests: 60 })
+    expect(outcome.reasons[0]).toMatch(/has 60000 records: no more than 50000 can be compared$/)
+  })
+
   test('is not taken for empty because its start is once not shown', async () => {
     const list = listOf({ size: 50 })
     const fetchPage = serving(list, (page, request) =>

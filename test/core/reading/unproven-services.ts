@@ -1,4 +1,4 @@
-import { Refused, ServiceFault } from '../../../core/billing/errors.ts'
+import { NotFound, Refused } from '../../../core/billing/errors.ts'
 import type { ListPage } from '../../../core/billing/reply.ts'
 import { toTimestamp } from '../../../core/billing/instants.ts'
 import type { PageRequest } from '../../../core/reading/range-state.ts'
@@ -76,7 +76,8 @@ export const unproven: Record<string, () => Parameters<typeof readThrough>[0]> =
     const poison = list.now[450]?.record
     return {
       fetchPage: serving(list, (page) => {
-        if (page().records.includes(poison)) throw new ServiceFault({ ...failure, status: 500 })
+        // Of a gateway: the service has this page.
+        if (page().records.includes(poison)) throw new NotFound({ ...failure, status: 404, byService: false })
         return page()
       }),
     }
