@@ -70,6 +70,13 @@ async function createJudge() {
   return { add, finish }
 }
 
+/** Both checkers accept those without a name, and reject what has the name of a forgery. */
+async function expectJudged(...exports: readonly (readonly [exported: CertifiedExport, name?: string])[]) {
+  const judge = await createJudge()
+  for (const [exported, name] of exports) await judge.add(exported, name)
+  await judge.finish()
+}
+
 test(
   'exports of lists that change while they are read are accepted, however their JSON is spelled, and every change that makes their claim false is rejected',
   { tags: ['long'], timeout: 60_000 + certificates * 1_000 },
@@ -109,9 +116,7 @@ test('an export from a service whose links name no page is accepted', async () =
     fetchPage: async (request) => ({ ...(await fetchPage(request)), next: '/list/?cursor=abc' }),
   })
   expect(taken.outcome).toMatchObject({ verdict: 'proven', records: 40 })
-  const judge = await createJudge()
-  await judge.add(toCertified(taken))
-  await judge.finish()
+  await expectJudged([toCertified(taken)])
 })
 
 test('an export is accepted whose process died before and after the last look at the statuses', async () => {
@@ -162,10 +167,7 @@ test('a record that a status shows first is not left as if it had been met befor
   const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
   const all = ['active', 'paused', 'cancelled', 'finalized']
   const exported = toCertified(await readThrough({ ...options, ...hiding(rows(250), all) }))
-  const judge = await createJudge()
-  await judge.add(exported)
-  await judge.add(leaveFirst(exported, 0), 'a record that was never met before is left')
-  await judge.finish()
+  await expectJudged([exported], [leaveFirst(exported, 0), 'a record that was never met before is left'])
 })
 
 /** As if a status, all of which one window shows, had been read as a range that ends above its oldest record. */
@@ -211,10 +213,8 @@ const fieldsOfEnds =
 
 test('an export is rejected whose certificate lacks any field of its first or its last line', async () => {
   const exported = toCertified(await readThrough(hiding(rows(40), [])))
-  const judge = await createJudge()
-  await judge.add(exported)
-  for (const field of fieldsOfEnds.split(' ')) await judge.add({ ...exported, lacks: field }, `no ${field}`)
-  await judge.finish()
+  const lacking = fieldsOfEnds.split(' ').map((lacks) => [{ ...exported, lacks }, `no ${lacks}`] as const)
+  await expectJudged([exported], ...lacking)
 })
 
 const emptyPage = {
@@ -251,24 +251,24 @@ const forgeries: Record<string, (exported: CertifiedExport) => void> = {
     exported.facts = { ...facts, statusCheck: 'clear' }
   },
   'an order that the records do not show': (exported) => {
-    exported.key = 'position'
+    exported.forge = (manifest) => (manifest.ordering = 'position')
   },
   'two rows below in one': ({ rows: all }) => {
     const row = all.find(({ contacts }) => contacts.length === 2)!
     row.contacts = [row.contacts.join(' ')]
   },
   'two certificates': (exported) => {
-    exported.forgeManifest = ({ certificate }) => certificate!.files.push(certificate!.files[0]!)
+    exported.forge = ({ certificate }) => certificate!.files.push(certificate!.files[0]!)
   },
   'the rows below in the ids of their records': (exported) => {
     exported.rows = exported.rows.map((row) => ({ ...row, id: keysOf(row), contacts: [] }))
-    exported.forgeManifest = ({ tables, totals }) => {
+    exported.forge = ({ tables, totals }) => {
       tables.pop()
       delete totals.columns['customer_contacts.amount']
     }
   },
   'a second table of records': (exported) => {
-    exported.forgeManifest = ({ tables }) =>
+    exported.forge = ({ tables }) =>
       tables.push({
         ...tables[0]!,
         name: 'more',
@@ -281,23 +281,19 @@ const forgeries: Record<string, (exported: CertifiedExport) => void> = {
 
 test('an export is rejected that is not what its certificate shows, or whose lines have another form', async () => {
   const taken = await readThrough(hiding(rows(250), []))
-  const judge = await createJudge()
-  await judge.add(toCertified(taken))
-  for (const [name, forge] of Object.entries(forgeries)) {
+  const forged = Object.entries(forgeries).map(([name, forge]) => {
     const exported = toCertified(taken)
     forge(exported)
-    await judge.add(exported, name)
-  }
-  await judge.finish()
+    return [exported, name] as const
+  })
+  await expectJudged([toCertified(taken)], ...forged)
 })
 
 test('an export is accepted whose ids have any text', async () => {
-  const judge = await createJudge()
   for (const id of ['s;7', 's;1 2', String.raw`s\7`, 's\ns;', 's"7, or']) {
     const named = await readThrough(hiding(rows(40).with(7, { ...rows(40)[7]!, id }), []))
-    await judge.add(toCertified(named))
+    await expectJudged([toCertified(named)])
   }
-  await judge.finish()
 })
 
 /** Records of one time, more of each status than a window holds. */
@@ -308,21 +304,20 @@ test('an export is accepted that swept records of one time and does not show the
   const taken = await readThrough({ fetchPage })
   expect(taken.outcome.verdict).toBe('proven')
   expect(taken.certificate).toContain('"swept"')
-  const judge = await createJudge()
-  const exported = { ...toCertified(taken), hashed: ['customers.created'] }
-  await judge.add(exported)
+  const forge: CertifiedExport['forge'] = (manifest) => {
+    manifest.hashed = ['customers.created']
+    delete manifest.totals.created
+  }
+  const exported = { ...toCertified(taken), forge }
   const lines = structuredClone(exported.lines)
   for (const line of lines) if ('swept' in line) line['places'] = [1_001, 1_001, 1_001]
-  await judge.add({ ...exported, lines }, 'sweeps showed more records than were taken')
-  await judge.finish()
+  await expectJudged([exported], [{ ...exported, lines }, 'sweeps showed more records than were taken'])
 })
 
 test('an export is accepted whose records have times that are centuries from now', async () => {
-  const judge = await createJudge()
   const far = tied.map((row) => ({ ...row, created: '9999-01-01T00:00:00.001024Z' }))
   const swept = await readThrough(hiding(far, []))
   expect(swept.certificate).toContain('"swept"')
-  await judge.add(toCertified(swept))
   // No number holds these, so they have no place in the list, but rows and totals have them.
   const further = [
     '0001-01-01T00:00:00.000001Z',
@@ -333,21 +328,19 @@ test('an export is accepted whose records have times that are centuries from now
   const taken = await readThrough(hiding([...rows(3), ...unplaced], []))
   expect(taken.outcome).toMatchObject({ verdict: 'unproven', records: 6 })
   const exported = toCertified(taken)
-  await judge.add(exported)
-  const forge: CertifiedExport['forge'] = ({ created }) => Object.assign(created!, { newest: further[1] })
-  await judge.add({ ...exported, forge }, 'a newest record of another time')
-  await judge.finish()
+  const forge: CertifiedExport['forge'] = ({ totals }) =>
+    Object.assign(totals.created!, { newest: further[1] })
+  const forged = { ...exported, forge }
+  await expectJudged([toCertified(swept)], [exported], [forged, 'a newest record of another time'])
 })
 
 test('an export without records is rejected that says when they were created', async () => {
   const exported = toCertified(await readThrough(hiding([], [])))
-  const judge = await createJudge()
-  await judge.add(exported)
-  for (const time of ['never', '9999-12-31T23:59:59.999999Z']) {
-    const forge: CertifiedExport['forge'] = (totals) => (totals.created = { oldest: time, newest: time })
-    await judge.add({ ...exported, forge }, `created ${time}`)
-  }
-  await judge.finish()
+  const forged = ['never', '9999-12-31T23:59:59.999999Z'].map((time) => {
+    const forge: CertifiedExport['forge'] = ({ totals }) => (totals.created = { oldest: time, newest: time })
+    return [{ ...exported, forge }, `created ${time}`] as const
+  })
+  await expectJudged([exported], ...forged)
 })
 
 test('an export is accepted whose list hides records of one time under several statuses', async () => {
@@ -355,16 +348,12 @@ test('an export is accepted whose list hides records of one time under several s
   const taken = await readThrough({ ...options, ...hiding(tied, ['paused', 'cancelled']) })
   expect(taken.outcome).toMatchObject({ verdict: 'proven', records: 1_000 })
   expect(taken.certificate.split('"swept"')).toHaveLength(1 + 5)
-  const judge = await createJudge()
-  await judge.add(toCertified(taken))
-  await judge.finish()
+  await expectJudged([toCertified(taken)])
 })
 
 test('an unproven export that has an id twice is called unproven, and not rejected', async () => {
   const all = rows(250)
   const taken = await readThrough(hiding(all.with(7, { ...all[7]!, id: 's99' }), []))
   expect(taken.outcome).toMatchObject({ verdict: 'unproven', records: 250 })
-  const judge = await createJudge()
-  await judge.add(toCertified(taken))
-  await judge.finish()
+  await expectJudged([toCertified(taken)])
 })

@@ -6,15 +6,7 @@ import { listNames } from '../../../sandbox/options.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { checkByPython, hasPython, judgeByPython } from './python-checker.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
-import {
-  connectTemporal,
-  createWorld,
-  folderOf,
-  rowsOf,
-  startRun,
-  startTestWorker,
-  type World,
-} from './world.ts'
+import { createWorld, folderOf, rowsOf, runExport, startTestWorker, type World } from './world.ts'
 
 const sizeOf = async (folder: string, name: string) => (await stat(join(folder, name))).size
 const certificateOf = async (folder: string) => await readFile(join(folder, 'certificate.jsonl'), 'utf8')
@@ -98,10 +90,10 @@ test(
   'exports of all lists, read in ranges while records come and go and requests fail, are whole and accepted, and their certificates are small',
   { tags: ['long'] },
   async () => {
-    const perSecond = { deletes: 20, inserts: 20, updates: 20, lateCommits: 5, restores: 5 }
+    const perRequest = { inserts: 1, deletes: 1, updates: 2, restores: 1, lateCommits: 1 }
     const world = await createWorld({
       counts: { customers: 3_000, subscriptions: 1_300 },
-      drift: Object.fromEntries(listNames.map((name) => [name, { perSecond }])),
+      drift: Object.fromEntries(listNames.map((name) => [name, { perRequest }])),
       faults: [
         { kind: 'reset', rate: 0.01 },
         { kind: 'error', rate: 0.01 },
@@ -109,10 +101,9 @@ test(
       ],
     })
     await startTestWorker(world, {}, { recordsPerRange: 600 })
-    const client = await connectTemporal()
     const { control } = world.sandbox
     const mark = control.mark()
-    const report = await (await startRun({ client, world, input: { parallel: 3 } })).result()
+    const report = await runExport(world, { parallel: 3 })
     control.setDrift({ drift: {} })
     const all = `${listNames.length} of ${listNames.length} lists`
     expect(report).toMatchObject({ verdict: 'proven', summary: expect.stringContaining(`${all} proven`) })
@@ -146,12 +137,11 @@ test(
       faults: [{ kind: 'hide', statuses: ['cancelled'] }],
     })
     await startTestWorker(world, { CONNECTOR_HASH_KEY: 'a key of sixteen or more' })
-    const client = await connectTemporal()
     const input = {
       resources: ['customers' as const, 'subscriptions' as const],
       hash: ['customers.id', 'subscriptions.id'],
     }
-    const report = await (await startRun({ client, world, input })).result()
+    const report = await runExport(world, input)
     expect(report.exports.filter(isPublished).flatMap(({ reasons }) => reasons)).toEqual([])
     for (const name of input.resources) {
       const folder = folderOf(report, name)
@@ -174,10 +164,9 @@ test(
   async () => {
     const world = await createWorld({ counts: { plans: 300 } })
     await startTestWorker(world)
-    const client = await connectTemporal()
     for (const value of [null, 'a\u0000b']) {
       world.sandbox.control.setFaults({ faults: [{ kind: 'wrongType', field: 'id', value, records: 2 }] })
-      const report = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+      const report = await runExport(world, { resources: ['plans'] })
       expect(report.exports.filter(isPublished)).toMatchObject([{ verdict: 'proven', reasons: [] }])
       const folder = folderOf(report, 'plans')
       expect(await certificateOf(folder)).toContain('"left":')
@@ -193,9 +182,7 @@ test(
   async () => {
     const world = await createWorld({ counts: { customers: 700 } })
     await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-    const client = await connectTemporal()
-    const start = async (more: object) =>
-      await (await startRun({ client, world, input: { resources: ['customers'], ...more } })).result()
+    const start = async (more: object) => await runExport(world, { resources: ['customers'], ...more })
     const full = await start({ exclude: ['customers.created'], to: ['csv', 'parquet', 'duckdb'] })
     await expectAccepted(world, folderOf(full, 'customers'))
     for (const { destination, where } of full.exports.filter(isPublished))

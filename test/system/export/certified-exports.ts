@@ -33,11 +33,6 @@ export interface CertifiedExport {
   completeThrough: string | null
   reasons: string[]
   windows: number
-  /** The forger makes this fit. */
-  records?: number
-  changedSince?: string
-  /** Otherwise it is a full one. */
-  mode?: 'byId'
   /** What the forger writes into the rows in place of each empty amount. */
   amount?: string
   /** A field that its first or its last line lacks. */
@@ -45,17 +40,8 @@ export interface CertifiedExport {
   facts: Pick<Taken['outcome'], 'clock' | 'hiddenFound' | 'statusCheck'>
   /** What the forger writes over the first line of the table. */
   header?: string
-  /** How many rows more of the other table the forger claims. */
-  moreBelow?: number
-  /** How many records the forger claims to have put into rejected.jsonl. */
-  rejected?: number
-  /** By what the list is said to be ordered, if not by `created`. */
-  key?: string
-  /** Columns that the table has hashed. */
-  hashed?: string[]
-  /** What the forger changes in the totals, which fit otherwise. */
-  forge?: (totals: Manifest['totals']) => void
-  forgeManifest?: (manifest: Manifest) => void
+  /** What the forger changes in the manifest, and so in the first and the last line of the certificate. */
+  forge?: (manifest: Manifest) => void
 }
 
 const anyRead = fc.record({
@@ -114,13 +100,7 @@ export async function writeCertified(
   exported: CertifiedExport,
   { stringify = JSON.stringify }: Spelling = {},
 ): Promise<Manifest> {
-  const { rows, lines, verdict, completeThrough, reasons, windows } = exported
-  const { records = rows.length, changedSince, orphans = [], mode = 'full' } = exported
-  const { header = 'id,created,currency,amount', moreBelow = 0, hashed = [], key = 'created' } = exported
-  const same = { resource: 'customers', workspace: 'acc_1', testMode: false, mode, filters: {} }
-  const head = { certificate: 1, ...same, key, changedSince: changedSince ?? null }
-  const end = { end: verdict, reasons, completeThrough, records, windows }
-  for (const line of [head, end]) Reflect.deleteProperty(line, exported.lacks ?? '')
+  const { rows, lines, verdict, completeThrough, reasons, windows, orphans = [] } = exported
   const customers = rows.map(({ id, created }) => ({
     id,
     created,
@@ -128,33 +108,36 @@ export async function writeCertified(
     amount: amountOf(id),
   }))
   const written = customers.map((row) => ({ ...row, amount: row.amount || (exported.amount ?? '') }))
-  const table = `${header}\n${written.map(toLine).join('')}`
+  const table = `${exported.header ?? 'id,created,currency,amount'}\n${written.map(toLine).join('')}`
   const contacts = [...rows, { id: 'nobody', contacts: orphans }].flatMap(({ id, contacts }) =>
     contacts.map((position) => ({ id, position, amount: amountOf(`${id} ${position}`) })),
   )
   const below = `customer_id,position,amount\n${contacts.map(toLine).join('')}`
-  const totals = toTotals(exported, { 'customers.amount': customers, 'customer_contacts.amount': contacts })
-  exported.forge?.(totals)
-  const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
+  const totals = toTotals(rows, { 'customers.amount': customers, 'customer_contacts.amount': contacts })
   const toFile = (path: string, content: string, count: number) => {
     const sha256 = createHash('sha256').update(content).digest('hex')
     return { path, rows: count, bytes: Buffer.byteLength(content), sha256 }
   }
+  const count = lines.length + 2
+  const certificate = toFile('certificate.jsonl', '', count)
   const manifest = {
-    ...same,
     version: 1,
+    resource: 'customers',
     destination: 'csv',
-    ordering: key,
-    ...(changedSince !== undefined && { changedSince }),
+    workspace: 'acc_1',
+    testMode: false,
+    mode: 'full',
+    filters: {},
+    ordering: 'created',
     ...exported.facts,
     verdict,
     reasons,
     completeThrough,
-    records,
+    records: rows.length,
     windows,
     totals,
     drift: {},
-    hashed,
+    hashed: [],
     dialect: { delimiter: ',', formulaGuard: false },
     tables: [
       {
@@ -178,20 +161,26 @@ export async function writeCertified(
           { name: 'position', kind: 'integer', source: 'customers.contacts' },
           { name: 'amount', kind: 'decimal', source: 'customers.contacts.amount' },
         ],
-        rows: contacts.length + moreBelow,
+        rows: contacts.length,
         files: [toFile('customer_contacts.csv', below, contacts.length)],
       },
     ],
-    rejected: { rows: exported.rejected ?? 0, files: [] },
-    certificate: { rows: lines.length + 2, files: [toFile('certificate.jsonl', text, lines.length + 2)] },
-  }
-  exported.forgeManifest?.(manifest as unknown as Manifest)
+    rejected: { rows: 0, files: [] },
+    certificate: { rows: count, files: [certificate] },
+  } as unknown as Manifest
+  exported.forge?.(manifest)
+  const { resource, workspace, testMode, mode, filters, ordering: key, changedSince = null } = manifest
+  const head = { certificate: 1, resource, workspace, testMode, mode, filters, key, changedSince }
+  const end = { end: verdict, reasons, completeThrough, records: rows.length, windows }
+  for (const line of [head, end]) Reflect.deleteProperty(line, exported.lacks ?? '')
+  const text = [head, ...lines, end].map((line) => `${stringify(line)}\n`).join('')
+  Object.assign(certificate, toFile('certificate.jsonl', text, count))
   await mkdir(folder)
   await writeFile(join(folder, 'customers.csv'), table)
   await writeFile(join(folder, 'customer_contacts.csv'), below)
   await writeFile(join(folder, 'certificate.jsonl'), text)
   await writeFile(join(folder, 'manifest.json'), stringify(manifest))
-  return manifest as unknown as Manifest
+  return manifest
 }
 
 const toLine = (row: object) =>
@@ -218,7 +207,7 @@ const currencyOf = (id: string): string => moneyOf(id).currency
 
 /** Added up by other code than the product's. */
 function toTotals(
-  { rows, hashed }: CertifiedExport,
+  rows: CertifiedExport['rows'],
   tables: Record<string, readonly { id: string; amount: string }[]>,
 ): Manifest['totals'] {
   const add = (texts: readonly string[]) => {
@@ -244,9 +233,7 @@ function toTotals(
   const months = Object.fromEntries(byMonth)
   return {
     columns: Object.fromEntries(columns) as Manifest['totals']['columns'],
-    ...(oldest !== undefined &&
-      newest !== undefined &&
-      hashed?.includes('customers.created') !== true && { created: { oldest, newest, months } }),
+    ...(oldest !== undefined && newest !== undefined && { created: { oldest, newest, months } }),
   }
 }
 
@@ -325,7 +312,7 @@ const onTotals =
   (change: (totals: Manifest['totals']) => void): Mutant =>
   (exported) => {
     if (exported.rows.length === 0) return false
-    exported.forge = change
+    exported.forge = ({ totals }) => change(totals)
     return true
   }
 const amounts = 'customers.amount'
@@ -418,7 +405,7 @@ export const mutants: Record<string, Mutant> = {
     return exported.rows.some(({ id }) => amountOf(id) === '')
   },
   'a list is said to be documents by id, of which some are missing': (exported) => {
-    exported.mode = 'byId'
+    exported.forge = (manifest) => (manifest.mode = 'byId')
     return exported.rows.pop() !== undefined
   },
   'the totals lack a column': onTotals(({ columns }) => {
@@ -509,7 +496,7 @@ export const mutants: Record<string, Mutant> = {
     const last = lines.findLastIndex((line) => 'range' in line)
     const { upTo } = lines[last]!['range'] as { upTo: string | null }
     if (upTo === null) return false
-    exported.changedSince = toTimestamp(toInstant(upTo)! + 1)
+    exported.forge = (manifest) => (manifest.changedSince = toTimestamp(toInstant(upTo)! + 1))
     rows.splice(rowsBefore(exported, last))
     exported.windows -= lines.splice(last).filter((line) => typeof line['newest'] === 'string').length
     return true
@@ -571,7 +558,7 @@ export const mutants: Record<string, Mutant> = {
     return true
   },
   'one row more is counted in another table than it has': (exported) => {
-    exported.moreBelow = 1
+    exported.forge = ({ tables }) => tables[1]!.rows++
     return true
   },
   'complete through a later time': (exported) => {
@@ -623,7 +610,7 @@ export const mutants: Record<string, Mutant> = {
     rows.splice(from, 1)
     const taken = rows.slice(from, from + take(line) - 1)
     Object.assign(line, { taken: taken.length, left: 1, keys: sumOf(taken.map(keysOf)) })
-    exported.rejected = 1
+    exported.forge = ({ rejected }) => (rejected.rows = 1)
   }),
   'one place where there should be three': onSweep((line) => {
     line['places'] = (line['places'] as number[]).slice(0, 1)
