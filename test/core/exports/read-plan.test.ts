@@ -56,3 +56,20 @@ test('parts are of the tables that the version which read them laid out; one wit
   expect((await knownReadPlan({ shared, folder })).tables).toEqual(older)
   await expect(planCustomers({ deps, plan })).rejects.toMatchObject({ name: 'OtherReadError' })
 })
+
+test.each<[what: string, plan: Partial<ExportPlan>, count: number, ranges: number]>([
+  ['in as many ranges as are read at once', { parallel: 3 }, 9_000, 3],
+  ['in as many as it has the records for', { parallel: 3 }, 2_999, 2],
+  ['as one where it is short', { parallel: 3 }, 1_999, 1],
+  ['as one where parallel is 1', { parallel: 1 }, 9_000, 1],
+  ['as one where it is incremental', { parallel: 3, since: { customers: 0 } }, 9_000, 1],
+  ['as one where the read is cut short', { parallel: 3, maxPages: 5 }, 9_000, 1],
+])('a list is read %s', async (_, changed, count, ranges) => {
+  const dataDir = await temporaryFolder()
+  const planned = await planCustomers({
+    deps: { dataDir, shared: cached(dataDir) },
+    plan: createPlan(changed),
+    count,
+  })
+  expect(planned.list?.ranges).toHaveLength(ranges)
+})

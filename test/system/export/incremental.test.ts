@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
 import type { ExportReport } from '../../../core/exports/report.ts'
-import { connectTemporal, createWorld, folderOf, startRun, startTestWorker } from './world.ts'
+import { createWorld, folderOf, runExport, startTestWorker } from './world.ts'
 
 const idsOf = async (report: ExportReport) => {
   const text = await readFile(join(folderOf(report, 'customers'), 'customers.csv'), 'utf8')
@@ -22,8 +22,7 @@ describe('an incremental export', () => {
   test('reads what changed since the last proven one, in no more than 2 % of the pages plus three', async () => {
     const world = await createWorld({ counts: { customers: 2_000 } })
     await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-    const client = await connectTemporal()
-    const first = await (await startRun({ client, world, input: incremental })).result()
+    const first = await runExport(world, incremental)
     expect(await manifestOf(first)).toMatchObject({ mode: 'full', verdict: 'proven', records: 2_000 })
     const latest = await readlink(join(world.dataDir, 'exports/customers/latest'))
 
@@ -34,7 +33,7 @@ describe('an incremental export', () => {
     const changed = control.ids({ resource: 'customers' }).slice(100, 160)
     for (const id of changed) control.update({ resource: 'customers', id, fields: { name: 'changed' } })
 
-    const second = await (await startRun({ client, world, input: incremental })).result()
+    const second = await runExport(world, incremental)
     const manifest = await manifestOf(second)
     expect(manifest).toMatchObject({ mode: 'incremental', verdict: 'proven' })
     // As far back as the newest `updated` that the list had: nothing was changed since.

@@ -8,6 +8,7 @@ import {
   connectTemporal,
   createWorld,
   resetToPlan,
+  runExport,
   startRun,
   startTestWorker,
   until,
@@ -23,8 +24,7 @@ test("a claim whose run Temporal does not know any more stands in nobody's way",
   })
   await state.close()
   await startTestWorker(world)
-  const client = await connectTemporal()
-  const report = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+  const report = await runExport(world, { resources: ['plans'] })
   expect(report.verdict).toBe('proven')
 })
 

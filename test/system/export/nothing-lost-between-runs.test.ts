@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { putFile, quick, startImport } from '../import/world.ts'
-import { connectTemporal, createWorld, rowsOf, startRun, startTestWorker } from './world.ts'
+import { connectTemporal, createWorld, rowsOf, runExport, startTestWorker } from './world.ts'
 
 const incremental = { mode: 'incremental', lookbackSeconds: 0 } as const
 
@@ -11,10 +11,9 @@ describe('what changed between two incremental exports is in the second', () => 
     const hide = { kind: 'hide', statuses: ['cancelled'] } as const
     const world = await createWorld({ counts: { subscriptions: 200 }, faults: [hide] })
     await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0' })
-    const client = await connectTemporal()
     const { control } = world.sandbox
     const input = { ...incremental, resources: ['subscriptions' as const] }
-    const run = async () => (await startRun({ client, world, input })).result()
+    const run = async () => runExport(world, input)
     await run()
     const changed = control.ids({ resource: 'subscriptions' }).slice(0, 5).map(String)
     for (const id of changed)
@@ -35,7 +34,7 @@ describe('what changed between two incremental exports is in the second', () => 
     }
     const ask = (sql: string) => askDuckDb(join(world.dataDir, 'warehouse.duckdb'), sql)
     const next = async () => {
-      const { run, verdict } = await (await startRun({ client, world, input })).result()
+      const { run, verdict } = await runExport(world, input)
       const [row] = (await ask(
         `select mode, cast(scope as text) as scope from _exports where run = '${run}'`,
       ))!

@@ -4,16 +4,7 @@ import { beforeAll, afterAll, describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
-import {
-  asked,
-  connectTemporal,
-  createWorld,
-  local,
-  openTestWorker,
-  openWorld,
-  startRun,
-  type World,
-} from './world.ts'
+import { asked, createWorld, local, openTestWorker, openWorld, runExport, type World } from './world.ts'
 
 type Worker = Awaited<ReturnType<typeof openTestWorker>>
 
@@ -37,8 +28,7 @@ describe('publish', () => {
   })
 
   const export_ = async (input: ExportInput) => {
-    const client = await connectTemporal()
-    return (await startRun({ client, world, input })).result()
+    return runExport(world, input)
   }
 
   test('takes an export to further destinations, and asks the service nothing', async () => {
@@ -138,8 +128,7 @@ test(
   async () => {
     const world = await createWorld({ counts: { plans: 10 } })
     const worker = await openTestWorker(world)
-    const client = await connectTemporal()
-    const { run } = await (await startRun({ client, world, input: { resources: ['plans'] } })).result()
+    const { run } = await runExport(world, { resources: ['plans'] })
     await worker.stop()
     await world.sandbox.close()
     const { code, stderr } = await publish(world, [run, '--to', 'duckdb', '--local'], local)

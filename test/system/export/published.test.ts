@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { connectTemporal, createWorld, folderOf, rowsOf, startRun, startTestWorker } from './world.ts'
+import { createWorld, folderOf, rowsOf, runExport, startTestWorker } from './world.ts'
 
 test(
   '`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list, which has what matches, nor one for Excel',
@@ -11,9 +11,8 @@ test(
   async () => {
     const world = await createWorld({ counts: { subscriptions: 300 } })
     await startTestWorker(world)
-    const client = await connectTemporal()
     const report = async (input: ExportInput = {}) =>
-      (await startRun({ client, world, input: { resources: ['subscriptions'], ...input } })).result()
+      runExport(world, { resources: ['subscriptions'], ...input })
     const run = async (input?: ExportInput) => basename(folderOf(await report(input), 'subscriptions'))
     const pointers = () =>
       Promise.all(
@@ -46,7 +45,7 @@ test('the report of a run is found by its name, whatever someone typed for it', 
   await startTestWorker(world)
   const name = `../nightly / ${world.workspace}`
   const input: ExportInput = { resources: ['customers', 'plans'], to: ['csv', 'parquet'] }
-  const report = await (await startRun({ client: await connectTemporal(), world, input, name })).result()
+  const report = await runExport(world, input, name)
   expect(report.run).toBe(name)
   const reports = (await readdir(join(world.dataDir, 'exports', 'reports'))).toSorted()
   expect(reports).toEqual([expect.stringMatching(/\.html$/), expect.stringMatching(/\.json$/)])

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { verifyExport } from '../../../core/destinations/files/verify.ts'
@@ -13,6 +13,7 @@ import {
   filesOf,
   folderOf,
   rowsOf,
+  runExport,
   startRun,
   startTestWorker,
   until,
@@ -67,7 +68,7 @@ describe('a list that is read in ranges', () => {
       const { control } = world.sandbox
       const client = await connectTemporal()
       const worker = await startWorkerProcess(world)
-      const whole = await (await startRun({ client, world, input: { ...input, parallel: 1 } })).result()
+      const whole = await runExport(world, { ...input, parallel: 1 })
       const undivided = asked(world)
 
       control.setFaults({ faults: slow })
@@ -93,12 +94,15 @@ describe('a list that is read in ranges', () => {
   )
 
   test(
-    'is read page by page if one range breaks, and is unproven with that reason',
+    'is read page by page if one range breaks, unproven with that reason, and what is no record is rejected once',
     { tags: ['long'] },
     async () => {
       const world = await createWorld({
         counts: { customers: 4_000 },
-        faults: [{ kind: 'shortWindow', drop: 3, from: 20, to: 40, on: 'GET /customers/' }],
+        faults: [
+          { kind: 'shortWindow', drop: 3, from: 20, to: 40, on: 'GET /customers/' },
+          { kind: 'wrongType', field: 'id', value: null, records: 20 },
+        ],
       })
       await startTestWorker(world, {}, divided)
       const run = await startRun({ client: await connectTemporal(), world, input })
@@ -115,34 +119,11 @@ describe('a list that is read in ranges', () => {
       const ids = (await rowsOf(report, 'customers')).map(({ id }) => id)
       expect(ids).toHaveLength(new Set(ids).size)
       // The service left records out of these pages, too.
-      expect(ids.length).toBeGreaterThan(3_900)
-    },
-  )
-
-  test(
-    'is divided neither by parallel: 1 nor where it is short, incremental or cut short',
-    { tags: ['long'] },
-    async () => {
-      const world = await createWorld({ counts: { customers: 2_400 } })
-      await startTestWorker(world, {}, divided)
-      const client = await connectTemporal()
-      const divides = async (more: object) => {
-        const run = await startRun({ client, world, input: { ...input, ...more } })
-        const { verdict } = await run.result()
-        const ranges = await readdir(join(world.dataDir, 'parts', run.workflowId, 'customers', 'ranges'))
-        return { verdict, isDivided: ranges.length > 1 }
-      }
-      expect(await divides({})).toEqual({ verdict: 'proven', isDivided: true })
-      expect(await divides({ parallel: 1 })).toEqual({ verdict: 'proven', isDivided: false })
-      expect(await divides({ mode: 'incremental', lookbackSeconds: 1e9 })).toEqual({
-        verdict: 'proven',
-        isDivided: false,
-      })
-      expect(await divides({ maxPages: 5 })).toEqual({ verdict: 'unproven', isDivided: false })
-      const { length } = world.sandbox.control.ids({ resource: 'customers' })
-      for (const id of world.sandbox.control.ids({ resource: 'customers' }).slice(0, length - 1_199))
-        world.sandbox.control.delete({ resource: 'customers', id })
-      expect(await divides({})).toEqual({ verdict: 'proven', isDivided: false })
+      expect(ids.length).toBeGreaterThan(3_000)
+      const rejected = await readFile(join(folderOf(report, 'customers'), 'rejected.jsonl'), 'utf8')
+      const lines = rejected.trim().split('\n')
+      expect(lines.length).toBeGreaterThan(5)
+      expect(lines).toEqual([...new Set(lines)])
     },
   )
 })

@@ -11,6 +11,7 @@ import {
   connectTemporal,
   createWorld,
   openTestWorker,
+  runExport,
   startRun,
   startTestWorker,
   until,
@@ -27,8 +28,7 @@ const resources = ['plans' as const]
 
 /** Runs an export to its end. */
 async function export_(world: World, input: ExportInput): Promise<ExportReport> {
-  const client = await connectTemporal()
-  return (await startRun({ client, world, input: { resources, ...input } })).result()
+  return runExport(world, { resources, ...input })
 }
 
 describe('a destination that fails', () => {
@@ -180,7 +180,7 @@ test('a PostgreSQL that is away when an incremental export begins is waited for,
   await startTestWorker(world, { BILLING_READ_LAG_SECONDS: '0', WAREHOUSE_URL: url })
   const client = await connectTemporal()
   const input: ExportInput = { resources, mode: 'incremental', to: ['postgres'] }
-  await (await startRun({ client, world, input })).result()
+  await runExport(world, input)
   postgres.killAll()
   const run = await startRun({ client, world, input })
   const hasFailed = async () => {

@@ -10,7 +10,6 @@ import {
   startRun,
   startTestWorker,
   until,
-  type World,
 } from './world.ts'
 import { addonsCsv, putFile, quick, startImport, timesOf } from '../import/world.ts'
 
@@ -73,7 +72,9 @@ describe('a token that expires while an export reads', () => {
 describe('a token that expires while an import sends', () => {
   test('is waited for; each row is sent once', { tags: ['long'] }, async () => {
     const world = await createWorld({ faults: [{ kind: 'latency', ms: 60 }] })
-    const { file, worker } = await startWorkerWithFile(world)
+    const file = join(world.dataDir, 'token')
+    await writeFile(file, world.sandbox.token, { mode: 0o600 })
+    const worker = startCommand(world, ['worker'], { env: { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file } })
     const client = await connectTemporal()
     const rows = await putFile(world, addonsCsv(60))
     const run = await startImport({
@@ -90,10 +91,3 @@ describe('a token that expires while an import sends', () => {
     expect(timesOf(world, 'addons', 60)).toEqual(Array.from({ length: 60 }, () => 1))
   })
 })
-
-async function startWorkerWithFile(world: World) {
-  const file = join(world.dataDir, 'token')
-  await writeFile(file, world.sandbox.token, { mode: 0o600 })
-  const env = { BILLING_TOKEN: '', BILLING_TOKEN_FILE: file }
-  return { file, worker: startCommand(world, ['worker'], { env }) }
-}

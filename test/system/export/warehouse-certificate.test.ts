@@ -7,7 +7,7 @@ import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { isPublished } from '../../../core/exports/report.ts'
 import { askDuckDb } from '../../core/destinations/duckdb-file.ts'
 import { callCommand } from '../command-line/call-command.ts'
-import { connectTemporal, createWorld, startRun, startTestWorker } from './world.ts'
+import { createWorld, runExport, startTestWorker } from './world.ts'
 
 test(
   'an export into a warehouse leaves its certificate in the data folder, which is verified, put back and pruned like others',
@@ -15,10 +15,9 @@ test(
   async () => {
     const world = await createWorld({ counts: { customers: 350 } })
     await startTestWorker(world)
-    const client = await connectTemporal()
     const export_ = async () => {
       const input = { resources: ['customers' as const], to: ['duckdb' as const] }
-      const report = await (await startRun({ client, world, input })).result()
+      const report = await runExport(world, input)
       return { run: report.run, folder: dirname(report.exports.filter(isPublished)[0]!.manifest!) }
     }
     const first = await export_()

@@ -180,6 +180,12 @@ export async function startRun(options: {
   })
 }
 
+/** Runs an export to its end. */
+export async function runExport(world: World, input: ExportInput = {}, name?: string): Promise<ExportReport> {
+  const client = await connectTemporal()
+  return await (await startRun({ client, world, input, ...(name !== undefined && { name }) })).result()
+}
+
 /** Everything that a workflow's history says, with what its payloads carry: in JSON they are in base64. */
 export async function historyOf(run: Pick<WorkflowHandle, 'fetchHistory'>): Promise<string> {
   const history = JSON.stringify(await run.fetchHistory())
