@@ -5,7 +5,7 @@ import { isSortedByUpdated } from '../../../core/reading/order.ts'
 import { start } from './drifting-list.ts'
 
 interface Row {
-  id: string
+  id: string | number
   created: number
   updated: number
 }
@@ -26,6 +26,7 @@ const touched = (rows: Row[], ...places: number[]) =>
 const inOneUpdate = (size: number) => untouched(size).map((row) => ({ ...row, updated: start }))
 /** In another order than that of the ids. */
 const withMixedCreated = (row: Row, at: number) => ({ ...row, created: start + ((at * 7_919) % 1_000) * day })
+const withMixedId = <T>(row: T, at: number) => ({ ...row, id: `${(at * 6_211) % 1_000}` })
 /** Records that were imported one after the other, and of which one was changed since. */
 const imported = touched(untouched(1_000).map(withMixedCreated), 444)
 
@@ -44,12 +45,14 @@ interface Service {
   /** Its order where newest first is. */
   down?: Order
   cap?: number
-  isCounting?: boolean
+  /** What it counts: nothing, or the records of each page, but not of the list. */
+  counts?: 'nothing' | 'pages'
+  isLinking?: boolean
 }
 
 async function ask(
   rows: Row[],
-  { up = 'updated', down = reversed(up), cap = 100, isCounting = true }: Service = {},
+  { up = 'updated', down = reversed(up), cap = 100, counts, isLinking = true }: Service = {},
 ) {
   let requests = 0
   const isSorted = await isSortedByUpdated(({ page, pageSize, ordering }) => {
@@ -64,13 +67,9 @@ async function ask(
       }))
     if (records.length === 0 && page > 1)
       throw new NotFound({ method: 'GET', path: '/', status: 404, byService: true })
-    const next = page * size < rows.length ? `/list/?page=${page + 1}` : null
-    return Promise.resolve({
-      records,
-      count: isCounting ? rows.length : undefined,
-      next,
-      servedAt: undefined,
-    })
+    const next = isLinking && page * size < rows.length ? `/list/?page=${page + 1}` : null
+    const count = { nothing: undefined, pages: records.length, list: rows.length }[counts ?? 'list']
+    return Promise.resolve({ records, count, next, servedAt: undefined })
   })
   return { isSorted, requests }
 }
@@ -78,7 +77,7 @@ async function ask(
 describe('a list is sorted by `updated`', () => {
   test.each([
     ['where a page shows a record that was changed later than a newer one', touched(untouched(1_000), 5), 3],
-    ['where one page holds all of it', untouched(20), 1],
+    ['where one page holds all of it, of which some has one time', inOneUpdate(20), 1],
     ['where it is empty', [], 1],
     [
       'where only a page in the middle shows that',
@@ -122,7 +121,21 @@ describe('nothing tells that a list is sorted by `updated`', () => {
       touched(untouched(1_000), 5),
       { down: '-created' },
     ],
-    ['where nothing was ever changed', untouched(1_000), {}],
+    [
+      'where it is sorted by `created`, which the ids are not',
+      untouched(1_000).map(withMixedId),
+      { up: 'created' },
+    ],
+    [
+      'where all were changed at once, whatever its order',
+      inOneUpdate(1_000).map(withMixedCreated).map(withMixedId),
+      {},
+    ],
+    [
+      'where records with an older `created` were imported, and it is sorted by numbers as ids',
+      imported.map((row, at) => ({ ...row, id: at })),
+      { up: 'id' },
+    ],
     [
       'where all records were changed at once, in their order',
       untouched(300).map((row) => ({ ...row, updated: start })),
@@ -149,13 +162,23 @@ describe('nothing tells that a list is sorted by `updated`', () => {
     ],
     [
       'where it shows one order whatever is asked for, of which no field tells',
-      imported.map((row, at) => ({ ...row, id: `${(at * 6_211) % 1_000}` })),
+      imported.map(withMixedId),
       { down: 'updated' },
     ],
     [
       'where it is sorted by `created`, and does not count',
       touched(untouched(1_000), 444),
-      { up: 'created', isCounting: false },
+      { up: 'created', counts: 'nothing' },
+    ],
+    [
+      'where it is sorted by `created`, and counts what a page shows',
+      touched(untouched(1_000), 444),
+      { up: 'created', counts: 'pages' },
+    ],
+    [
+      'where it is sorted by `created`, its pages hold less than was asked for, and it links to none',
+      touched(untouched(90), 55),
+      { up: 'created', cap: 30, isLinking: false },
     ],
     [
       'where it is sorted by `created`, and its pages hold less than was asked for',

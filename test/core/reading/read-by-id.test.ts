@@ -94,6 +94,15 @@ describe('documents by id', () => {
     expect(steps.flatMap(({ records }) => records)).toHaveLength(9)
   })
 
+  test('are named up to twenty where many are refused, and the rest is counted', async () => {
+    const refused = new Refused({ ...at('x'), status: 400, byService: true, messages: ['no number'] })
+    const ids = Array.from({ length: 25 }, (_, index) => String(501 + index))
+    const answers = Object.fromEntries(ids.map((id) => [id, refused]))
+    const { reasons } = (await toEnd(openRead({ ids, answers }).read)).outcome
+    expect(reasons).toHaveLength(21)
+    expect(reasons.at(-1)).toBe('5 more could not be read; rejected.jsonl lists all of them.')
+  })
+
   test('are looked at once more where one fails while others are answered', async () => {
     const answer = (time: number) => (time === 1 ? away('501') : { id: 501 })
     const { read, asked } = openRead({ ids: tenIds, answers: { '501': answer } })

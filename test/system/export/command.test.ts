@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -21,15 +18,6 @@ async function failureOf(words: readonly string[], env: Record<string, string> =
   expect(stderr).toMatch(/^(Waiting for [^\n]+\n)*error: [^\n]+\n$/)
   expect(stdout).toBe('')
   return { code, says: stderr, ms }
-}
-
-async function htmlServer(): Promise<string> {
-  const server = createServer((_, response) => {
-    response.writeHead(200, { 'content-type': 'text/html' }).end('<html><title>Welcome</title></html>')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 describe('an export from the command line with bad input', () => {
@@ -93,20 +81,6 @@ describe('an export with --local', () => {
     onTestFinished(() => world.sandbox.control.setFaults({ faults: [] }))
     const { says } = await failureOf(['export', '--local'], { ...local, BILLING_TOKEN: 'wrong' })
     expect(says).toMatch(`Waiting for the service at ${world.sandbox.url} ...`)
-  })
-
-  test('says within seconds that nothing listens at the address, or something else does', async () => {
-    const [port] = await freePorts(1)
-    const nobody = { ...local, BILLING_BASE_URL: `http://127.0.0.1:${port}` }
-    const website = { ...local, BILLING_BASE_URL: await htmlServer() }
-    const [none, html] = await Promise.all([
-      failureOf(['export', '--local'], nobody),
-      failureOf(['export', '--local'], website),
-    ])
-    expect(none).toMatchObject({ code: 1, says: expect.stringContaining('ECONNREFUSED') })
-    expect(html).toMatchObject({ code: 1, says: expect.stringContaining('check BILLING_BASE_URL') })
-    expect(Math.max(none.ms, html.ms)).toBeLessThan(15_000)
-    expect(await readdir(world.dataDir)).toEqual([])
   })
 
   test('says at once that the data folder can not be one', async () => {

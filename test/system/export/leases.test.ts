@@ -45,7 +45,11 @@ test(
     await until(() => asked(world) > before + 8)
     const other = await startRun({ client, world, input: { resources: ['customers'] } })
     await expect(other.result()).rejects.toMatchObject({
-      cause: { message: expect.stringContaining(`The run ${run.workflowId} is already doing this`) },
+      cause: {
+        message: expect.stringContaining(
+          `The run ${run.workflowId} is already doing this (export customers to csv) and has not ended. Wait for it, or stop it.`,
+        ),
+      },
     })
     world.sandbox.control.setFaults({ faults: [] })
     const report = await client.workflow.getHandle<typeof exportData>(run.workflowId).result()

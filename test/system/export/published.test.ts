@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
-import { createWorld, folderOf, rowsOf, runExport, startTestWorker } from './world.ts'
+import { connectTemporal, createWorld, folderOf, rowsOf, runExport, startTestWorker } from './world.ts'
 
 test(
   '`latest` follows every whole export, `latest-proven` only proven ones, and neither a part of a list, which has what matches, nor one for Excel',
@@ -62,4 +62,18 @@ test('the report of a run is found by its name, whatever someone typed for it', 
       { resource: 'plans' },
     ],
   })
+})
+
+test('an export of test-mode data lies apart from live data', async () => {
+  const world = await createWorld({ testCounts: { plans: 7 } })
+  await startTestWorker(world, { BILLING_TEST_MODE: 'true' })
+  const client = await connectTemporal()
+  const handle = await client.workflow.start('exportData', {
+    workflowId: `export-${world.workspace}-test`,
+    taskQueue: `${world.taskQueue}-test`,
+    args: [{ resources: ['plans'] }],
+  })
+  const report = await handle.result()
+  expect(folderOf(report, 'plans')).toContain(join(world.dataDir, 'exports', 'test', 'plans'))
+  expect(await rowsOf(report, 'plans')).toHaveLength(7)
 })

@@ -8,7 +8,6 @@ import { cached } from '../../../core/storage/cached.ts'
 import { nameExport } from '../../../core/exports/plan.ts'
 import type { Publication } from '../../../core/state/publications.ts'
 import { publicationOf } from '../../core/exports/record-read.ts'
-import { createWorld, folderOf, runExport, startTestWorker } from './world.ts'
 
 /** A data folder in which runs have published, and whose parts are pruned. */
 async function createFolder(published: readonly Partial<Publication>[], reported: readonly string[] = []) {
@@ -47,21 +46,4 @@ test('a name that a run which published nothing has is not given again, because 
   expect(await name('typed')).toBe('typed.3')
   expect(await name('_latest')).toBe('_latest.2')
   expect(await name('other')).toBe('other')
-})
-
-test('an export under an id that was used before gets a folder of its own', { tags: ['long'] }, async () => {
-  const world = await createWorld({ counts: { plans: 12 } })
-  await startTestWorker(world)
-  const name = `what someone typed / ${world.workspace}`
-  const plans = { resources: ['plans' as const] }
-  const first = await runExport(world, plans, name)
-  const second = await runExport(world, plans, name)
-  expect(folderOf(first, 'plans')).not.toBe(folderOf(second, 'plans'))
-  expect(second).toMatchObject({ verdict: 'proven' })
-  // What is pruned after 14 days. The same rows are in the list, and the next read proves nothing.
-  await rm(join(world.dataDir, 'parts'), { recursive: true })
-  world.sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
-  const third = await runExport(world, plans, name)
-  expect(third).toMatchObject({ verdict: 'unproven', run: `${name}.3` })
-  expect([folderOf(first, 'plans'), folderOf(second, 'plans')]).not.toContain(folderOf(third, 'plans'))
 })
