@@ -134,6 +134,10 @@ describe('a number', () => {
     expect(readNumber(text, mark)).toMatchObject({ fix })
   })
 
+  test('that is none without its signs either gets no advice', () => {
+    expect(readNumber('$ doce', ',')).not.toHaveProperty('fix')
+  })
+
   test('reads the same with a plus sign, which only the full patterns accept', () => {
     const number = fc.stringMatching(/^\d{0,5}([.,]\d{0,6}){0,2}$/)
     const mark = fc.constantFrom(undefined, '.', ',')

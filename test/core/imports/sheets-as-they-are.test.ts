@@ -65,8 +65,11 @@ describe('a title above the header', () => {
     expect(await bodiesOf({ ...file, path: to })).toEqual(await bodiesOf(file))
   })
 
-  test('is not suspected where the header is merely wrong', async () => {
-    const path = await fileOf('nombre;unidad\na;b\nname;x\n')
+  test.each([
+    ['the header is merely wrong', 'name;x\n'],
+    ['what looks like a header is far below', `${'a;b\n'.repeat(20)}name;unit_label\n`],
+  ])('is not suspected where %s', async (_, below) => {
+    const path = await fileOf(`nombre;unidad\na;b\n${below}`)
     expect(await problemsOf({ ...products, path })).toContainEqual(
       expect.stringContaining('row 1, nombre: is not a field of products'),
     )

@@ -98,9 +98,10 @@ describe('an empty cell', () => {
 
   test('in every column leaves an update with nothing to send', async () => {
     const path = await fileOf('id;phone\nc1;\nc2;123\n')
-    expect(await stage({ kind: 'update-contacts', path })).toMatchObject([
-      { row: 2, closed: { state: 'dropped', outcome: 'nothingGiven' } },
-      { row: 3, body: '{"id":"c2","phone":"123"}' },
+    const rows = await stage({ kind: 'update-contacts', path })
+    expect(rows.map(({ row, closed }) => [row, closed?.outcome])).toEqual([
+      [2, 'nothingGiven'],
+      [3, undefined],
     ])
   })
 })

@@ -8,6 +8,7 @@ import { createParquetDestination } from '../../../core/destinations/files/parqu
 import { openChunks } from '../../../core/exports/parts/chunks.ts'
 import { createFolderMark } from '../../../core/state/claims-mark.ts'
 import { replaceFile, writeNew } from '../../../core/storage/durable.ts'
+import { createFolderStore } from '../../../core/storage/folder-store.ts'
 import { createWorkplace } from '../destinations/publication.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 
@@ -16,7 +17,7 @@ import { temporaryFolder } from '../state/temporary-folder.ts'
  * flushed; `unflushed` are files and folders that a power cut could still take back.
  */
 function watchFlushes() {
-  const { open, rename } = fs
+  const { open, rename, copyFile } = fs
   const unflushed = new Set<string>()
   const early: string[] = []
   fs.open = async (path, flags, mode) => {
@@ -39,6 +40,10 @@ function watchFlushes() {
     }
     return file
   }
+  fs.copyFile = async (from, to) => {
+    await copyFile(from, to)
+    unflushed.add(resolve(String(to)))
+  }
   fs.rename = async (from, to) => {
     const moved = resolve(String(from))
     for (const name of unflushed)
@@ -51,7 +56,7 @@ function watchFlushes() {
   }
   syncBuiltinESMExports()
   onTestFinished(() => {
-    Object.assign(fs, { open, rename })
+    Object.assign(fs, { open, rename, copyFile })
     syncBuiltinESMExports()
   })
   return { early, unflushed }
@@ -67,6 +72,10 @@ async function publish(destination: ReturnType<typeof createCsvDestination>) {
 
 test.each<[string, (folder: string) => Promise<unknown>]>([
   ['a file that is replaced', (folder) => replaceFile(join(folder, 'plan.json'), '{}')],
+  [
+    'a file that is copied into a store',
+    (folder) => createFolderStore(folder).put('plans.csv', import.meta.filename),
+  ],
   ['a file that is new', (folder) => writeNew(join(folder, 'mark.json'), '{}')],
   [
     'the file of changes that a run will send',
