@@ -31,18 +31,6 @@ describe('bars', () => {
     board.write('done')
     expect(text().endsWith('done\n')).toBe(true)
   })
-
-  it('show a count where the total is not known, and lines apart from them', async () => {
-    const { stream, text } = screen()
-    const board = createBoard({ stream, as: 'bars' })
-    const bar = board.start({ name: 'plans', unit: 'records' })
-    bar.update({ done: 7 })
-    board.write('a line between')
-    await vi.waitFor(() => expect(text()).toMatch(/a line between\n/))
-    await vi.waitFor(() => expect(text()).toMatch(/plans: 7 records/))
-    expect(text()).not.toMatch(/[█░]/)
-    board.close()
-  })
 })
 
 describe('lines', () => {

