@@ -43,35 +43,31 @@ describe('an export for Excel', () => {
     expect((await verifyExport(location)).problems).toEqual([])
   })
 
-  test.each([
-    ['01000', '="01000"'],
-    ['7.890', '="7.890"'],
-    ['3-4', '="3-4"'],
-    ['12/05/2026', '="12/05/2026"'],
-    ['10:30', '="10:30"'],
-    ['1E5', '="1E5"'],
-    ['123456789012', '="123456789012"'],
-    ['MAR-12', '="MAR-12"'],
-    ['3 ene', '="3 ene"'],
-    ['+56912345678', '="+56912345678"'],
-    ['="01000"', `'="01000"`],
-    ['8320000', '8320000'],
-    ['0', '0'],
-    ['Calle 7', 'Calle 7'],
-    ['PLAN-12', 'PLAN-12'],
-    ['marzo', 'marzo'],
-    ['12345678-K', '12345678-K'],
-    ['+56 9 1234 5678', '+56 9 1234 5678'],
-  ])('shows the text %s as it is, written as %s', async (zip, written) => {
-    const { text } = await publish([JSON.stringify({ id: '1', zip_code: zip })])
-    const [row] = parse<Record<string, string>>(text, { delimiter: ';', bom: true, columns: true })
-    expect(row?.['zip_code']).toBe(written)
-    expect(unguardFormula(written)).toBe(zip)
-  })
-
-  test('keeps NULL apart from the empty text', async () => {
-    const { text } = await publish(['{"id":"1","name":""}'])
-    expect(text).toContain('\n1;"";;')
+  test('shows texts as they are that Excel takes for numbers, days or formulas, and leaves others alone', async () => {
+    const texts = [
+      ['01000', '="01000"'],
+      ['7.890', '="7.890"'],
+      ['3-4', '="3-4"'],
+      ['12/05/2026', '="12/05/2026"'],
+      ['10:30', '="10:30"'],
+      ['1E5', '="1E5"'],
+      ['123456789012', '="123456789012"'],
+      ['MAR-12', '="MAR-12"'],
+      ['3 ene', '="3 ene"'],
+      ['+56912345678', '="+56912345678"'],
+      ['="01000"', `'="01000"`],
+      ['8320000', '8320000'],
+      ['0', '0'],
+      ['Calle 7', 'Calle 7'],
+      ['PLAN-12', 'PLAN-12'],
+      ['marzo', 'marzo'],
+      ['12345678-K', '12345678-K'],
+      ['+56 9 1234 5678', '+56 9 1234 5678'],
+    ] as const
+    const { text } = await publish(texts.map(([zip_code], at) => JSON.stringify({ id: `${at}`, zip_code })))
+    const rows = parse<Record<string, string>>(text, { delimiter: ';', bom: true, columns: true })
+    expect(rows.map((row) => row['zip_code'])).toEqual(texts.map(([, written]) => written))
+    expect(texts.map(([, written]) => unguardFormula(written))).toEqual(texts.map(([sent]) => sent))
   })
 
   test('is undone exactly, cell by cell', async () => {
@@ -86,7 +82,7 @@ describe('an export for Excel', () => {
       undocumented: cell,
       aggregations: fc.record({ sales: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
     })
-    const records = fc.array(record, { maxLength: 5 })
+    const records = fc.array(record, { maxLength: 50, size: 'max' })
     await fc.assert(
       fc.asyncProperty(records, async (records) => {
         const sent = records.map((record, at) => JSON.stringify({ ...record, id: `'=${at}` }))
@@ -104,7 +100,7 @@ describe('an export for Excel', () => {
         )
         expect(undone).toEqual(original)
       }),
-      { seed: 20_267, numRuns: 150 },
+      { seed: 20_267, numRuns: 15 },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, readlink, rm, truncate } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { exportPath } from '../../../core/destinations/files/publish.ts'
@@ -9,7 +9,6 @@ import { writePart } from '../exports/write-part.ts'
 import { describeDestination } from './contract.ts'
 import { askDuckDb } from './duckdb-file.ts'
 import { createWorkplace, noise, start, type Workplace } from './publication.ts'
-import { readOn } from './use-warehouse.ts'
 import { asTexts, byKey, withoutScale } from './warehouse-rows.ts'
 
 const folderOf = (publication: Publication) => join(publication.folder, exportPath(publication, 'parquet'))
@@ -56,28 +55,6 @@ describe('an export in Parquet files', () => {
     const beside = (await readdir(join(workplace.exports, 'parquet', 'customers'))).toSorted()
     expect(beside).toEqual([`${start}-export-customers-2026-03-01`, 'latest', 'latest-proven'])
     expect(await readdir(workplace.exports)).toEqual(['parquet'])
-  })
-
-  test('moves its links to the newest read, and never back to an older one that is published late', async () => {
-    const published = async (run: string, date: number) => {
-      await createParquetDestination().publish(await customers(['{"id":"1"}'], { run, facts: readOn(date) }))
-      const beside = join(workplace.exports, 'parquet', 'customers')
-      const links = ['latest', 'latest-proven'].map((name) => readlink(join(beside, name)))
-      return (await Promise.all(links)).map((link) => link.replace(`${start}-`, ''))
-    }
-    expect(await published('second', 2)).toEqual(['second', 'second'])
-    expect(await published('first', 1)).toEqual(['second', 'second'])
-    expect(await published('third', 3)).toEqual(['third', 'third'])
-  })
-
-  test('never says that a run is published whose file someone cut short', async () => {
-    const publication = await customers(['{"id":"1"}'])
-    await createParquetDestination().publish(publication)
-    await truncate(join(folderOf(publication), 'customers.parquet'), 10)
-    await expect(createParquetDestination().publish(publication)).rejects.toMatchObject({
-      name: 'AlreadyPublishedError',
-      message: expect.stringContaining('customers'),
-    })
   })
 
   test('has columns of types, packed with zstd, and none that the run itself is in', async () => {
