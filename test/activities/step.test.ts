@@ -1,7 +1,6 @@
 import { Client, Connection } from '@temporalio/client'
 import { MockActivityEnvironment } from '@temporalio/testing'
-import { setTimeout as wait } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createSteps, type StepContext } from '../../activities/step.ts'
 import { StateAwayError } from '../../core/state/errors.ts'
 import { type Trouble, describeTrouble } from '../../core/runs/view/trouble.ts'
@@ -20,6 +19,11 @@ const { step } = createSteps({
   searchAttributes: () => Promise.resolve([]),
 })
 
+afterEach(() => vi.useRealTimers())
+
+/** Lets no time pass but that of `vi.advanceTimersByTimeAsync`, for what a step does every second. */
+const stopTheClock = () => vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+
 /** Runs a step as Temporal does, after an attempt with this last heartbeat; gives the heartbeats of this one. */
 async function heartbeatsOf(
   work: (context: StepContext) => Promise<void>,
@@ -37,16 +41,18 @@ test('a step that reports nothing repeats the last heartbeat, so that a third at
 })
 
 test('a step heartbeats when it begins, at each report and every second with the details as they are then', async () => {
+  stopTheClock()
   const heartbeats = await heartbeatsOf(async ({ report }) => {
     let rows = 0
     report(() => ({ rows }))
     rows = 5
-    await wait(1_300)
+    await vi.advanceTimersByTimeAsync(1_300)
   })
   expect(heartbeats).toEqual([undefined, { rows: 0 }, { rows: 5 }])
 })
 
 test('a step that fails heartbeats no more', async () => {
+  stopTheClock()
   const environment = open()
   const heartbeats: unknown[] = []
   environment.on('heartbeat', (details: unknown) => heartbeats.push(details))
@@ -54,7 +60,7 @@ test('a step that fails heartbeats no more', async () => {
     throw new Error('no')
   })
   await expect(environment.run(failing)).rejects.toThrow('no')
-  await wait(1_300)
+  await vi.advanceTimersByTimeAsync(3_000)
   expect(heartbeats).toHaveLength(1)
 })
 

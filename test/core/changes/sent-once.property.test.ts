@@ -70,6 +70,8 @@ class World {
   #ids = 0
   #sender: FencingToken | undefined
   #now = 1_000_000
+  /** Hears of the next request that leaves. */
+  #onLeft = () => {}
 
   constructor({
     folder,
@@ -119,6 +121,7 @@ class World {
           fail: reject,
           ended: Promise.resolve(),
         })
+        this.#onLeft()
         return await promise
       },
       traitsOf: () => ({ signature: '', lines: 0, amount: '' }),
@@ -152,6 +155,7 @@ class World {
     const row = due[pick % Math.max(1, due.length)]
     if (row === undefined) return
     const before = this.#wire.length
+    const left = new Promise<void>((resolve) => (this.#onLeft = resolve))
     const ended = sendOne({
       ledger: { ...this.ledger, now: () => (this.#now += 1) },
       sender: (this.#sender ??= await this.#becomeSender()),
@@ -160,7 +164,8 @@ class World {
       row,
       stop: new AbortController().signal,
     })
-    await expect.poll(() => this.#wire.length, { interval: 1 }).toBe(before + 1)
+    await Promise.race([left, ended])
+    expect(this.#wire.length).toBe(before + 1)
     const sent = this.#wire.at(-1)
     if (sent !== undefined) sent.ended = ended
   }

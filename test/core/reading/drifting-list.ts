@@ -263,7 +263,13 @@ function shuffleTies(rows: Item[], random: Random): void {
 }
 
 function toItem(id: string, at: number, updated: number): Item {
-  return { id, at, updated, record: { id, created: toTimestamp(at), updated: toTimestamp(updated) } }
+  const created = toTimestamp(at)
+  return {
+    id,
+    at,
+    updated,
+    record: { id, created, updated: updated === at ? created : toTimestamp(updated) },
+  }
 }
 
 function notFound(): NotFound {

@@ -3,6 +3,7 @@ import { parse } from 'csv-parse/sync'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { anyCharacter } from '../../any-character.ts'
 import type { Publication } from '../../../core/destinations/destination.ts'
 import { createDuckDbDestination } from '../../../core/destinations/duckdb/duckdb.ts'
 import { exportPath } from '../../../core/destinations/files/publish.ts'
@@ -73,7 +74,7 @@ const timestamp = fc
   )
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc.string({
     unit: fc.constantFrom(
       '"',
@@ -111,7 +112,7 @@ const text = fc.oneof(
   ),
 )
 const json = fc.oneof(
-  fc.json({ stringUnit: 'binary' }),
+  fc.json({ stringUnit: anyCharacter }),
   text.map((one) => JSON.stringify(one)),
   decimal,
 )
