@@ -172,18 +172,6 @@ describe('the account in `_exports`', () => {
       },
     ])
   })
-
-  test('is not there where the rows are not', async () => {
-    const ending = new AbortController()
-    const more = {
-      signal: ending.signal,
-      onStep: (step: string) => {
-        if (step === 'counted') ending.abort(new Error('ended by the test'))
-      },
-    }
-    await expect(publish('first', [{ id: 'a' }], more)).rejects.toThrow('ended by the test')
-    expect(await harness.ask(`select run from ${harness.schema}._exports`)).toBeUndefined()
-  })
 })
 
 describe('the form of its values', () => {
