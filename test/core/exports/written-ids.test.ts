@@ -62,7 +62,7 @@ test.each(privacies)(
   'ids that several rows have, written %s, are found and no others',
   async (_, privacy) => {
     const encoder = createRowEncoder({ resource: customers, privacy })
-    const others = Array.from({ length: 20_000 }, (_, at) => `cus_${at}`)
+    const others = Array.from({ length: 2_000 }, (_, at) => `cus_${at}`)
     const all = [...others, ...ids, 'cus_17', 'two\nlines', 'cus_17']
     const { part } = await write(encoder.encode(all.map((id) => ({ id }))).tables[0]!.text)
     const found = await findRepeatedIds([{ ...part, rows: all.length }])
