@@ -17,19 +17,24 @@ const plans = { resources: ['plans' as const] }
 /** Lists that do not honour any order can't be proven. */
 const unprovable = { counts: { plans: 5 }, lists: { plans: { orderings: [] } } }
 
-/** How the run of a notice stands, by the notice's id. */
-async function deliveryOf(client: Awaited<ReturnType<typeof connectTemporal>>, id: string) {
-  return client.workflow.getHandle(id).describe()
+/** An export that ends unproven beside a worker with these channels, and the run that notifies of it. */
+async function endUnproven(NOTIFY_URL: string, more: { env?: Record<string, string>; name?: string } = {}) {
+  const world = await createWorld(unprovable)
+  const worker = await startTestWorker(world, { NOTIFY_URL, ...more.env })
+  const client = await connectTemporal()
+  const run = await startRun({ client, world, input: plans, ...(more.name && { name: more.name }) })
+  const report = await run.result()
+  expect(report.verdict).toBe('unproven')
+  const { runId } = await run.describe()
+  const delivery: WorkflowHandle = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
+  return { world, worker, client, run, runId, report, delivery }
 }
 
 describe('people are notified', () => {
   test('of an unproven export, with its report, what to type and where to look', async () => {
     const receiver = await openChannel()
-    const world = await createWorld(unprovable)
-    await startTestWorker(world, { NOTIFY_URL: receiver.url, CONNECTOR_UI_URL: 'http://127.0.0.1:8080' })
-    const run = await startRun({ client: await connectTemporal(), world, input: plans })
-    const report = await run.result()
-    expect(report.verdict).toBe('unproven')
+    const env = { CONNECTOR_UI_URL: 'http://127.0.0.1:8080' }
+    const { world, run, runId, report } = await endUnproven(receiver.url, { env })
     await until(() => receiver.received.length > 0)
     const [{ body, id }] = receiver.received as [(typeof receiver.received)[0]]
     expect(body).toMatchObject({
@@ -42,7 +47,6 @@ describe('people are notified', () => {
     })
     expect(body.report).toEqual(JSON.parse(JSON.stringify(report)))
     expect(body.event.id).toBe(id)
-    const { runId } = await run.describe()
     expect(body.run.url).toBe(`http://127.0.0.1:8080/namespaces/default/workflows/${run.workflowId}/${runId}`)
     expect(body.text.split('\n')).toEqual([
       `*LIVE ${world.workspace}: ${run.workflowId} ended unproven*`,
@@ -233,11 +237,8 @@ describe('people are notified', () => {
 
   test('of a run with the longest id that people type', async () => {
     const receiver = await openChannel()
-    const world = await createWorld(unprovable)
-    await startTestWorker(world, { NOTIFY_URL: receiver.url })
-    const name = `${world.workspace} ${'é'.repeat(480)}`
-    const run = await startRun({ client: await connectTemporal(), world, input: plans, name })
-    expect((await run.result()).verdict).toBe('unproven')
+    const name = `${process.pid} ${'é'.repeat(480)}`
+    await endUnproven(receiver.url, { name })
     await until(() => receiver.received.length > 0)
     expect(receiver.received[0]?.body.run.workflowId).toBe(name)
     expect(receiver.received[0]?.body.command).toBe(`npx connector run report '${name}'`)
@@ -251,11 +252,7 @@ describe('people are notified', () => {
     await (await startRun({ client, world, input: plans })).result()
     await until(() => all.received.length > 0)
     expect(all.received[0]?.body).toMatchObject({ event: { kind: 'ended' }, report: { verdict: 'proven' } })
-    const { status } = await deliveryOf(client, all.received[0]!.body.event.id)
-    await until(
-      async () => (await deliveryOf(client, all.received[0]!.body.event.id)).status.name !== 'RUNNING',
-    )
-    expect(status.name).toMatch(/RUNNING|COMPLETED/)
+    await client.workflow.getHandle(all.received[0]!.body.event.id).result()
     expect([quiet.received, usual.received]).toEqual([[], []])
   })
 })
@@ -267,10 +264,7 @@ describe('a receiver', () => {
     async () => {
       const flaky = await openChannel((request) => [503, 500][request - 1] ?? 200)
       const steady = await openChannel()
-      const world = await createWorld(unprovable)
-      await startTestWorker(world, { NOTIFY_URL: `${steady.url} ${flaky.url}` })
-      const run = await startRun({ client: await connectTemporal(), world, input: plans })
-      await run.result()
+      await endUnproven(`${steady.url} ${flaky.url}`)
       await until(() => flaky.received.length === 3)
       expect(flaky.received.map(({ status }) => status)).toEqual([503, 500, 200])
       const ids = new Set([...flaky.received, ...steady.received].map(({ body }) => body.event.id))
@@ -282,13 +276,7 @@ describe('a receiver', () => {
 
   test('that answers 400 is notified once, and only its delivery fails, with a message without its address', async () => {
     const refusing = await openChannel(() => 400)
-    const world = await createWorld(unprovable)
-    await startTestWorker(world, { NOTIFY_URL: refusing.url })
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input: plans })
-    expect((await run.result()).verdict).toBe('unproven')
-    await until(() => refusing.received.length > 0)
-    const delivery: WorkflowHandle = client.workflow.getHandle(refusing.received[0]!.body.event.id)
+    const { delivery } = await endUnproven(refusing.url)
     const host = new URL(refusing.url).host
     await expect(delivery.result()).rejects.toMatchObject({
       cause: {
@@ -305,10 +293,7 @@ describe('a receiver', () => {
   test('that asks to be left alone for long keeps no other waiting, and is left alone', async () => {
     const busy = await openChannel(() => 429, { retryAfter: new Date(Date.now() + 3_600_000).toUTCString() })
     const flaky = await openChannel((request) => (request === 1 ? 503 : 200))
-    const world = await createWorld(unprovable)
-    await startTestWorker(world, { NOTIFY_URL: `${busy.url} ${flaky.url}` })
-    const run = await startRun({ client: await connectTemporal(), world, input: plans })
-    await run.result()
+    await endUnproven(`${busy.url} ${flaky.url}`)
     await until(() => flaky.received.length === 2)
     expect(flaky.kinds()).toEqual(['unproven'])
     expect(busy.received).toHaveLength(1)
@@ -317,18 +302,12 @@ describe('a receiver', () => {
   test('is notified although the one before it was removed from NOTIFY_URL, and no channel is notified twice', async () => {
     const told = await openChannel()
     const flaky = await openChannel((request) => (request === 1 ? 503 : 200), { retryAfter: '1' })
-    const world = await createWorld(unprovable)
-    const worker = await startTestWorker(world, { NOTIFY_URL: `${told.url} ${flaky.url}` })
-    const client = await connectTemporal()
-    const run = await startRun({ client, world, input: plans })
-    await run.result()
+    const { world, worker, delivery } = await endUnproven(`${told.url} ${flaky.url}`)
     await until(() => flaky.received.length === 1)
     await worker.stop()
     const other = await openChannel()
     await startTestWorker(world, { NOTIFY_URL: `${flaky.url} ${told.url} ${other.url}` })
     await until(() => flaky.received.length === 2 && other.received.length === 1)
-    const { runId } = await run.describe()
-    const delivery = client.workflow.getHandle(`${run.workflowId}/unproven/${runId}`)
     expect(await delivery.result()).toBe('notified 3 of 3 channels')
     expect(told.received).toHaveLength(1)
   })
@@ -361,14 +340,9 @@ describe('a receiver', () => {
     { tags: ['long'] },
     async () => {
       const receiver = await openChannel()
-      const world = await createWorld(unprovable)
-      await startTestWorker(world, { NOTIFY_URL: receiver.url })
-      const client = await connectTemporal()
-      const run = await startRun({ client, world, input: plans })
-      await run.result()
+      const { client, run, runId } = await endUnproven(receiver.url)
       await until(() => receiver.received.length === 1)
       const { workflowId } = run
-      const { runId } = await run.describe()
       const { events = [] } = (await run.fetchHistory()) ?? {}
       // The workflow task that told it is done once more.
       const telling = events?.find(
