@@ -104,7 +104,6 @@ describe.each(['duckdb', 'postgres'] as const)('verify --against %s', (name) => 
         'customer_contacts lacks 1 row of the export: a,1.',
       ]),
     ])
-    await ask(`update _warehouse set workspace = 'acc_other'`)
   })
 
   test('refuses what cannot be compared, and ends with 2', async () => {

@@ -202,18 +202,6 @@ test(
   },
 )
 
-test('a recovery that is reset during its canary waits for its result before it resumes others', async () => {
-  const { world, client, start } = await begin({
-    broken: 12,
-    sandbox: { faults: [{ kind: 'fallBack', on: resume }] },
-  })
-  const run = await start({ ...quick, canary: 3, verifyAfter: '2s' })
-  await until(() => resumesAsked(world).length === 3)
-  const result = await (await reset({ client, run, to: 'first' })).result()
-  expect(result).toMatchObject({ outcomes: { fellBack: 3, notTried: 9 } })
-  expect(resumesAsked(world)).toHaveLength(3)
-})
-
 describe('a recovery that is reset to before its first resume', () => {
   /** All are resumed, and none of them has been looked up. */
   async function beginResumed(input: RecoveryInput) {

@@ -81,15 +81,3 @@ test(
     expect(worker.texts.stderr).not.toMatch(/key-[12]/)
   },
 )
-
-test('a file that is empty is refused as API key', async () => {
-  const world = await createWorld()
-  const file = join(world.dataDir, 'temporal-api-key')
-  await writeFile(file, '')
-  const env = { TEMPORAL_API_KEY_FILE: file }
-  const { code, stderr } = await startCommand(world, ['worker'], { env }).ended
-  expect({ code, stderr }).toEqual({
-    code: 2,
-    stderr: expect.stringContaining('TEMPORAL_API_KEY_FILE names'),
-  })
-})
