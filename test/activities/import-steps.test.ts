@@ -623,6 +623,31 @@ test('a report that an attempt has written, given up by Temporal, does not repla
   expect((await reported()).ended.how).toBe('finished')
 })
 
+test('what a run leaves for people is in the files that workers share, with the check, the findings and the sheet of a dry run', async () => {
+  const store = createFolderStore(await newFolder())
+  await store.create('inbox/rows.csv', retentionsCsv(2))
+  const counts = { customers: 2, subscriptions: 2, plans: 1, retentions: 0, orders: 0 }
+  const sandbox = await createSandbox({ counts, needsAttention: 1 })
+  const { start, stage, send, prove, close } = await openSteps({ files: store, sandbox })
+  const filesOf = async ({ folder }: ImportPlan | RecoveryPlan) =>
+    (await store.list(folder)).map(({ path }) => path.slice(folder.length + 1))
+  const input = { kind: 'retentions', file: 'inbox/rows.csv', canary: 0 }
+  const plan = (await start('openRun', toOpen(input)).result) as ImportPlan
+  await stage(plan)
+  await send(plan)
+  const [id = ''] = sandbox.control.ids({ resource: 'retentions' })
+  sandbox.control.delete({ resource: 'retentions', id })
+  await prove(plan)
+  await close(plan, { how: 'finished' })
+  expect(await filesOf(plan)).toEqual(
+    expect.arrayContaining(['check.json', 'findings.jsonl', 'report.html', 'report.json', 'results.csv']),
+  )
+  const request = { job: 'recovery', input: { dryRun: true }, firstRunId: 'r1' }
+  const recovery = (await start('openRun', request, { workflowId: 'recovery-1' }).result) as RecoveryPlan
+  await stage(recovery)
+  expect(await filesOf(recovery)).toEqual(['recovery.csv'])
+})
+
 test.each([true, false])(
   'an attempt to end a run, given up by Temporal, takes no row from a later one that sends when it wakes (of several workers: %s)',
   async (isShared) => {
