@@ -64,16 +64,6 @@ const abortAfter = (number: number, stopping: AbortController) => {
   }
 }
 
-test('an open lane does not hold up another one', async () => {
-  const { engine, send } = await startSends()
-  const bad = refusedFrom(1, retentionRows(30)).map((row) => ({ ...row, breakerKey: 'biller_issue' }))
-  const good = retentionRows(40)
-    .slice(30)
-    .map((row) => ({ ...row, breakerKey: 'gateway_issue' }))
-  await engine.stage([...bad, ...good])
-  expect(await send()).toMatchObject({ ended: 'breaker', failed: 10, done: 10 })
-})
-
 test('one change is tried after 1, 2 and 4 minutes; when one succeeds, the others continue', async () => {
   const { engine, clock, send } = await startSends()
   const rows = refusedFrom(1, retentionRows(60)).map((row) =>

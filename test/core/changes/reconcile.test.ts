@@ -8,7 +8,6 @@ import type { ChangeToStage } from '../../../core/changes/staged-changes.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
 import {
-  addonRows,
   attempts,
   clientOf,
   contactRows,
@@ -256,21 +255,6 @@ test('absence is not believed while nothing of the run is known to be done', asy
   expect(await canaryResult(engine)).toEqual({ rows: [1], failed: [''] })
 })
 
-test('a row that cannot be looked up is parked, never sent again, and a person resolves it later', async () => {
-  const { sandbox, engine } = await startRun(changeKinds['create-addon'], addonRows(4), {
-    faults: [
-      { kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [2] },
-      { kind: 'reset', effect: 'none', on: 'POST /addons/', requests: [3] },
-    ],
-    concurrency: 1,
-  })
-  await engine.finish()
-  const rows = await engine.rows()
-  expect(rows.map(({ state }) => state)).toEqual(['done', 'parked', 'parked', 'done'])
-  expect(rows[1]).toMatchObject({ outcome: 'cannotLookUp', sends: 1 })
-  expect(copies(sandbox, 'addons', 'name').get('Addon 2')).toBe(1)
-})
-
 test('updates of scalar fields and deletes are sent again, and a delete that is gone then is done', async () => {
   const lostReply = { kind: 'reset', effect: 'done' } as const
   const missing = { row: 4, body: { id: 'ord_none' } }
@@ -351,18 +335,6 @@ async function startRecovery(options: SandboxOptions, most = 3) {
   return { sandbox, engine, broken, settle }
 }
 
-test('one that is active already is not resumed', async () => {
-  const { sandbox, engine, broken } = await startRecovery({})
-  sandbox.control.update({
-    resource: 'subscriptions',
-    id: broken[1]!,
-    fields: { status: 'active', needs_attention: null, needs_attention_reason: null },
-  })
-  await engine.finish()
-  expect((await engine.rows())[1]).toMatchObject({ state: 'done', outcome: 'alreadyFine', sends: 0 })
-  expect(requestsOf(sandbox, 'POST')).toHaveLength(2)
-})
-
 test('one that falls back is tried again, up to its attempts, and then is for a person and a later run', async () => {
   const { sandbox, engine, broken } = await startRecovery({
     faults: [{ kind: 'fallBack', on: postResume, requests: [1, 4, 5] }],
@@ -387,19 +359,6 @@ test('one that falls back is tried again after waits that grow', async () => {
   expect(third!.receivedAt - second!.receivedAt).toBeGreaterThan(290)
 })
 
-test('one without a reply and without an effect uses up its attempt and is never sent again in it', async () => {
-  const { sandbox, engine, settle } = await startRecovery(
-    { faults: [{ kind: 'reset', effect: 'none', on: postResume, requests: [1] }] },
-    1,
-  )
-  await engine.send()
-  await settle()
-  const [first] = await engine.rows()
-  expect(first).toMatchObject({ state: 'parked', outcome: 'attemptsUsedUp', sends: 1 })
-  expect(first?.error).toContain('nothing has changed')
-  expect(requestsOf(sandbox, 'POST')).toHaveLength(3)
-})
-
 test('a subscription that falls back in a canary has failed it, and is resumed again within its attempts', async () => {
   const { engine, settle } = await startRecovery({
     faults: [{ kind: 'fallBack', on: postResume, requests: [1] }],
@@ -412,18 +371,6 @@ test('a subscription that falls back in a canary has failed it, and is resumed a
   expect(await engine.send({ canary: true })).toMatchObject({ ended: 'finished', begun: 0 })
   await engine.finish()
   expect((await engine.rows())[0]).toMatchObject({ state: 'done', outcome: 'recovered', sends: 2 })
-})
-
-test('requests of earlier runs count against the attempts of this one', async () => {
-  const { sandbox, engine } = await startRecovery({ faults: [{ kind: 'fallBack', on: postResume }] })
-  await engine.stage(resumeRows(sandbox, 4, { attemptsBefore: 2 }).slice(3))
-  await engine.finish()
-  expect((await engine.rows()).map(({ sends, outcome }) => [sends, outcome])).toEqual([
-    [3, 'attemptsUsedUp'],
-    [3, 'attemptsUsedUp'],
-    [3, 'attemptsUsedUp'],
-    [1, 'attemptsUsedUp'],
-  ])
 })
 
 test('one that is sent again after an answer without an id takes no record for its own', async () => {

@@ -157,18 +157,6 @@ test.each([0, 7])(
   },
 )
 
-test('rows that a backup shows as closed stay so, and a repeated repair changes nothing more', async () => {
-  const { engine, ...run } = await startRun('create-addon', 5)
-  await engine.send({ rows: [1] })
-  run.backUp()
-  await engine.send({ rows: [2] })
-  run.putMark()
-  expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 4 }])
-  expect(await run.repair()).toEqual([])
-  const after = await run.open()
-  expect(await statesOf(after)).toEqual(['done 1', 'unknown 1', 'unknown 1', 'unknown 1', 'unknown 1'])
-})
-
 test('a ledger from before a repair is refused, also one that is newer than the first backup', async () => {
   const { engine, ...run } = await startRun('create-addon', 5)
   run.backUp()
@@ -179,15 +167,6 @@ test('a ledger from before a repair is refused, also one that is newer than the 
   await run.repair()
   copyFileSync(join(run.restored, markFile), join(later, markFile))
   await expect(openState({ folder: later })).rejects.toBeInstanceOf(OldLedgerError)
-})
-
-test('where the mark was restored, too, a repair makes all unknown that is open', async () => {
-  const { engine, ...run } = await startRun('create-addon', 4)
-  await engine.send({ rows: [1] })
-  run.backUp()
-  run.putMark()
-  await engine.send({ rows: [2, 3] })
-  expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 3 }])
 })
 
 test('nothing is staged from a file of a run that is cut short, and the sentence names it', async () => {

@@ -1,15 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { sendSegment } from '../../../activities/write/send-segment.ts'
-import { createRunRates } from '../../../core/billing/run-rates.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import type { SendInput } from '../../../core/changes/send/step.ts'
 import { takeRight } from '../../../core/changes/send/send-right.ts'
-import { createAttempts } from '../../../core/runs/sending-attempts.ts'
 import { leaseOf } from '../state/sender-of.ts'
 import {
   addonRows,
-  attempts,
   claimFirst,
   copies,
   refusedFrom,
@@ -17,7 +12,6 @@ import {
   startEngine,
   startRun,
   startSandbox,
-  workspace,
 } from './engine.ts'
 import { temporaryFolder } from '../state/temporary-folder.ts'
 import { DatabaseSync } from 'node:sqlite'
@@ -26,66 +20,6 @@ import type { ReportCounts } from '../../../core/runs/view/counts.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
-
-/** A segment of a run of three addons. */
-async function sendAddons({
-  input,
-  mayWrite = () => true,
-  preparationMs = 0,
-}: {
-  input: Partial<SendInput>
-  mayWrite?: () => boolean
-  preparationMs?: number
-}) {
-  const kind = changeKinds['create-addon']
-  const { engine } = await startRun(kind, addonRows(3))
-  const { ledger, run, billing } = engine
-  let waitMs = preparationMs
-  const known: typeof ledger.known = async (of) => {
-    await wait(waitMs)
-    waitMs = 0
-    return await ledger.known(of)
-  }
-  const write = {
-    deps: {
-      state: { ledger: { ...ledger, known } },
-      shared: { isShared: false },
-      mayWrite,
-      observer: { onEvent: () => {} },
-    },
-    rates: createRunRates(billing),
-    attempts: createAttempts(),
-  }
-  const context = {
-    owner: {},
-    attempt: 0,
-    beganAt: performance.now(),
-    signal: new AbortController().signal,
-    report: () => {},
-    watch: (watched: unknown) => watched,
-  }
-  const options = {
-    plan: { run, identity: { workspace, mode: 'live' } },
-    work: { run, kind, settleMs: 20, attempts, canarySize: { size: 0 } },
-    input: { seconds: 0.5, breakers: {}, claims: 0, limits: { concurrency: 4 }, ...input },
-    lease: leaseOf(run),
-    staged: 3,
-  }
-  return await sendSegment(...([write, context, options] as unknown as Parameters<typeof sendSegment>))
-}
-
-test('a segment sends also if its preparation took all of its time', async () => {
-  const seconds = 0.5
-  const step = await sendAddons({ input: { seconds }, preparationMs: 2 * seconds * 1_000 })
-  expect(step).toMatchObject({ ended: 'finished', counts: { done: 3 } })
-})
-
-test("another command's worker sends nothing of a run, but looks up what was sent, so that a stop ends the run", async () => {
-  const mayWrite = () => false
-  await expect(sendAddons({ input: {}, mayWrite })).rejects.toThrow('this worker belongs to another command')
-  const step = await sendAddons({ input: { lookupsOnly: true }, mayWrite })
-  expect(step).toMatchObject({ ended: 'finished', counts: { staged: 3 } })
-})
 
 const kind = changeKinds['create-retention']
 const settleMs = 20
@@ -180,24 +114,6 @@ test('a change that the service turned away does not count for maxChanges, and i
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
   expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
 })
-
-test.each([
-  // Nothing in the list shows that a record of this kind would be seen, so a person decides.
-  ['before the request left', { parked: 1, done: 0 }],
-  ['after the service had done it', { parked: 0, done: 1 }],
-] as const)(
-  'a segment that only looks up finds what a killed worker was sending: killed %s',
-  async (_killed, counts) => {
-    const { sandbox, engine } = await startRun(kind, retentionRows(2), { settleMs })
-    const { body } = await claimFirst(engine)
-    const fields = JSON.parse(body) as Record<string, unknown>
-    if (counts.done === 1) sandbox.control.insert({ resource: 'retentions', fields })
-
-    const step = await engine.segment({ lookupsOnly: true })
-    expect(step).toMatchObject({ ended: 'finished', counts: { staged: 1, unknown: 0, ...counts } })
-    expect(copies(sandbox, 'retentions', 'number').size).toBe(counts.done)
-  },
-)
 
 test('a lookup that finds nothing waits for the first change of its run that is done, so that its control can be found', async () => {
   const slow = { kind: 'latency', ms: 300, on: 'POST /retentions/' } as const
