@@ -13,14 +13,12 @@ import { transition } from '../../../core/changes/transitions.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
-import { SupersededError } from '../../../core/state/errors.ts'
-import { senderOf, takeRight } from '../state/sender-of.ts'
+import { senderOf } from '../state/sender-of.ts'
 import {
   addonRows,
   clientOf,
   contactRows,
   copies,
-  refusedFrom,
   requestsOf,
   retentionRows,
   startEngine,
@@ -102,19 +100,6 @@ test('while answers wait to be recorded, as many other changes are sent as the b
   expect(await sent).toMatchObject({ ended: 'finished', done: 8 })
 })
 
-test('a row that the service refuses is rejected with its message; the others continue', async () => {
-  const [first, second, third] = retentionRows(3)
-  const lines = [{ name: 'a', amount: 1 }, { amount: 'much' }]
-  const rows = [first!, { ...second!, body: { ...second!.body, lines } }, third!]
-  const { engine } = await startRun(retentions, rows, { concurrency: 1 })
-  expect(await engine.send()).toMatchObject({ done: 2, failed: 1 })
-  expect((await engine.rows())[1]).toMatchObject({
-    state: 'rejected',
-    outcome: 'refused',
-    error: 'lines.2.amount: A valid number is required.',
-  })
-})
-
 test('a lost reply is unknown and is not sent again by the sender, whatever it was lost by', async () => {
   const { sandbox, engine } = await startRun(retentions, retentionRows(6), {
     faults: [
@@ -154,17 +139,6 @@ test.each([401, 403])('a gateway’s page of %i stops the run, and one row is in
   await engine.finish()
   expect((await engine.rows()).every(({ state }) => state === 'done')).toBe(true)
   expect([...copies(sandbox, 'retentions', 'number').values()]).toEqual([1, 1, 1, 1, 1])
-})
-
-test('a change that was never sent stays staged, and sending continues by itself after a 429', async () => {
-  const { sandbox, engine } = await startRun(addons, addonRows(12), {
-    faults: [{ kind: 'throttle', perSecond: 10, burst: 2, retryAfter: 'none' }],
-  })
-  expect(await engine.send()).toMatchObject({ ended: 'finished', done: 12, unknown: 0, failed: 0 })
-  const refused = sandbox.control.requests().filter(({ status }) => status === 429)
-  expect(refused.length).toBeGreaterThan(0)
-  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 12 }, () => 1))
-  expect((await engine.rows()).every((row) => row.sends === 1)).toBe(true)
 })
 
 test('a service that can not be reached leaves everything staged', async () => {
@@ -209,30 +183,6 @@ test('what was claimed more than two seconds before it could leave is not sent t
   expect(claims).toBe(3)
 })
 
-test('a sender that was superseded while it waited for a connection claims and sends nothing more', async () => {
-  const { sandbox, engine } = await startRun(addons, addonRows(6), { concurrency: 2 })
-  const billing = clientOf(sandbox)
-  let sends = 0
-  const interrupted: Billing = {
-    ...billing,
-    createAddon: (body, options = {}) =>
-      billing.createAddon(body, {
-        ...options,
-        beforeSend: async () => {
-          sends += 1
-          if (sends === 3) await takeRight(engine.ledger, engine.run, 1)
-          await options.beforeSend?.()
-        },
-      }),
-  }
-  await expect(engine.send({ billing: interrupted })).rejects.toBeInstanceOf(SupersededError)
-  const sent = sandbox.control.requests().length
-  expect(sent).toBeLessThanOrEqual(3)
-  expect((await engine.rows()).filter(({ state }) => state === 'done')).toHaveLength(sent)
-  expect(await engine.send()).toMatchObject({ ended: 'finished' })
-  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual(Array.from({ length: 6 }, () => 1))
-})
-
 test.each([
   [401, Unauthorized],
   [403, Forbidden],
@@ -260,25 +210,6 @@ test('a change that was done in the other mode stops the run at that change', as
   expect(rows.map(({ state }) => state)).toEqual(['done', 'staged', 'staged', 'staged', 'staged'])
   expect(rows[0]).toMatchObject({ outcome: 'wrongMode' })
   expect(rows[0]?.error).toContain('live mode')
-})
-
-test('a stop lets requests in flight finish, and leaves waiting rows staged', async () => {
-  const { sandbox, engine } = await startRun(addons, addonRows(40), {
-    faults: [{ kind: 'latency', ms: 150 }],
-    billing: (sandbox) => clientOf(sandbox).limited({ requestsPerSecond: 20 }),
-  })
-  const stop = new AbortController()
-  const sending = engine.send({ signal: stop.signal })
-  await expect.poll(() => sandbox.control.requests().length, { interval: 5 }).toBeGreaterThan(2)
-  const stopped = performance.now()
-  stop.abort()
-  const result = await sending
-  expect(performance.now() - stopped).toBeLessThan(1_000)
-  expect(result).toMatchObject({ ended: 'stopped', unknown: 0, failed: 0 })
-  const rows = await engine.rows()
-  const done = rows.filter(({ state }) => state === 'done')
-  expect(done.length).toBe(sandbox.control.requests().length)
-  expect(rows.filter(({ state, sends }) => state === 'staged' && sends === 0)).toHaveLength(40 - done.length)
 })
 
 test('a row that is stopped before its turn is never sent', async () => {
@@ -365,14 +296,4 @@ test('an answer with other values than were sent is reported and proves nothing'
     { outcome: 'updated', error: null },
   ])
   expect(verdict.reasons).toEqual(['1 stored differently than sent'])
-})
-
-test('bounds end the run: most changes, most failures', async () => {
-  const { engine: few } = await startRun(retentions, retentionRows(20), { limits: { maxChanges: 5 } })
-  expect(await few.send()).toMatchObject({ ended: 'maxChanges', done: 5, begun: 5 })
-  expect(await few.send()).toMatchObject({ ended: 'maxChanges', begun: 0 })
-  const limits = { maxFailures: 2, concurrency: 1 }
-  const { engine: failing } = await startRun(retentions, refusedFrom(3, retentionRows(20)), { limits })
-  expect(await failing.send()).toMatchObject({ ended: 'maxFailures', failed: 3 })
-  expect(await failing.send()).toMatchObject({ ended: 'maxFailures', begun: 0 })
 })
