@@ -577,7 +577,8 @@ test.each([
   },
 )
 
-test('an update that a person gave up is proven by a later run that sends it: twice is the same as once', async () => {
+/** A service with contacts, and files that change the phones of the first ones. */
+async function startContacts() {
   const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
   const sandbox = await createSandbox({ counts })
   const ids = [...sandbox.control.records({ resource: 'customers' })].flatMap((text) =>
@@ -585,6 +586,11 @@ test('an update that a person gave up is proven by a later run that sends it: tw
   )
   const csvOf = (rows: number) =>
     ['id,phone', ...ids.slice(0, rows).map((id) => `${id},+5691`), ''].join('\n')
+  return { sandbox, csvOf }
+}
+
+test('an update that a person gave up is proven by a later run that sends it: twice is the same as once', async () => {
+  const { sandbox, csvOf } = await startContacts()
   const updates = {
     kind: 'update-contacts',
     csvOf,
@@ -681,19 +687,14 @@ test.each([true, false])(
 
 /** An import of six updates that gave up after two were refused, while one that got no answer waited to be sent again. */
 async function giveUpUpdates(end: object) {
-  const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }
-  const sandbox = await createSandbox({ counts })
+  const { sandbox, csvOf } = await startContacts()
   const steps = await openSteps({ sandbox })
-  const ids = [...sandbox.control.records({ resource: 'customers' })].flatMap((text) =>
-    (JSON.parse(text) as { contacts: { id: string }[] }).contacts.map(({ id }) => id),
-  )
-  const csv = ['id,phone', ...ids.slice(0, 6).map((id) => `${id},+5691`), ''].join('\n')
   const on = 'PATCH /contacts/{id}/'
   const lost = { kind: 'reset', effect: 'none', on, requests: [1] } as const
   const refused = { kind: 'refuse', answer: { phone: ['No.'] }, status: 400, on, from: 2 } as const
   sandbox.control.setFaults({ faults: [lost, refused] })
   const input = { kind: 'update-contacts', maxFailures: 1, concurrency: 1 } as const
-  const plan = await openRows(steps, input, undefined, csv)
+  const plan = await openRows(steps, input, undefined, csvOf(6))
   await steps.stage(plan)
   const sent = await steps.send(plan)
   expect(sent).toMatchObject({ ended: 'maxFailures', counts: { unknown: 1, rejected: 2 } })

@@ -7,7 +7,7 @@ import { StateBusyError } from '../../../core/state/errors.ts'
 import type { Ledger } from '../../../core/state/ledger/ledger.ts'
 import { verdictOf } from '../../../core/changes/verdict.ts'
 import type { Sandbox } from '../../../sandbox/sandbox.ts'
-import { addonRows, clientOf, contactRows, copies, retentionRows, stageChanges, startRun } from './engine.ts'
+import { addonRows, contactRows, copies, retentionRows, stageChanges, startRun } from './engine.ts'
 
 const kind = changeKinds['create-retention']
 
@@ -33,20 +33,15 @@ test('a run whose unsent rows cannot be closed does not end as if they were', as
   await expect(closeRemaining({ ledger, run, why: 'the run ended' })).rejects.toThrow(StateBusyError)
 })
 
-async function parkThree() {
+test('a person resolves a parked row: it exists, it does not, or it is dropped; who and why are recorded', async () => {
   const on = 'POST /addons/'
   const { sandbox, engine } = await startRun(changeKinds['create-addon'], addonRows(4), {
     faults: [{ kind: 'reset', effect: 'none', on, requests: [1, 2, 3] }],
     concurrency: 1,
   })
   await engine.finish()
-  const { ledger, run } = engine
-  const who = { ledger, run, billing: clientOf(sandbox), by: 'Ana', why: 'looked in the dashboard' }
-  return { engine, who, sandbox }
-}
-
-test('a person resolves a parked row: it exists, it does not, or it is dropped; who and why are recorded', async () => {
-  const { engine, who, sandbox } = await parkThree()
+  const { ledger, run, billing } = engine
+  const who = { ledger, run, billing, by: 'Ana', why: 'looked in the dashboard' }
   await resolveChange({ ...who, row: 1, decision: { exists: 'add_77' } })
   await resolveChange({ ...who, row: 2, decision: { absent: true } })
   await resolveChange({ ...who, row: 3, decision: { drop: true } })
@@ -59,7 +54,7 @@ test('a person resolves a parked row: it exists, it does not, or it is dropped; 
     { state: 'done', outcome: 'created' },
   ])
   expect(copies(sandbox, 'addons', 'name').get('Addon 2')).toBe(1)
-  const summary = await summarize({ ledger: who.ledger, run: who.run })
+  const summary = await summarize(engine)
   expect(summary.counts).toMatchObject({ done: 3, skipped: 1, parked: 0 })
   expect(verdictOf({ kind: 'create-addon', summary })).toEqual({
     verdict: 'unproven',

@@ -17,6 +17,8 @@ const of = (run: string, changes: NewChange[], repeats: Repeats = 'never') => ({
   changes,
 })
 
+const idOf = async (ledger: Ledger, run: string, row: number) => (await ledger.row({ run, row }))?.id ?? 0
+
 const claimRow = async (ledger: Ledger, run: string, row: number, at = 1) => {
   const found = await ledger.row({ run, row })
   const sender = await senderOf(ledger, run)
@@ -76,10 +78,13 @@ export function describeLedger(newPlace: NewPlace): void {
     await ledger.stage(of('r', changes(...rows)))
     await ledger.stage(of('other', [change(7)]))
     for (const row of [2, 3, 4]) await claimRow(ledger, 'r', row)
-    const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
     const from = ['sending'] as const
-    await ledger.move({ id: await idOf(3), from, patch: { state: 'unknown', lookups: 1, unknownSince: 1 } })
-    await ledger.move({ id: await idOf(4), from, patch: { state: 'done' } })
+    await ledger.move({
+      id: await idOf(ledger, 'r', 3),
+      from,
+      patch: { state: 'unknown', lookups: 1, unknownSince: 1 },
+    })
+    await ledger.move({ id: await idOf(ledger, 'r', 4), from, patch: { state: 'done' } })
     const mark = () =>
       ledger.markRestored({ at: 99, bounded: { kinds: ['create-retention'], sends: 2 }, forgotten: 7 })
     expect(await mark()).toEqual(
@@ -99,7 +104,7 @@ export function describeLedger(newPlace: NewPlace): void {
     ]
     expect(await Array.fromAsync(ledger.rows({ run: 'r' }))).toMatchObject(marked)
     expect(await mark()).toEqual(new Map())
-    await ledger.move({ id: await idOf(1), from: ['unknown'], patch: { lookups: 1 } })
+    await ledger.move({ id: await idOf(ledger, 'r', 1), from: ['unknown'], patch: { lookups: 1 } })
     expect(await mark()).toEqual(new Map([['r', 1]]))
     expect(await ledger.row({ run: 'other', row: 7 })).toMatchObject({ state: 'unknown', claims: 1 })
     expect(await ledger.known({ run: 'other' })).toEqual({ rows: 1, claims: 99 + 1 })
@@ -166,7 +171,7 @@ export function describeLedger(newPlace: NewPlace): void {
   test('a change is claimed once, however many ask at once', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [change(1)]))
-    const { id } = (await ledger.row({ run: 'r', row: 1 })) ?? { id: 0 }
+    const id = await idOf(ledger, 'r', 1)
     const sender = await senderOf(ledger, 'r')
     const claims = await Promise.all(
       Array.from({ length: 5 }, () => ledger.claim({ sender, id, sends: 0, at: 7, before: '{}' })),
@@ -195,7 +200,7 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(await due({ at: 100 })).toEqual([1, 2, 3, 5])
     expect(await due({ rows: [1, 5] })).toEqual([5])
     expect(await due({ exceptBreakerKeys: ['slow'] })).toEqual([3, 5])
-    const { id } = (await ledger.row({ run: 'r', row: 3 })) ?? { id: 0 }
+    const id = await idOf(ledger, 'r', 3)
     expect(await due({ exceptIds: [id] })).toEqual([2, 5])
     expect(await ledger.nextDue({ run: 'r' })).toBe(0)
     await ledger.claim({ sender: await senderOf(ledger, 'r'), id, sends: 0, at: 1 })
@@ -217,10 +222,11 @@ export function describeLedger(newPlace: NewPlace): void {
   test('moves that are made at once each write their own columns, and a later move finds what was written', async () => {
     const ledger = await open()
     await ledger.stage(of('r', [{ ...change(1), notBefore: 9 }, change(2), change(3)]))
-    const ids = await Promise.all(
-      [1, 2, 3].map(async (row) => (await ledger.row({ run: 'r', row }))?.id ?? 0),
-    )
-    const [one = 0, two = 0, three = 0] = ids
+    const [one, two, three] = [
+      await idOf(ledger, 'r', 1),
+      await idOf(ledger, 'r', 2),
+      await idOf(ledger, 'r', 3),
+    ]
     const from = ['staged'] as const
     const moved = await Promise.all([
       ledger.move({
@@ -269,7 +275,7 @@ export function describeLedger(newPlace: NewPlace): void {
     const held = async (run: string) =>
       (await ledger.stage(of(run, [change(1, 'K')]))).held.map(({ by }) => by.run)
     expect(await held('b')).toEqual(['a'])
-    const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+    const id = await idOf(ledger, 'a', 1)
     for (const state of ['sending', 'unknown', 'parked', 'done'] as const) {
       await ledger.move({ id, from: ['staged', 'sending', 'unknown', 'parked'], patch: { state } })
       expect(await held('b')).toEqual(['a'])
@@ -294,7 +300,7 @@ export function describeLedger(newPlace: NewPlace): void {
   test('a done key is staged once more only where the kind or a person says so', async () => {
     const ledger = await open()
     await ledger.stage(of('a', [change(1, 'K')]))
-    const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+    const id = await idOf(ledger, 'a', 1)
     await ledger.move({ id, from: ['staged'], patch: { state: 'done' } })
     const tries: [Repeats, NewChange, number][] = [
       ['never', { ...change(1, 'K'), body: '{"other":1}' }, 0],
@@ -325,7 +331,7 @@ export function describeLedger(newPlace: NewPlace): void {
   test('a change that gives its key free lets another take it, and is counted on where it stands', async () => {
     const ledger = await open()
     await ledger.stage(of('a', [change(1, 'K')]))
-    const { id } = (await ledger.row({ run: 'a', row: 1 })) ?? { id: 0 }
+    const id = await idOf(ledger, 'a', 1)
     await ledger.move({
       id,
       from: ['staged'],
@@ -404,11 +410,7 @@ export function describeLedger(newPlace: NewPlace): void {
     await ledger.stage(of('other', [change(3)]))
     const take = (run: string) => takeRight(ledger, run, 5)
     const [first, other] = [await take('r'), await take('other')]
-    const ids = await Promise.all(
-      (['r', 'r', 'other'] as const).map(
-        async (run, index) => (await ledger.row({ run, row: index + 1 }))?.id ?? 0,
-      ),
-    )
+    const ids = [await idOf(ledger, 'r', 1), await idOf(ledger, 'r', 2), await idOf(ledger, 'other', 3)]
     const claim = (sender: FencingToken, id = 0) => ledger.claim({ sender, id, sends: 0, at: 6 })
     expect(await claim(first, ids[0])).toMatchObject({ state: 'sending' })
     const second = await take('r')
@@ -432,10 +434,9 @@ export function describeLedger(newPlace: NewPlace): void {
     await ledger.stage(of('r', changes(1, 2)))
     const first = await takeRight(ledger, 'r')
     const second = await takeRight(ledger, 'r')
-    const idOf = async (row: number) => (await ledger.row({ run: 'r', row }))?.id ?? 0
     const move = (sender: FencingToken, id: number) =>
       ledger.move({ id, from: ['staged'], sender, patch: { state: 'parked', outcome: 'byHand' } })
-    const ids = [await idOf(1), await idOf(2)] as const
+    const ids = [await idOf(ledger, 'r', 1), await idOf(ledger, 'r', 2)] as const
     expect(await Promise.allSettled([move(first, ids[0]), move(second, ids[1])])).toMatchObject([
       { status: 'rejected', reason: expect.any(SupersededError) },
       { status: 'fulfilled', value: true },
@@ -448,8 +449,7 @@ export function describeLedger(newPlace: NewPlace): void {
     const ledger = await open()
     await ledger.stage(of('r', changes(1, 2, 3)))
     const sender = await takeRight(ledger, 'r')
-    const ids: number[] = []
-    for (const row of [1, 2, 3]) ids.push((await ledger.row({ run: 'r', row }))?.id ?? 0)
+    const ids = [await idOf(ledger, 'r', 1), await idOf(ledger, 'r', 2), await idOf(ledger, 'r', 3)]
     await ledger.move({ id: ids[1]!, from: ['staged'], patch: { state: 'dropped' } })
     const claims = ids.map((id) => ledger.claim({ sender, id, sends: 0, at: 6 }))
     expect((await Promise.all(claims)).map((claimed) => claimed?.row)).toEqual([1, undefined, 3])
