@@ -74,15 +74,6 @@ async function start() {
 
 const lost = 'duckdb no longer holds what its exports have left there'
 
-test('an incremental read continues where the last export to its warehouse ended', async () => {
-  const { full, changes, next } = await start()
-  expect(await next()).toBe('nothing was published')
-  expect(await full(1)).toEqual({ verdict: 'proven', mark: day(1) })
-  expect(await next()).toBe(day(1))
-  expect(await changes(1, 2)).toEqual({ verdict: 'proven', mark: day(2) })
-  expect(await next()).toBe(day(2))
-})
-
 type Started = Awaited<ReturnType<typeof start>>
 
 const losses: [what: string, loss: (of: Started) => Promise<unknown>][] = [
@@ -104,16 +95,6 @@ test.each(losses)('a warehouse that %s gets the whole list, and no proof before 
   expect(await next()).toBe(lost)
   expect(await full(4)).toEqual({ verdict: 'proven', mark: day(4) })
   expect(await next()).toBe(day(4))
-})
-
-test('a warehouse that was removed and has only an older export again gets the whole list', async () => {
-  const { file, toPublication, publish, changes, next } = await start()
-  const first = await toPublication(1, list)
-  await publish(first)
-  await changes(1, 2)
-  await rm(file)
-  await publish(first)
-  expect(await next()).toBe(lost)
 })
 
 test('two workers with states of their own leave no change out of their warehouse', async () => {

@@ -17,18 +17,6 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(outcome.countBefore).toBe(750)
   })
 
-  test('are still found where the process crashes again and again', async () => {
-    const all = rows(1000)
-    let turn = 0
-    const random = () => ((turn++ * 7) % 10) / 10
-    const { ids, restarts } = await readThrough(
-      { ...options, ...hiding(all, ['cancelled']) },
-      { crash: 0.2, random },
-    )
-    expect(restarts).toBeGreaterThan(3)
-    expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
-  })
-
   test.each([
     ['as the read begins', 12],
     ['after it has begun', 16],

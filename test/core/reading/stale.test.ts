@@ -21,12 +21,6 @@ function readServed(more: (request: number) => Partial<ListPage>, options = {}) 
 }
 
 describe('a response that is older than the read', () => {
-  test('makes the read unproven where asking again does not help, and what came is kept', async () => {
-    const { outcome, ids } = await readServed(() => ({ servedAt: began - 20 * minute }))
-    expect(outcome).toMatchObject({ verdict: 'unproven', reasons: [reason], completeThrough: null })
-    expect(ids).toHaveLength(250)
-  })
-
   test('is asked for again, and costs nothing but that request', async () => {
     const usual = await readServed(() => ({ servedAt: began }))
     const { outcome } = await readServed((request) => ({
