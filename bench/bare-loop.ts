@@ -1,6 +1,6 @@
 // The baseline, in a separate process: got, JSON.parse, zod, csv-stringify, page by page, without Temporal
 // and without proof. Same schema, tables and columns as the export. Usage: node bare-loop.ts <service url>
-// <folder>
+// <folder> [<requests in flight>]
 import { stringify, type Stringifier } from 'csv-stringify'
 import got from 'got'
 import { createWriteStream } from 'node:fs'
@@ -12,7 +12,7 @@ import { listResources } from '../core/billing/resources/lists.ts'
 import type { Column, Table } from '../core/tables/table.ts'
 import { toTables } from '../core/tables/privacy.ts'
 
-const [url = '', folder = '.'] = process.argv.slice(2)
+const [url = '', folder = '.', inFlight = '1'] = process.argv.slice(2)
 const resource = listResources.customers
 const client = got.extend({
   prefixUrl: url,
@@ -47,11 +47,17 @@ async function write(table: Table, row: unknown[]): Promise<void> {
   if (file !== undefined && !file.write(row)) await once(file, 'drain')
 }
 
-for (let page = 1; ; page += 1) {
-  const text = await client
-    .get('customers/', { searchParams: { page, page_size: 100, ordering: 'created' } })
-    .text()
-  const body = JSON.parse(text) as { results: unknown[]; next: string | null }
+const pageSize = 100
+const fetchPage = (page: number) =>
+  client.get('customers/', { searchParams: { page, page_size: pageSize, ordering: 'created' } }).text()
+
+const ahead: Promise<string>[] = []
+let last = 1
+for (let page = 1; page <= last; page += 1) {
+  while (ahead.length < Number(inFlight) && page + ahead.length <= last)
+    ahead.push(fetchPage(page + ahead.length))
+  const body = JSON.parse((await ahead.shift()) ?? '') as { results: unknown[]; count: number }
+  last = Math.ceil(body.count / pageSize)
   for (const result of body.results) {
     const record = resource.schema.parse(result) as Source
     if (main !== undefined) await write(main.table, cells(main.paths, record))
@@ -63,7 +69,6 @@ for (let page = 1; ; page += 1) {
       }
     }
   }
-  if (body.next === null) break
 }
 for (const file of files.values()) file.end()
 await Promise.all(pending)

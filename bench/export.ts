@@ -1,13 +1,16 @@
 // npm run bench -- export [--to csv|duckdb|parquet|postgres] [--customers 100000] [--latency 0] [--concurrency 4]
-// [--rate 1000] [--runs 3] [--parallel 4] [--fleet] [--workers 1,2,4]
+// [--rate 1000] [--runs 3] [--parallel 4] [--fleet] [--loop] [--workers 1,2,4]
 //
 // Measures the whole export, from the start of the workflow to the published manifest, on a real server, and compares another
 // destination with csv in one run. Every export to csv is verified. `--fleet`: compares with a fleet of one worker, whose
 // state is on PostgreSQL and whose files are in a bucket.
+// `--loop`: compares with the bare loop, a whole process, with as many requests in flight.
 // `--workers`: measures fleets of so many workers instead, with that many requests in flight for each.
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { isPublished } from '../core/exports/report.ts'
 import { verifyExport, verifyStoredExport } from '../core/destinations/files/verify.ts'
 import { destinationNames, type DestinationName } from '../core/destinations/names.ts'
@@ -26,6 +29,7 @@ const values = readOptions(import.meta.filename, {
   to: { type: 'string', default: 'csv' },
   parallel: { type: 'string' },
   fleet: { type: 'boolean', default: false },
+  loop: { type: 'boolean', default: false },
   workers: { type: 'string' },
 })
 const destination = destinationNames.find((name) => name === values.to)
@@ -149,6 +153,19 @@ async function compare(to: DestinationName): Promise<void> {
     const fleet = await wholeExport('csv', 1)
     showMeasured('fleet', fleet)
     showRatio('fleet to embedded', fleet, csv)
+  }
+  if (values.loop) {
+    const out = await mkdtemp(join(folder, 'loop-'))
+    const started = performance.now()
+    await promisify(execFile)(process.execPath, [
+      join(import.meta.dirname, 'bare-loop.ts'),
+      service,
+      out,
+      values.concurrency,
+    ])
+    const seconds = (performance.now() - started) / 1000
+    show('bare loop', { s: seconds, 'records/s': Math.round(csv.records / seconds) })
+    show('csv to the bare loop', { 'times the speed': seconds / csv.seconds })
   }
   if (to === 'csv') return
   const other = await wholeExport(to)
