@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { ClientRequest } from 'node:http'
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
@@ -312,12 +314,20 @@ describe.concurrent('writes', () => {
   it('never leave on a connection that the service closed while they were claimed', async () => {
     await using service = await startTinyService(json(201, {}))
     const billing = quickBilling({ baseUrl: service.baseUrl })
+    const { promise: noticed, resolve: notice } = Promise.withResolvers<void>()
+    const listen = (message: unknown) => {
+      const { request } = message as { request: ClientRequest }
+      if (service.baseUrl.includes(String(request.getHeader('host')))) notice()
+    }
+    subscribe('http.client.request.error', listen)
     const beforeSend = async () => {
       await until(() => service.opened() > 0)
       service.closeConnections()
-      await until(() => service.opened() === 0)
+      // A close that is still on its way is known to nobody: such a request counts as sent.
+      await noticed
     }
     const error = await failure(billing.createAddon({}, { beforeSend }))
+    unsubscribe('http.client.request.error', listen)
     expect(error).toMatchObject({ name: 'Unreachable', effect: 'none' })
     expect(service.seen).toHaveLength(0)
   })
