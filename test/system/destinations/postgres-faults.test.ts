@@ -80,6 +80,19 @@ describe('PostgreSQL', () => {
     },
   )
 
+  test('is kept through its own death also where commits of its user need not be on the disk', async () => {
+    await publish(await before())
+    await askPostgres(url, `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
+    await askPostgres(url, `alter system set wal_writer_delay = '10s'`)
+    await askPostgres(url, 'select pg_reload_conf()')
+    const onStep = (reached: PublishStep) => {
+      if (reached === 'visible') postgres.killAll()
+    }
+    await publish({ ...(await large(1_000)), onStep })
+    await postgres.restart()
+    expect(await runs()).toEqual(['after', 'before'])
+  })
+
   // A limit on the size of the server's files stands for the disk's: they can't be extended any more (EFBIG).
   test('on a full disk ends the publishing with a sentence, as it was', { tags: ['long'] }, async () => {
     const full = await startPostgres({ fileBytes: 20_000_000 })

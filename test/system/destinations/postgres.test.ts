@@ -347,35 +347,36 @@ describe('tables in PostgreSQL', () => {
     ])
   })
 
-  test('wait for others longer than the statement_timeout of their user', async () => {
-    await publish('first', ['{"id":"a"}'])
-    await ask(
-      `create role hasty login superuser password 'hasty'; alter role hasty set statement_timeout = 250`,
-    )
-    onTestFinished(async () => {
-      await ask('drop role hasty')
-    })
-    const writer = new Client({ connectionString: url })
-    await writer.connect()
-    await writer.query(`begin; update billing.customers set name = name`)
-    const hasty = postgres.toUrl(new URL(url).pathname.slice(1), 'hasty', 'hasty')
-    const second = await workplace.toPublication('customers', [['{"id":"b"}']], {
-      run: 'second',
-      mode: 'incremental',
-    })
-    const publishing = createPostgresDestination({ url: hasty }).publish(second)
-    await vi.waitFor(
-      async () =>
-        expect(
-          await ask(`select count(*) as n from pg_stat_activity where usename = 'hasty'
+  test.each(['statement_timeout', 'transaction_timeout'])(
+    'wait for others longer than the %s of their user',
+    async (timeout) => {
+      await publish('first', ['{"id":"a"}'])
+      await ask(`create role hasty login superuser password 'hasty'; alter role hasty set ${timeout} = 250`)
+      onTestFinished(async () => {
+        await ask('drop role hasty')
+      })
+      const writer = new Client({ connectionString: url })
+      await writer.connect()
+      await writer.query(`begin; update billing.customers set name = name`)
+      const hasty = postgres.toUrl(new URL(url).pathname.slice(1), 'hasty', 'hasty')
+      const second = await workplace.toPublication('customers', [['{"id":"b"}']], {
+        run: 'second',
+        mode: 'incremental',
+      })
+      const publishing = createPostgresDestination({ url: hasty }).publish(second)
+      await vi.waitFor(
+        async () =>
+          expect(
+            await ask(`select count(*) as n from pg_stat_activity where usename = 'hasty'
             and wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '0.5 s'`),
-        ).toEqual([{ n: '1' }]),
-      10_000,
-    )
-    await writer.query('rollback')
-    await writer.end()
-    expect(await publishing).toMatchObject({ fresh: true })
-  })
+          ).toEqual([{ n: '1' }]),
+        10_000,
+      )
+      await writer.query('rollback')
+      await writer.end()
+      expect(await publishing).toMatchObject({ fresh: true })
+    },
+  )
 
   test('notice what somebody removes while an export is published', async () => {
     const list = ['{"id":"a"}', '{"id":"b"}']
