@@ -16,7 +16,14 @@ import {
   type WarehouseTable,
 } from '../layout.ts'
 import { checkRows, readParts } from '../parts.ts'
-import { type Database, type Found, type Row, type Tables, toTables } from '../warehouse/tables.ts'
+import {
+  checkChanged,
+  type Database,
+  type Found,
+  type Row,
+  type Tables,
+  toTables,
+} from '../warehouse/tables.ts'
 
 /** One transaction over the schema of a warehouse. Nothing of it is visible outside until it commits. */
 export interface Session extends Database {
@@ -156,7 +163,10 @@ async function replace(
   for (const { table } of tables) await createIndexes(session, table)
 }
 
-/** Writes staged rows over those with the same key, also in the columns that this publication lacks. */
+/**
+ * Writes staged rows over those with the same key, also in the columns that this publication lacks.
+ * @throws {ChangedTableError} a trigger of somebody's has kept a row out
+ */
 async function upsert(
   session: Session,
   { run, facts }: Publication,
@@ -168,13 +178,15 @@ async function upsert(
   const replaced = [...new Set([...names, ...existing])]
     .filter((name) => !table.key.includes(name))
     .map(quote)
-  await session.run(
+  const [staged] = await session.all(`select count(*) as rows from ${stagedName(table.name)}`)
+  const written = await session.run(
     `insert into ${session.nameOf(table.name)} (${names.map(quote).join(', ')})
       select ${columns.map(valueOf).join(', ')}, $1::text, $2::timestamptz, null::timestamptz
       from ${stagedName(table.name)} s on conflict (${table.key.map(quote).join(', ')})
       do update set ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')}`,
     [run, facts.startedAt],
   )
+  checkChanged(session, table, { expected: Number(staged?.['rows']), changed: written })
 }
 
 /** Copies the parts of each table into a session table of texts, and returns how many rows arrived. */

@@ -135,13 +135,13 @@ const isolationFor: Readonly<Record<Purpose, string>> = {
 }
 
 async function begin(session: Session, purpose: Purpose, database: string): Promise<void> {
-  // Overrides settings of the server or the role at once, before a timeout of theirs can end this; staged rows and joins get
-  // some memory. PostgreSQL has a `transaction_timeout` from version 17 on. What is told
-  // to be published is on the disk.
+  // Overrides settings of the server or the role at once, before a timeout of theirs can end this (PostgreSQL 17 has one more);
+  // staged rows and joins get some memory. What is told to be published is on the disk, and a policy that hides rows is an error.
   await session.client.query(`begin isolation level ${isolationFor[purpose]};
     set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
     select set_config(name, '0', true) from pg_settings where name = 'transaction_timeout';
     select set_config(name, 'on', true) from pg_settings where name = 'synchronous_commit' and setting = 'off';
+    set local row_security = off;
     set local search_path = pg_catalog; set local lock_timeout = '${lockTimeout}';
     set local temp_buffers = '32MB'; set local work_mem = '64MB'; set local jit = off;
     set local timezone = 'UTC'; set local datestyle = 'ISO'; set local standard_conforming_strings = on;

@@ -3,7 +3,7 @@ import type { Publication } from '../destination.ts'
 import type { Deletes, Manifest } from '../manifest.ts'
 import { rowsOf } from '../parts.ts'
 import { instant, quote } from '../layout.ts'
-import type { Database } from './tables.ts'
+import { checkChanged, type Database } from './tables.ts'
 
 /** The facts of a read that decide whether a record missing from it is gone. */
 export type WholeRead = Pick<
@@ -114,7 +114,8 @@ export async function markDeletes(
   const [main, ...children] = tables as [Publication['tables'][0], ...Publication['tables'][0][]]
   const records = db.nameOf(main.name)
   const read = instant(facts.startedAt)
-  await db.run(`update ${records} set _deleted_at = ${read} where ${isAbsent(facts)}`)
+  const changed = await db.run(`update ${records} set _deleted_at = ${read} where ${isAbsent(facts)}`)
+  checkChanged(db, main, { expected: deletes.marked, changed })
   for (const child of children)
     await db.run(`update ${db.nameOf(child.name)} set _deleted_at = ${read} where _deleted_at is null
       and ${quote(child.key[0]!)} in (select ${quote(main.key[0]!)} from ${records} where _deleted_at = ${read})`)

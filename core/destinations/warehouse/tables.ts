@@ -131,6 +131,22 @@ export function checkTable(db: Database, found: Found, table: WarehouseTable): v
   }
 }
 
+/**
+ * Checks that a statement has changed every row that it should: a trigger may leave some as they are, without an error.
+ * @throws {ChangedTableError}
+ */
+export function checkChanged(
+  { where }: Pick<Database, 'where'>,
+  { name }: Pick<Table, 'name'>,
+  { expected, changed }: { expected: number; changed: number },
+): void {
+  if (changed === expected) return
+  throw new ChangedTableError(
+    `A rule that someone put on ${name} of ${where} keeps changes out (${changed} of ${expected} rows changed). Nothing of` +
+      ' this export was published: remove it.',
+  )
+}
+
 /** Creates a table with its live view, or adds the columns that it lacks. */
 export async function prepareTable(db: Database, found: Found, table: WarehouseTable): Promise<void> {
   const { name } = table.table

@@ -397,6 +397,55 @@ describe('tables in PostgreSQL', () => {
     expect(await warehouse.coveredThrough(first, first)).toBeUndefined()
   })
 
+  describe('that somebody has put a trigger or a policy on', () => {
+    const list = ['a', 'b'].map((id) => `{"id":"${id}","created":"2026-01-01T00:00:00Z"}`)
+    const read = (day: number, records: string[]) => {
+      const startedAt = `2026-03-0${day}T03:00:00.000Z`
+      return workplace.toPublication('customers', [records], {
+        run: `day ${day}`,
+        facts: { ...facts, startedAt, completeThrough: startedAt },
+      })
+    }
+    const there = () =>
+      ask(`select id, _run_id as run, coalesce(_deleted_at::text, 'there') as state from billing.customers
+        order by id`)
+    const asBefore = ['a', 'b'].map((id) => ({ id, run: 'day 1', state: 'there' }))
+
+    test.each([
+      ['insert', `new.id = 'c'`, [...list, '{"id":"c"}']],
+      ['update', `new.id = 'b' and new._deleted_at is null`, list],
+      ['update', 'new._deleted_at is not null', list.slice(0, 1)],
+    ])('take no export where it keeps a row from an %s (%s)', async (event, when, records) => {
+      const warehouse = createPostgresDestination({ url })
+      await warehouse.publish(await read(1, list))
+      await ask(`create function keep_out() returns trigger language plpgsql as 'begin return null; end';
+        create trigger keep_out before ${event} on billing.customers for each row when (${when})
+          execute function keep_out()`)
+      await expect(warehouse.publish(await read(2, records))).rejects.toMatchObject({
+        name: 'ChangedTableError',
+        message: expect.stringMatching(/^A rule that someone put on customers of schema billing .* keeps/),
+      })
+      expect(await there()).toEqual(asBefore)
+    })
+
+    test('take no export where it hides rows from their owner', async () => {
+      const database = new URL(url).pathname.slice(1)
+      await ask(`create role keeper login password 'keeper'; grant create on database ${database} to keeper`)
+      onTestFinished(async () => {
+        await ask('drop owned by keeper; drop role keeper')
+      })
+      const warehouse = createPostgresDestination({ url: postgres.toUrl(database, 'keeper', 'keeper') })
+      await warehouse.publish(await read(1, list))
+      await ask(`alter table billing.customers enable row level security, force row level security;
+        create policy not_b on billing.customers using (id <> 'b')`)
+      await expect(warehouse.publish(await read(2, list.slice(0, 1)))).rejects.toMatchObject({
+        name: 'WarehouseRefusedError',
+        message: expect.stringContaining('affected by row-level security policy for table "customers"'),
+      })
+      expect(await there()).toEqual(asBefore)
+    })
+  })
+
   test('refuse a record that came twice, also if an earlier table has the name of their key', async () => {
     await publish('first', ['{"id":"1"}'])
     await ask('drop view billing.live_customers; alter table billing.customers rename to customers_before')
