@@ -135,7 +135,9 @@ export function toPostgresError(error: unknown, place: { where: string; purpose:
         where,
         cause: Object.assign(new Error(message), { code: systemCode(error) }),
       })
-    const { as, say, hasRow } = meanings[code] ?? meanings[code.slice(0, 2)] ?? unknown
+    // PL/pgSQL's `raise` may use any code.
+    const isRaised = error.routine === 'exec_stmt_raise'
+    const { as, say, hasRow } = isRaised ? rule : (meanings[code] ?? meanings[code.slice(0, 2)] ?? unknown)
     const sentence = say({
       error,
       where,

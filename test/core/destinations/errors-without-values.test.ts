@@ -25,16 +25,20 @@ test.each([
   connection.closeSync()
 })
 
-test.each(['P0001', '23505', '22P02'])(
-  'what PostgreSQL says of a row (%s) is told without the value',
-  (code) => {
-    const error = Object.assign(new DatabaseError(`no ${email}`, 1, 'error'), { code })
-    const told = toPostgresError(error, { where: 'w', purpose: 'publish' }) as Error
-    expect(told.message).toContain('w')
-    expect(told.message).toContain(code.slice(0, 2))
-    expect(told.message).not.toContain(email)
-  },
-)
+test.each([
+  ['P0001', 'exec_stmt_raise'],
+  ['23505', '_bt_check_unique'],
+  ['22P02', 'pg_strtoint32_safe'],
+  // A trigger's own code, as that of a locked table.
+  ['45000', 'exec_stmt_raise'],
+  ['55P03', 'exec_stmt_raise'],
+])('what PostgreSQL says of a row (%s of %s) is told without the value', (code, routine) => {
+  const error = Object.assign(new DatabaseError(`no ${email}`, 1, 'error'), { code, routine })
+  const told = toPostgresError(error, { where: 'w', purpose: 'publish' }) as Error
+  expect(told.message).toContain('w')
+  expect(told.message).toContain(code.slice(0, 2))
+  expect(told.message).not.toContain(email)
+})
 
 test.each(['42501', '54000', '55P03', '57014'])(
   'what PostgreSQL says beside its message (%s) is shown nowhere where it quotes a row',
