@@ -95,4 +95,4 @@ const toList = (items: readonly string[]): string =>
     : `${items.join(', ')}.`
 
 /** The service chooses the name. */
-const shorten = (path: string) => (path.length > 80 ? `${path.slice(0, 80)}...` : path)
+const shorten = (path: string) => (path.length > 80 ? `${path.slice(0, 80).toWellFormed()}...` : path)

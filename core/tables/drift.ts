@@ -38,7 +38,9 @@ export function countMisfit({ misfits }: Drift, path: string, value: unknown): v
 }
 
 /** Counts a field that the schema lacks. */
-export function countUnknown({ unknownFields }: Drift, path: string, count = 1): void {
+export function countUnknown({ unknownFields }: Drift, name: string, count = 1): void {
+  // JSON may have half a pair of surrogates in a name; DuckDB takes no manifest with one.
+  const path = name.toWellFormed()
   if (Object.hasOwn(unknownFields, path) || Object.keys(unknownFields).length < mostUnknownFields)
     unknownFields[path] = (unknownFields[path] ?? 0) + count
 }

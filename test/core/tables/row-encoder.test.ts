@@ -426,6 +426,11 @@ describe('drift', () => {
     expect(drift.absent).toEqual({ customers: [], 'customers.country': ['has_regulation', 'currencies'] })
   })
 
+  test('has no half of a pair of surrogates in the name of a field: it is no JSON for DuckDB', () => {
+    const [encoded] = encodeAll([{ id: 'a', 'half\ud83d': 1 }])
+    expect(encoded?.unknownFields).toEqual({ 'customers.half\ufffd': 1 })
+  })
+
   test('of a service that names fields after its records stays small', () => {
     const records = Array.from({ length: 1_000 }, (_, at) => ({ id: `${at}`, [`of_${at}`]: 1 }))
     const drift = noDrift()
