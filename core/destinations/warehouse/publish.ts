@@ -178,6 +178,7 @@ async function mergeRecords(
       }
       await db.run(`update ${target} set _read_at = ${instant(publication.facts.startedAt)}, _deleted_at = null
         where ${idOf(main)} in (select id from _stale)`)
+      await db.run('drop table _stale')
     }
   }
   await db.replace(publication, tables, found)
@@ -211,6 +212,7 @@ async function leaveOutRepeated(
     rows.set(name, rows.get(name)! - left)
   }
   const kept = await db.run(`insert into ${staged} select * from _repeated`)
+  await db.run('drop table _repeated')
   rows.set(main.table.name, rows.get(main.table.name)! + kept)
   const names = children.map(({ table }) => table.name)
   const without = names.length === 0 ? '' : `, without rows in ${names.join(' and ')}`

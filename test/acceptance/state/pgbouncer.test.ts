@@ -7,6 +7,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { describeState } from '../../core/state/contract/state.ts'
 import { temporaryFolder } from '../../core/state/temporary-folder.ts'
 import { openState } from '../../../core/state/open.ts'
+import { createPostgresDestination } from '../../../core/destinations/postgres/postgres.ts'
+import { createWorkplace } from '../../core/destinations/publication.ts'
+import { readOn } from '../../core/destinations/use-warehouse.ts'
 import { password, startPostgres, type Postgres } from '../../system/destinations/postgres-server.ts'
 import { connectTemporal, createWorld, startTestWorker } from '../../system/export/world.ts'
 import { once as onceEach, quick, retentionsCsv, startImport, timesOf } from '../../system/import/world.ts'
@@ -75,6 +78,23 @@ test('workers that start at once behind PgBouncer agree on one state', async () 
   const states = await Promise.all([openState(place), openState(place), openState(place)])
   expect(new Set(states.map(({ storeId }) => storeId)).size).toBe(1)
   await Promise.all(states.map((state) => state.close()))
+})
+
+test('a warehouse behind PgBouncer takes one export after the other over the same sessions', async () => {
+  const workplace = await createWorkplace()
+  onTestFinished(() => workplace.close())
+  const warehouse = createPostgresDestination({ url })
+  const record = (id: string, day: number) => `{"id":"${id}","updated":"${readOn(day).startedAt}"}`
+  // Each but the first shows an older state of one record, and two records under one id.
+  for (const day of [1, 2, 3, 4, 5]) {
+    const records = [record('a', day === 1 ? 2 : 1), record('b', day), record('b', day)]
+    const publication = await workplace.toPublication('customers', [records], {
+      run: `day ${day}`,
+      facts: readOn(day, { verdict: 'unproven', reasons: ['x'], repeatedIds: ['b'] }),
+    })
+    const { manifest } = await warehouse.publish(publication)
+    expect(manifest.tables[0]).toMatchObject(day === 1 ? { rows: 2 } : { rows: 2, kept: 1 })
+  }
 })
 
 test('an import behind PgBouncer in transaction mode sends each row once, and is proven', async () => {
