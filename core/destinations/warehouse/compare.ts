@@ -9,7 +9,7 @@ import type { Database, Row } from './tables.ts'
 /**
  * Compares the tables of a warehouse with the CSV files of an export: every row of the export is there as this run wrote it, or
  * its record has a state that is not older; the run has no other rows; and after a proven export of the whole list, no record that
- * it lacks is unmarked.
+ * it lacks is unmarked. Of an id that several records have, nothing is compared.
  * @throws {InvalidInput}
  * @param stage copies the files of a table into the session, and returns what can be selected from then, with typed columns
  */
@@ -90,10 +90,14 @@ async function findDifferences(
       const value = `${quote(name)}${kind === 'json' ? '::text' : ''}`
       return `case when e.${value} is distinct from w.${value} then ${literal(name)} end`
     })
+  // Of several records with one id, a warehouse has one, and none of their child rows.
+  const { repeatedIds = [] } = manifest
+  const andUnique =
+    repeatedIds.length === 0 ? '' : ` and ${keys[0]} not in (${repeatedIds.map(literal).join(', ')})`
   // Another run that wrote a record has replaced its child rows along with it. Its state is not older if a read since then saw it.
-  const ofRun = `from ${db.nameOf(table.name)} where _run_id = ${run}`
+  const ofRun = `from ${db.nameOf(table.name)} where _run_id = ${run}${andUnique}`
   const rows = await db.all(`with w as (select * ${ofRun}),
-    e as (select e.* from ${exported} e where not exists (select 1 from ${db.nameOf(main.name)} m
+    e as (select e.* from ${exported} e where true${andUnique} and not exists (select 1 from ${db.nameOf(main.name)} m
       where m.${quote(main.key[0]!)} = e.${keys[0]} and m._run_id is distinct from ${run}
         and m._read_at >= ${instant(manifest.startedAt)})),
     compared as (select ${toKey(keys.map((key) => `coalesce(e.${key}, w.${key})`))} as key,

@@ -389,6 +389,19 @@ export function describeWarehouse(
         expect((await verify(folder)).problems).toEqual([expect.stringMatching(words)])
       })
 
+      test('has one of the records of one id, which is not held against it', async () => {
+        const publication = await toPublication(
+          'twice',
+          [{ id: 'a', contacts: [{ id: '1' }] }, { id: 'a', name: 'newest', updated: day(1) }, { id: 'b' }],
+          { facts: readOn(2, { verdict: 'unproven', reasons: ['x'], repeatedIds: ['a'] }) },
+        )
+        await harness.destination.publish(publication)
+        const { location } = await createCsvDestination().publish(publication)
+        expect((await verify(location)).problems).toEqual([])
+        await harness.ask(`update ${harness.schema}.customers set name = 'changed'`)
+        expect((await verify(location)).problems).toEqual([expect.stringMatching(/name of 1 row: b\.$/)])
+      })
+
       test('may have newer states of the same records', async () => {
         const folder = await exported()
         await publish('second', [{ id: 'a', updated: day(3) }], { facts: readOn(3), mode: 'incremental' })
