@@ -227,8 +227,9 @@ async function matchLedger(
     const holders = await ledger.holders({ ...space, keys })
     const byKey = Map.groupBy(holders, ({ key }) => key)
     // Only the audit of retentions shows that a row was not done twice, too.
-    const left = kind.lookUp === undefined ? await ledger.leftByPeople({ ...space, run: plan.run, keys }) : []
-    const leftByKey = Map.groupBy(left, ({ key }) => key)
+    const decided =
+      kind.lookUp === undefined ? await ledger.decidedByPeople({ ...space, run: plan.run, keys }) : []
+    const decidedByKey = Map.groupBy(decided, ({ key }) => key)
     for (const change of open) {
       const rows = byKey.get(change.key) ?? []
       const holder = rows.at(-1)
@@ -239,7 +240,7 @@ async function matchLedger(
         isHeld &&
         holder.state === 'done' &&
         (kind.lookUp === undefined ? holder.resolvedBy !== null : holder.outcome === 'resolved')
-      const mayBeDone = leftByKey.get(change.key)?.some((by) => addsTo(kind, by, change)) === true
+      const mayBeDone = decidedByKey.get(change.key)?.some((by) => addsTo(kind, by, change)) === true
       if (isResolved || mayBeDone) matches.resolvedEarlier += 1
       // Also what is sent again, and what a lost attempt of this run has staged: somebody may have created it since.
       if (holder === undefined || holder.state === 'staged' || !(isHeld || holder.run === plan.run)) {

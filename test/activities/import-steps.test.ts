@@ -577,6 +577,36 @@ test.each([
   },
 )
 
+test('an addon that a person said to be absent is proven neither by a later run that sends it again, nor by one that skips it', async () => {
+  const steps = await openSteps()
+  const { start, stage, send, worker, dataDir, sandbox } = steps
+  const { ledger, leases } = worker.state
+  const lost = { kind: 'reset', effect: 'done', on: 'POST /addons/', requests: [1] } as const
+  sandbox.control.setFaults({ faults: [lost] })
+  const reports = []
+  for (const [index, input] of [{}, { sendAgain: [2] }, { done: 'skip' as const }].entries()) {
+    const runId = `r${index}`
+    const plan = await openRows(steps, { kind: 'addons', ...input }, runId, addonsCsv(index === 2 ? 2 : 1))
+    await stage(plan)
+    await send(plan)
+    if (index === 0) {
+      const decision = { id: 'u1', rows: [2], decision: { absent: true }, by: 'Ana', why: 'looked' }
+      await start('resolveRow', { ...refOf(plan), ...decision }, { runId }).result
+      await send(plan)
+    }
+    await leases.release({ name: leaseOf(plan.run), owner: plan.execution })
+    const notes = createRunNotes(worker.state)
+    reports.push((await writeImportReport({ ledger, notes, plan, dataDir })).result)
+  }
+  expect([...sandbox.control.records({ resource: 'addons' })]).toHaveLength(4)
+  const earlier = { verdict: 'unproven', reasons: ['1 resolved by a person in an earlier run'] }
+  expect(reports).toMatchObject([
+    { verdict: 'unproven', reasons: ['1 resolved by a person'], counts: { done: 1 } },
+    { ...earlier, counts: { done: 1 } },
+    { ...earlier, counts: { done: 2 } },
+  ])
+})
+
 /** A service with contacts, and files that change the phones of the first ones. */
 async function startContacts() {
   const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }

@@ -253,10 +253,10 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
         .orderBy('generation')
         .execute(),
     /**
-     * The changes of other runs with any of these keys that may have been sent, and that people have given up or said to be
-     * absent without their run having sent them again.
+     * The changes of other runs with any of these keys that may have been sent, and on which people have decided since; not
+     * those in doubt again.
      */
-    leftByPeople: ({
+    decidedByPeople: ({
       keys,
       run,
       ...space
@@ -265,7 +265,7 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
         .selectAll()
         .where(isIn('key', keys))
         .where('run', '<>', run)
-        .where('state', 'in', ['staged', 'dropped'])
+        .where('state', 'in', ['staged', 'done', 'dropped'])
         .where('sends', '>', 0)
         .where('resolvedBy', 'is not', null)
         .execute(),
