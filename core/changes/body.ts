@@ -1,6 +1,6 @@
 import type { Body } from '../billing/client.ts'
-import { parseLossless } from '../billing/lossless-json.ts'
-import { textOf } from './compare-fields.ts'
+import { isRawNumber, isRecord, numberText, parseLossless } from '../billing/lossless-json.ts'
+import { canonicalDecimal, textOf } from './compare-fields.ts'
 import type { LedgerRow } from '../state/ledger/row.ts'
 
 /**
@@ -26,3 +26,21 @@ export const attemptsUsed = ({
   attemptsBefore,
   sends,
 }: Pick<LedgerRow, 'attemptsBefore' | 'sends'>): number => attemptsBefore + sends
+
+/**
+ * Whether two bodies ask for different values. A spreadsheet that is saved again may have its columns in another order,
+ * `10` for `10.00`, and an `e` and an accent for `é`.
+ */
+export const asksForOther = (one: string, other: string): boolean =>
+  one !== other && canonicalOf(one) !== canonicalOf(other)
+
+const canonicalOf = (body: string): string => JSON.stringify(canonical(parseLossless(body)))
+
+function canonical(value: unknown): unknown {
+  if (typeof value === 'string') return value.normalize('NFC')
+  if (typeof value === 'number' || isRawNumber(value)) return { number: canonicalDecimal(numberText(value)) }
+  if (Array.isArray(value)) return value.map(canonical)
+  if (!isRecord(value)) return value
+  const fields = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return Object.fromEntries(fields.map(([name, field]) => [name, canonical(field)]))
+}

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Billing } from '../billing/client.ts'
 import { newestCreated, newestPage } from '../changes/audit-retentions.ts'
-import { parseBody } from '../changes/body.ts'
+import { asksForOther, parseBody } from '../changes/body.ts'
 import type { ChangeKind } from '../changes/change-kind.ts'
 import { differencesOf } from '../changes/compare-fields.ts'
 import { idsKnownTo } from '../changes/kinds/create-retention.ts'
@@ -201,9 +201,12 @@ async function matchLedger(
     rows.done += 1
     matches.doneEarlier += 1
     if (doubtful.includes(outcome)) matches.doubtfulEarlier += 1
-    const differences = differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) }).map(
-      ({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`,
-    )
+    // Of the other kinds, what has the key asks for the same, in whatever writing.
+    const others =
+      kind.lookUp === undefined
+        ? []
+        : differencesOf({ schema, sent: parseBody({ body }), stored: parseBody(holder) })
+    const differences = others.map(({ field, sent, stored }) => `${field} was ${stored} and is ${sent} here`)
     const isSame = differences.length === 0
     if (!isSame) rows.otherwise.push(row)
     const error = `the run ${run} did it${isSame ? '' : `: ${differences.join('; ')}`}`
@@ -254,7 +257,8 @@ async function matchLedger(
 
 /** Whether a change does once more what an earlier request for it may have done. */
 const addsTo = (kind: ChangeKind, by: LedgerRow, { body }: NewChange): boolean =>
-  (kind.repeats === 'never' || by.body === body) && kind.whenUnknown(parseBody({ body })) === 'park'
+  (kind.repeats === 'never' || !asksForOther(by.body, body)) &&
+  kind.whenUnknown(parseBody({ body })) === 'park'
 
 /** Outcomes of rows that are done, but that make their run unproven, and on which nobody has decided. */
 const doubtful: readonly (string | null)[] = ['doubled', 'storedDifferently', 'wrongMode'] satisfies Outcome[]

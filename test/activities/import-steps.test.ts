@@ -607,6 +607,41 @@ test('an addon that a person said to be absent is proven neither by a later run 
   ])
 })
 
+test.each(['refuse', 'skip'] as const)(
+  'an update that a spreadsheet has saved again, with its columns in another order and its values in another writing, is not sent twice: --done %s',
+  async (done) => {
+    const counts = { customers: 1, subscriptions: 1, plans: 1, retentions: 0, orders: 0 }
+    const sandbox = await createSandbox({ counts })
+    const [id = ''] = sandbox.control.ids({ resource: 'subscriptions' })
+    const steps = await openSteps({ sandbox })
+    const update = async (csv: string, runId?: string) =>
+      await openRows(steps, { kind: 'update-subscriptions', done, decimal: '.' }, runId, csv)
+    const first = await update(
+      `id,note,custom_change,addons.1.addon,addons.1.quantity\n${id},Peri\u00f3dica,950.50,add_1,2\n`,
+    )
+    await steps.stage(first)
+    expect(await steps.send(first)).toMatchObject({ counts: { done: 1 } })
+    await steps.worker.state.leases.release({ name: leaseOf(first.run), owner: first.execution })
+    const again = await update(
+      `custom_change,addons.1.quantity,addons.1.addon,note,id\n950.5,2,add_1,Perio\u0301dica,${id}\n`,
+      'r2',
+    )
+    const staged = steps.stage(again)
+    if (done === 'skip') {
+      expect(await staged).toMatchObject({ open: 0 })
+      const [row] = await Array.fromAsync(steps.worker.state.ledger.rows(again))
+      expect(row).toMatchObject({ state: 'dropped', outcome: 'doneEarlier' })
+    } else
+      await expect(staged).rejects.toThrow(`1 of 1 rows were done by the run ${first.run}. All 1 are done`)
+    expect(sandbox.control.requests().filter(({ method }) => method === 'PATCH')).toHaveLength(1)
+    const other = await update(
+      `id,note,custom_change,addons.1.addon,addons.1.quantity\n${id},x,951,add_1,2\n`,
+      'r3',
+    )
+    expect(await steps.stage(other)).toMatchObject({ open: 1 })
+  },
+)
+
 /** A service with contacts, and files that change the phones of the first ones. */
 async function startContacts() {
   const counts = { customers: 20, subscriptions: 0, plans: 0, retentions: 0, orders: 0 }

@@ -5,7 +5,7 @@ import { addon, product } from '../../billing/resources/catalog.ts'
 import { contact } from '../../billing/resources/customers.ts'
 import { fieldOf, type FieldMeta } from '../../billing/resources/fields.ts'
 import { subscription } from '../../billing/resources/subscriptions.ts'
-import { targetOf } from '../body.ts'
+import { asksForOther, targetOf } from '../body.ts'
 import type { ChangeKind } from '../change-kind.ts'
 import { canonicalDecimal, textOf } from '../compare-fields.ts'
 
@@ -67,7 +67,7 @@ export const createProduct = creates({
 const updates = (own: Pick<ChangeKind, 'name' | 'stores' | 'send' | 'whenUnknown'>): ChangeKind => ({
   ...own,
   keyOf: (body) => targetOf(body).id,
-  repeats: 'otherBody',
+  repeats: asksForOther,
   answered: 'updated',
   traitsOf: (body) => ({
     signature: Object.keys(body).toSorted().join(' '),

@@ -29,8 +29,11 @@ export interface NewChange {
   sendAgain?: boolean
 }
 
-/** When a key that is done may be staged again without a person's request. */
-export type Repeats = 'never' | 'otherBody' | 'always'
+/**
+ * When a key that is done may be staged again without a person's request: a function says so of the body that was done and of
+ * the other one.
+ */
+export type Repeats = 'never' | 'always' | ((done: string, other: string) => boolean)
 
 export interface StageResult {
   /** How many are new, those closed from the start included. */
@@ -153,7 +156,7 @@ export function mayRepeat({
 }): boolean {
   if (by.state !== 'done') return false
   if (change.sendAgain === true || repeats === 'always') return true
-  return repeats === 'otherBody' && by.body !== change.body
+  return repeats !== 'never' && repeats(by.body, change.body)
 }
 
 const toInsert = (change: NewChange) => ({

@@ -9,6 +9,7 @@ import {
 } from '../../../core/changes/compare-fields.ts'
 import { retentionKey } from '../../../core/changes/kinds/create-retention.ts'
 import type { Body } from '../../../core/billing/client.ts'
+import { asksForOther } from '../../../core/changes/body.ts'
 import { createAddon } from '../../../core/changes/kinds/simple.ts'
 
 const seed = 1
@@ -128,4 +129,21 @@ test.each([
   ['a text that moves to another field', addon({ sku: 'a' }), addon({ unit_label: 'a' })],
 ])('%s are two addons', (_what, one, other) => {
   expect(createAddon.keyOf(one)).not.toBe(createAddon.keyOf(other))
+})
+
+test('an update asks for the same in any order of its fields and any writing of its values', () => {
+  const one =
+    '{"id":"sub_1","note":"Peri\u00f3dica","custom_change":950.50,"addons":[{"addon":"a","quantity":2},{}]}'
+  const same =
+    '{"addons":[{"quantity":2,"addon":"a"},{}],"custom_change":950.5,"id":"sub_1","note":"Perio\u0301dica"}'
+  expect(asksForOther(one, same)).toBe(false)
+  for (const [from, to] of [
+    ['950.50', '950.51'],
+    ['950.50', '"950.50"'],
+    ['Peri', 'peri'],
+    ['{"addon":"a","quantity":2},{}', '{},{"addon":"a","quantity":2}'],
+    ['"note"', '"status_description"'],
+    ['950.50', 'null'],
+  ] as const)
+    expect([to, asksForOther(one, one.replace(from, to))]).toEqual([to, true])
 })

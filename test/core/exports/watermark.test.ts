@@ -133,7 +133,7 @@ describe('so that no change falls between two incremental exports', () => {
     const { state, publish, next, seen } = await startWatermark()
     const contacts = { workspace: 'acc_1', mode: 'live', kind: 'update-contact' } as const
     const change = { body: '{}', key: 'con_1', row: 1 }
-    await state.ledger.stage({ ...contacts, run: 'import', repeats: 'otherBody', changes: [change] })
+    await state.ledger.stage({ ...contacts, run: 'import', repeats: 'always', changes: [change] })
     const { id } = (await state.ledger.row({ run: 'import', row: 1 }))!
     const patch = (state_: 'sending' | 'done', claims: number) =>
       state.ledger.move({ id, from: ['staged', 'sending'], patch: { state: state_, claims } })
