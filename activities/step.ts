@@ -58,9 +58,9 @@ export interface StepContext {
    * Takes leases for the execution, or for the first one of a run that continues. Every step takes its leases again, because a run
    * that was reset is another execution than the one that took them.
    *
-   * @throws {Busy} if another run that has not ended holds one
+   * @throws {Busy} if another run that has not ended holds one; with `again`, if any other run has taken one since
    */
-  takeLeases: (leases: readonly string[], owner?: LeaseOwner) => Promise<void>
+  takeLeases: (leases: readonly string[], of?: { owner?: LeaseOwner; again?: boolean }) => Promise<void>
   /** Whether another run has ended, from the point of view of `asker`: this execution, or the first one of its run. */
   isClosedTo: (asker: LeaseOwner) => (execution: LeaseOwner) => Promise<boolean>
 }
@@ -202,9 +202,9 @@ async function withHeartbeat<T>(
     },
     onAway,
     watch: (billing) => billing.watched(watch),
-    async takeLeases(leases, asker = owner) {
+    async takeLeases(leases, { owner: asker = owner, again } = {}) {
       for (const name of leases)
-        await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker) })
+        await takeLease({ leases: state.leases, name, owner: asker, isClosed: isClosedTo(asker), again })
     },
     isClosedTo,
   }

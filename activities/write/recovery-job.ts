@@ -22,13 +22,13 @@ export const recoveryJob: Job<RecoveryPlan> = {
       ({ job, execution: { runId } }) => job === 'recovery' && runId === firstRunId,
     )
     const { plan: kept } = noted
-    const takeLease = async (plan: RecoveryPlan) => {
+    const takeLease = async (plan: RecoveryPlan, again = false) => {
       const { name, taken } = recoveryJob.lease(plan, context)
-      if (taken !== 'never') await takeLeases([name], execution)
+      if (taken !== 'never') await takeLeases([name], { owner: execution, again })
     }
     if (kept !== undefined) {
       refuseOther({ run: kept.identity, worker: identity })
-      await takeLease(kept)
+      await takeLease(kept, true)
       return kept
     }
     await refuseForgotten(deps, run)
@@ -39,7 +39,8 @@ export const recoveryJob: Job<RecoveryPlan> = {
     await saveRecoveryPlan({ ...deps, plan, input: request })
     return plan
   },
-  // A dry run resumes nothing, and does not keep a recovery from beginning.
+  // A dry run resumes nothing, and does not keep a recovery from beginning. No run takes it again once another one has had it:
+  // that one may have resumed what this one, reset, has in its books as not resumed yet.
   lease: (plan) => ({
     name: leaseOf(plan),
     owner: plan.execution,
@@ -50,7 +51,8 @@ export const recoveryJob: Job<RecoveryPlan> = {
     let progress = { phase: 'checking what an earlier recovery left open' }
     report(() => progress)
     const { name, owner, taken } = recoveryJob.lease(plan, context)
-    const holdLease = () => (taken === 'never' ? Promise.resolve() : takeLeases([name], owner))
+    const holdLease = () =>
+      taken === 'never' ? Promise.resolve() : takeLeases([name], { owner, again: true })
     const onProgress = (now: { phase: string }) => (progress = now)
     const of = { deps: { ...deps, holdLease }, plan, billing, signal, onProgress }
     const snapshot = await takeSnapshot(of)

@@ -83,7 +83,8 @@ export function createWriteSteps(write: WriteDeps) {
   ): Promise<EndLease> => {
     const { name, owner, taken } = jobs[plan.job].lease(plan, context)
     const isOwn = taken === 'always'
-    if (isOwn || (taken === 'untilEnd' && !isAtEnd)) await context.takeLeases([name], owner)
+    if (isOwn || (taken === 'untilEnd' && !isAtEnd))
+      await context.takeLeases([name], { owner, again: !isOwn })
     return { name, owner, attempt: context.attempt, isOwn }
   }
   const billingOf = (context: StepContext, { plan, limits = plan.limits }: OfRun) =>

@@ -2,7 +2,7 @@ import type { LeaseOwner, Leases } from '../state/leases.ts'
 import { Busy } from './errors.ts'
 
 /**
- * Takes a lease, or refuses and names the active run that holds it.
+ * Takes a lease, or refuses and names the active run that holds it; with `again`, any other run that has taken it since.
  *
  * @throws {Busy}
  */
@@ -11,11 +11,15 @@ export async function takeLease(options: {
   name: string
   owner: LeaseOwner
   isClosed: (owner: LeaseOwner) => Promise<boolean>
+  again?: boolean | undefined
 }): Promise<void> {
-  const { leases, name, owner, isClosed } = options
-  const result = await leases.take({ name, owner, isClosed })
+  const { again, ...lease } = options
+  const result = await options.leases.take({ ...lease, again })
   if (result.taken) return
+  const { workflowId } = result.heldBy
   throw new Busy(
-    `The run ${result.heldBy.workflowId} is already doing this (${name}) and has not ended. Wait for it, or stop it.`,
+    again === true
+      ? `The run ${workflowId} has begun to do this (${options.name}) since, so what this run knows is out of date. Start a new one.`
+      : `The run ${workflowId} is already doing this (${options.name}) and has not ended. Wait for it, or stop it.`,
   )
 }

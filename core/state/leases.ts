@@ -46,16 +46,18 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>) {
     },
     /**
      * Takes the lease for the owner. The same owner may take it again. If another run holds it, the lease is taken over only
-     * if `isClosed` says that the other run has ended.
+     * if `isClosed` says that the other run has ended, and not if the owner takes it `again`.
      */
     take: async ({
       name,
       owner,
       isClosed,
+      again = false,
     }: {
       name: string
       owner: LeaseOwner
       isClosed: (owner: LeaseOwner) => Promise<boolean>
+      again?: boolean | undefined
     }): Promise<LeaseResult> => {
       // Each iteration returns or removes the lease of one closed owner.
       for (;;) {
@@ -63,7 +65,7 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>) {
         if (row === undefined) continue
         const held = toOwner(row)
         if (isSame(held, owner)) return { taken: true }
-        if (row.released === 0 && !(await isClosed(held))) return { taken: false, heldBy: held }
+        if (again || (row.released === 0 && !(await isClosed(held)))) return { taken: false, heldBy: held }
         await db
           .deleteFrom('leases')
           .where((lease) => lease.and({ name, ...isOf(held) }))

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ImportInput, type ImportPlan, leaseOf } from '../../core/imports/input.ts'
-import type { RecoveryPlan } from '../../core/recoveries/input.ts'
+import type { RecoveryInput, RecoveryPlan } from '../../core/recoveries/input.ts'
 import { writeImportReport } from '../../core/imports/report.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
 import { recordAnswer } from '../../core/changes/transitions.ts'
@@ -318,15 +318,18 @@ test('rows that a restored state has forgotten are not staged anew: the folder o
 })
 
 /** A recovery of five subscriptions. */
-async function openRecovery() {
+async function openRecovery(input: RecoveryInput = {}) {
   const counts = { customers: 4, subscriptions: 5, plans: 2, retentions: 0, orders: 0 }
   const sandbox = await createSandbox({ counts, needsAttention: 0 })
   const fields = { status: 'needs_attention', needs_attention_reason: 'gateway_issue', cancelled: null }
   for (const id of sandbox.control.ids({ resource: 'subscriptions' }))
     sandbox.control.update({ resource: 'subscriptions', id, fields })
   const steps = await openSteps({ sandbox })
-  const plan = await steps.start('openRun', { ...toOpen({}), job: 'recovery' }).result
-  return { steps, plan: plan as RecoveryPlan }
+  const open = async (runId: string) => {
+    const request = { job: 'recovery', input, firstRunId: runId }
+    return (await steps.start('openRun', request, { workflowId: runId, runId }).result) as RecoveryPlan
+  }
+  return { steps, plan: await open('r1'), open }
 }
 
 async function openImport() {
@@ -348,6 +351,47 @@ test.each([
   await expect(steps.send(plan)).rejects.toMatchObject(lost)
   expect(steps.sandbox.control.requests().filter(({ method }) => method === 'POST')).toEqual([])
 })
+
+test.each(['staged nothing', 'left a row in doubt'] as const)(
+  'a recovery that %s and was terminated resumes nothing when it is reset after another one, which has used up the attempts',
+  async (left) => {
+    const hasRows = left === 'left a row in doubt'
+    const input = { attempts: 2, coolDown: '0s', firstWait: hasRows ? '1h' : '0s' }
+    const { steps, plan, open } = await openRecovery(input)
+    const { sandbox, worker, stage, send } = steps
+    const on = 'POST /subscriptions/{id}/resume/'
+    const most = () => {
+      const resumes = sandbox.control.requests().filter(({ method }) => method === 'POST')
+      return Math.max(...Array.from(Map.groupBy(resumes, ({ url }) => url).values(), ({ length }) => length))
+    }
+    if (hasRows) {
+      sandbox.control.setFaults({ faults: [{ kind: 'reset', effect: 'none', on }] })
+      await stage(plan)
+      await send(plan, { rows: [1] })
+    } else {
+      const { ledger } = worker.state
+      ledger.stage = vi.fn(ledger.stage).mockRejectedValueOnce(new Error('the worker is lost'))
+      await expect(stage(plan)).rejects.toThrow('the worker is lost')
+    }
+    const describe = () => Promise.reject(new WorkflowNotFoundError('terminated', 'r1', 'r1'))
+    steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
+    sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on }] })
+    const next = await open('r2')
+    await stage(next)
+    await send(next)
+    await steps.close(next, { how: 'finished' })
+    expect(most()).toBe(2)
+    if (hasRows) {
+      const decision = { id: 'u1', rows: [1], decision: { absent: true }, by: 'Ana', why: 'looked' }
+      await steps.start('resolveRow', { ...refOf(plan), ...decision }, plan.execution).result
+    }
+    const message = expect.stringContaining('The run r2 has begun to do this')
+    const refused = { type: 'Busy', message, nonRetryable: true }
+    const staged = await stage(plan).catch((error: unknown) => error)
+    const sent = await send(plan).catch((error: unknown) => error)
+    expect([most(), staged, sent]).toMatchObject([2, refused, refused])
+  },
+)
 
 test('the report of a dry run names the rows that are invalid, and why, but not what stands in them', async () => {
   const steps = await openSteps()
