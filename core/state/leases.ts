@@ -59,16 +59,20 @@ export function createLeases({ db, now }: Pick<Store, 'db' | 'now'>) {
       isClosed: (owner: LeaseOwner) => Promise<boolean>
       again?: boolean | undefined
     }): Promise<LeaseResult> => {
-      // Each iteration returns or removes the lease of one closed owner.
+      // Each iteration returns or takes the lease of one closed owner.
       for (;;) {
         const row = await insert({ name, owner })
         if (row === undefined) continue
         const held = toOwner(row)
         if (isSame(held, owner)) return { taken: true }
         if (again || (row.released === 0 && !(await isClosed(held)))) return { taken: false, heldBy: held }
+        // The attempts of a workflow are in one order, also those of an execution that was reset: one of these that wakes takes
+        // no right from a later one.
+        const isReset = held.workflowId === owner.workflowId
         await db
-          .deleteFrom('leases')
-          .where((lease) => lease.and({ name, ...isOf(held) }))
+          .updateTable('leases')
+          .set({ ...isOf(owner), takenAt: now(), token: null, released: 0, ...(!isReset && { attempt: 0 }) })
+          .where((lease) => lease.and({ name, ...isOf(held), released: row.released }))
           .execute()
       }
     },

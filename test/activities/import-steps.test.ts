@@ -502,6 +502,30 @@ test('the changes of a run are sent by no step of another one', async () => {
   expect(numbersIn(steps)).toEqual([])
 })
 
+test('an attempt of an execution that was reset sends nothing when it wakes after the later execution has ended', async () => {
+  const steps = await openSteps()
+  const { leases } = steps.worker.state
+  const plan = await openRows(steps)
+  await steps.stage(plan)
+  const describe = () => Promise.reject(new WorkflowNotFoundError('terminated', 'import-1', 'r1'))
+  steps.client.workflow.getHandle = () => ({ describe }) as unknown as WorkflowHandle
+  const [begun, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const take = leases.take.bind(leases)
+  leases.take = async (of) => {
+    leases.take = take
+    begun.resolve()
+    await later.promise
+    return await take(of)
+  }
+  const first = steps.send(plan, {}, 2)
+  await begun.promise
+  await openRows(steps, {}, 'r2')
+  await steps.start('closeRun', { ...refOf(plan), how: 'stopped' }, { runId: 'r2', attempt: 5 }).result
+  later.resolve()
+  await expect(first).rejects.toMatchObject({ type: 'SupersededError', nonRetryable: false })
+  expect(numbersIn(steps)).toEqual([])
+})
+
 test('a row that a restored ledger has parked or as resolved is not sent a second time by the decision that sent it, and a person is told to look again', async () => {
   const steps = await openSteps()
   const { start, sandbox, dataDir } = steps
