@@ -48,7 +48,7 @@ export function createResolveRow({ deps, rates }: Pick<WriteDeps, 'deps' | 'rate
     const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
     const noted = await notes.addFound(run, { id, rows: changes.flatMap((change) => change ?? []) })
     try {
-      await refuseRestored({ ledger, run, decision }, rows)
+      await refuseRestored({ ledger, run, decision }, rows, noted)
       for (const row of rows) {
         const found = noted.get(row)
         const confirmation = await resolveChange({ ledger, billing, run, row, found, signal, ...resolution })

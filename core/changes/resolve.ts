@@ -73,25 +73,29 @@ const isResolved = ({ state, outcome }: LedgerRow): boolean => state === 'done' 
 
 /**
  * Refuses once that rows are absent which were parked, or resolved as existing, when the ledger was restored: the decisions
- * that it has lost may have sent them.
+ * that it has lost may have sent them. `found`: the rows when the decision was first to be applied, so that an attempt which
+ * repeats one that was lost on the way names all of them.
  * @throws {ChangeError}
  */
 export async function refuseRestored(
   { ledger, run, decision }: Pick<Resolution, 'ledger' | 'run' | 'decision'>,
   rows: readonly number[],
+  found: ReadonlyMap<number, Pick<LedgerRow, 'closedAt'>>,
 ): Promise<void> {
   if (!('absent' in decision)) return
   const repairedAt = await ledger.repairedAt()
-  const restored: LedgerRow[] = []
+  const isOlder = ({ closedAt }: Pick<LedgerRow, 'closedAt'>) => (closedAt ?? 0) < repairedAt
+  const changes: LedgerRow[] = []
   for (const row of rows) {
     const change = await ledger.row({ run, row })
-    if (change === undefined || (change.state !== 'parked' && !isResolved(change))) continue
-    if ((change.closedAt ?? 0) < repairedAt) restored.push(change)
+    if (change?.state === 'parked' || (change && isResolved(change))) changes.push(change)
   }
+  const restored = changes.filter(isOlder)
   if (restored.length === 0) return
   for (const { id, claims } of restored)
     await ledger.move({ id, from: ['parked', 'done'], claims, patch: { closedAt: ledger.now() } })
-  const these = restored.map(({ row }) => row).join(', ')
+  const named = changes.filter((change) => isOlder(found.get(change.row) ?? change))
+  const these = named.map(({ row }) => row).join(', ')
   throw new ChangeError(
     'RestoredRowError',
     `The ledger was restored from a backup since these rows of ${run} were parked or resolved: ${these}. They may ` +

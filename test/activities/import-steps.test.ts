@@ -554,6 +554,13 @@ test('a row that a restored ledger has parked or as resolved is not sent a secon
   await repairState({ place: { folder: dataDir } })
   const after = await openSteps({ sandbox, dataDir })
   const again = (id: string) => after.start('resolveRow', { ...decision, id }).result
+  const { ledger } = after.worker.state
+  const move = ledger.move.bind(ledger)
+  ledger.move = vi
+    .fn(move)
+    .mockImplementationOnce(move)
+    .mockRejectedValueOnce(new Error('the worker is lost'))
+  await expect(again('u1')).rejects.toThrow('the worker is lost')
   await expect(again('u1')).rejects.toMatchObject({
     type: 'RestoredRowError',
     message: expect.stringContaining(
