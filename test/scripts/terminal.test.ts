@@ -20,11 +20,9 @@ describe('bars', () => {
     const board = createBoard({ stream, as: 'bars' })
     const bar = board.start({ name: 'customers', unit: 'records' })
     bar.update({ done: 2_500, total: 10_000, note: '25 pages' })
-    await vi.waitFor(() =>
-      expect(text()).toMatch(/█{5}░{15} customers: 2,500 of 10,000 records, \d+ ms, 25 pages/),
-    )
+    await expect.poll(text).toMatch(/█{5}░{15} customers: 2,500 of 10,000 records, \d+ ms, 25 pages/)
     bar.update({ done: 10_000, total: 10_000 })
-    await vi.waitFor(() => expect(text()).toMatch(/█{20} customers: 10,000 of 10,000 records/))
+    await expect.poll(text).toMatch(/█{20} customers: 10,000 of 10,000 records/)
     bar.end()
     // The bar is gone.
     expect(text().endsWith('\u001b[1A\u001b[J')).toBe(true)
@@ -138,7 +136,7 @@ describe('text of others', () => {
     terminal.task(hostile)
     const bar = terminal.progress({ name: hostile, unit: hostile })
     bar.update({ done: 1, total: 2, note: hostile })
-    await vi.waitFor(() => expect(text().split(shown).length).toBeGreaterThan(4))
+    await expect.poll(() => text().split(shown).length).toBeGreaterThan(4)
     terminal.close()
     // The bars' own escapes are the only ones.
     expect(text()).not.toContain('\u001b[2J')

@@ -214,7 +214,7 @@ test.concurrent('a worker has its part of the requests in flight, and at least o
   await sleep(100)
   expect(admitted).toHaveLength(2)
   admitted[0]!()
-  await vi.waitFor(() => expect(admitted).toHaveLength(3))
+  await vi.waitFor(() => expect(admitted).toHaveLength(3), { timeout: 5_000 })
 }, 10_000)
 
 test.concurrent('a run has its own rate over all workers, shared only by those that work on it', async () => {

@@ -92,7 +92,7 @@ test('while answers wait to be recorded, as many other changes are sent as the b
     return await move(options)
   })
   const sent = engine.send()
-  await vi.waitUntil(() => waiting === 4)
+  await expect.poll(() => waiting).toBe(4)
   // A fifth would be sent by then.
   await sleep(50)
   expect(sandbox.control.requests()).toHaveLength(4)

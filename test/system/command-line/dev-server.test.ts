@@ -329,10 +329,10 @@ describe('the dev server', () => {
       const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 61'])
       const [line] = (await once(parent.stdout, 'data')) as [Buffer]
       const pid = Number(String(line))
-      await vi.waitFor(() => expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'))
+      await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n')
       expect(identify(pid)).toBeDefined()
       process.kill(pid, 'SIGKILL')
-      await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /))
+      await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /)
       expect(identify(pid)).toBeUndefined()
       parent.kill('SIGKILL')
       await once(parent, 'exit')
