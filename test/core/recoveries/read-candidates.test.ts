@@ -6,7 +6,7 @@ import { readCandidates } from '../../../core/recoveries/candidates.ts'
 import { createRunNotes } from '../../../core/runs/run-notes.ts'
 import { openState } from '../../../core/state/open.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
-import { clientOf, startSandbox } from '../../core/changes/engine.ts'
+import { clientOf, startSandbox } from '../changes/engine.ts'
 import type { Billing, BillingSettings } from '../../../core/billing/client.ts'
 
 const maxPages = 20
