@@ -1,6 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { callCommand } from '../command-line/call-command.ts'
 import { connectTemporal, createWorld, local, startCommand, startTestWorker, until } from '../export/world.ts'
@@ -50,7 +49,8 @@ describe('import --local that was killed with all it started', () => {
       await until(() => posts(world) > 20 || first.child.exitCode !== null)
       process.kill(-(first.child.pid ?? 0), 'SIGKILL')
       await first.ended
-      await sleep(300)
+      // What had left is still done.
+      await until(() => world.sandbox.control.counters().waiting === 0)
       const before = posts(world)
 
       // So slow that what the killed command had begun would be tried again meanwhile, if it were woken.
