@@ -149,6 +149,15 @@ test.each(['skip', 'refuse', 'create'] as const)(
   },
 )
 
+test('a step sends at the rate that people have set since the run was opened', async () => {
+  const steps = await openSteps()
+  const slow = { kind: 'addons', requestsPerSecond: 0.05 } as const
+  const plan = await openRows(steps, slow, undefined, addonsCsv(3))
+  await steps.stage(plan)
+  const sent = steps.send(plan, { limits: { ...plan.limits, requestsPerSecond: 500 }, seconds: 1 })
+  expect(await sent).toMatchObject({ ended: 'finished', counts: { done: 3 } })
+})
+
 test('of two rows with the same key, neither is sent, and both are rejected', async () => {
   const steps = await openSteps()
   const csv = retentionsCsv(5)

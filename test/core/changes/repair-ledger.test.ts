@@ -169,6 +169,15 @@ test('a ledger from before a repair is refused, also one that is newer than the 
   await expect(openState({ folder: later })).rejects.toBeInstanceOf(OldLedgerError)
 })
 
+test('where the mark was restored, too, a repair makes all unknown that is open', async () => {
+  const { engine, ...run } = await startRun('create-addon', 4)
+  await engine.send({ rows: [1] })
+  run.backUp()
+  run.putMark()
+  await engine.send({ rows: [2, 3] })
+  expect(await run.repair()).toEqual([{ run: 'run-1', restaged: 0, unknown: 3 }])
+})
+
 test('nothing is staged from a file of a run that is cut short, and the sentence names it', async () => {
   const { beside } = await startRun('create-addon', 5)
   const path = join(beside, 'staged-changes.jsonl')

@@ -60,6 +60,17 @@ test('a row without an answer is never looked up sooner than the worker lets a l
   expect(await waitOf('r3', { verifyAfter: 0 })).toBe(60)
 })
 
+test.each([
+  [{}, false],
+  [{ attended: true }, true],
+  // Whoever approves it can answer its breaker, too.
+  [{ approval: true }, true],
+])('a run of %j asks whether to go on where its breaker gives up: %s', async (input, attended) => {
+  const dataDir = await temporaryFolder()
+  await writeFile(join(dataDir, 'rows.csv'), 'name;unit_label\na;b\n')
+  expect(await open(dataDir, { file: 'rows.csv', ...input }, 'r1')).toMatchObject({ attended })
+})
+
 test('a file of ids is read whatever the encoding of its other columns', async () => {
   const path = join(await temporaryFolder(), 'ids.csv')
   await writeFile(path, Buffer.from('id;name\rsub_1;Mu\x96oz\rsub_2;Pe\x96a\r', 'latin1'))

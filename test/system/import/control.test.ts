@@ -79,7 +79,10 @@ describe('an import that waits for a person', () => {
       rows: retentionsCsv(5),
       input: { approval: true, approvalWait: 1 },
     })
-    expect(await run.result()).toMatchObject({ ended: { how: 'stopped' }, counts: { staged: 5, done: 0 } })
+    expect(await run.result()).toMatchObject({
+      ended: { how: 'stopped', why: 'nobody approved in time; the same import asks again' },
+      counts: { staged: 5, done: 0 },
+    })
     expect(posts(world)).toBe(0)
     const again = await start({ approvalWait: 60 }, run.workflowId)
     await waits(again, 'approval')

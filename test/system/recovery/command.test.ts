@@ -16,8 +16,9 @@ type Order = Omit<Parameters<typeof runRecovery>[0], 'settings' | 'terminal'>
 const quickWords = ['--input', 'coolDown=0', '--json']
 
 describe('connector recover', () => {
-  test('proves a recovery and tells it with --json, also afterwards', async () => {
+  test('ends with 0 and a proof although others need a person, and tells it with --json, also afterwards', async () => {
     const world = await open({ broken: 9 })
+    breakSome(world, { ids: idsOf(world).slice(20, 22), reason: 'without_usage_records' })
     const command = (...words: string[]) => callCommand(world, words, { env: soon })
     const { code, stdout, stderr } = await command('recover', ...quickWords)
     expect(stderr).toContain(`LIVE ${world.workspace}`)
@@ -26,14 +27,17 @@ describe('connector recover', () => {
       code: 0,
       report: {
         run: expect.stringMatching(/^recover-[0-9a-f]{10}$/),
-        summary: '9 of 9 recovered; proven',
+        summary: '9 of 9 recovered; proven; 2 others need a person',
         verdict: 'proven',
-        counts: { staged: 0, done: 9, rejected: 0, unknown: 0, parked: 0, skipped: 0, notTried: 0 },
+        counts: { staged: 0, done: 9, rejected: 0, unknown: 0, parked: 2, skipped: 0, notTried: 0 },
         files: { results: expect.stringMatching(/recovery\.csv$/), report: expect.any(String) },
         audit: null,
-        outcomes: { recovered: 9 },
+        outcomes: { recovered: 9, needsPerson: 2 },
       },
     })
+    expect((await command('run', 'report', report.run)).stdout).toContain(
+      '2 without_usage_records: no usage was reported',
+    )
     const again = await command('run', 'report', report.run, '--json')
     expect({ code: again.code, report: JSON.parse(again.stdout) as object }).toMatchObject({
       code: 0,

@@ -218,14 +218,14 @@ describe('a recovery that is reset to before its first resume', () => {
     await run.signal('stop')
   }
 
-  test.each<[string, RecoveryInput, typeof isStoppedAtQuestion | undefined]>([
-    ['stopped at the question', {}, isStoppedAtQuestion],
-    ['not approved again in time', { approvalWait: '1s' }, undefined],
-  ])('looks up what it had resumed where it is %s', { tags: ['long'] }, async (_, input, meanwhile) => {
+  test.each<[string, RecoveryInput, string, typeof isStoppedAtQuestion | undefined]>([
+    ['stopped at the question', {}, 'stopped by a person', isStoppedAtQuestion],
+    ['not approved again in time', { approvalWait: '1s' }, 'nobody approved in time', undefined],
+  ])('looks up what it had resumed where it is %s', { tags: ['long'] }, async (_, input, why, meanwhile) => {
     const { world, client, ids, run } = await beginResumed(input)
     const again = await reset({ client, run, to: 'first' })
     await meanwhile?.(again)
-    expect(await again.result()).toMatchObject({ ended: { how: 'stopped' }, outcomes: { recovered: 6 } })
+    expect(await again.result()).toMatchObject({ ended: { how: 'stopped', why }, outcomes: { recovered: 6 } })
     expect(resumesAsked(world).toSorted()).toEqual(ids.toSorted())
   })
 
