@@ -33,6 +33,8 @@ describe('an export from the command line with bad input', () => {
       'The filter status=ended of subscriptions must be one of',
     ],
     ['an unknown column', ['--exclude', 'customers.emial'], {}, 'Did you mean customers.email?'],
+    ['a hash without a key', ['--local', '--hash', 'customers.email'], {}, 'CONNECTOR_HASH_KEY'],
+    ['a folder outside', ['--local', '--input', 'out=/etc/elsewhere'], {}, 'CONNECTOR_OUT_DIRS'],
     ['what is started and left by the same command', ['--local', '--detach'], {}, 'npx connector up'],
   ])('is refused at once where there is %s', async (_, words, env, says) => {
     const failure = await failureOf(['export', ...words], env)

@@ -14,6 +14,7 @@ beforeAll(async () => {
   files = join(world.dataDir, '..', `${world.workspace}-files`)
   await mkdir(files)
   await writeFile(join(files, 'folios.csv'), 'Folio;Emisión\r\n501;2026-03-01\r\n502;2026-03-01\r\n')
+  await writeFile(join(files, 'wrong.csv'), 'id\n501\n501.0\n5 02\n')
   await writeFile(join(files, 'header.csv'), 'id\n')
   await writeFile(join(files, 'book.xlsx'), Buffer.from('504b0304140000000800', 'hex'))
 })
@@ -33,6 +34,7 @@ describe('a fetch from the command line with bad input', () => {
     ['a file and ids', ['creditnotes', 'folios.csv', '501'], 'Name one file or ids'],
     ['a file without a column id', ['creditnotes', 'folios.csv'], 'Its columns are Folio, Emisión'],
     ['a mistyped column', ['creditnotes', 'folios.csv', '--input', 'idColumn=folios'], 'Did you mean Folio?'],
+    ['cells that are no id', ['creditnotes', 'wrong.csv'], 'row 3 has 501.0; row 4 has 5 02'],
     ['a file with a header only', ['creditnotes', 'header.csv'], 'has a header but no rows'],
     ['a workbook', ['creditnotes', 'book.xlsx'], 'book.xlsx'],
     [
