@@ -1,10 +1,10 @@
 import { toTimestamp, type Instant } from '../billing/instants.ts'
 import { type Answer, askWindow, ChainBroken, whyUnserved } from './fetch-window.ts'
-import { BorderSearch, choosePageBelow } from './find-window.ts'
+import { BorderSearch, choosePageBelow, type Sizes } from './find-window.ts'
 import type { ReadStep } from './range-state.ts'
 import type { Reading } from './reading.ts'
 import { identityOf } from './record.ts'
-import { newestOf, placeAbove, toLink, type PageChoice, type Window } from './window.ts'
+import { lowOf, newestOf, placeAbove, toLink, type PageChoice, type Window } from './window.ts'
 
 /** A tie group that extends past the end of a window, and the order in which its places are counted. */
 interface TieGroup {
@@ -40,9 +40,9 @@ const maxRecords = 50_000
  * Takes a tie group that the window at the frontier does not hold completely (see window.ts, "Records of one time").
  *
  * Its places are read repeatedly, until two successive sweeps show the same records, as many as there are places before,
- * between and after them. Each sweep uses another page size, so that two replicas that differ by a record cannot hide one
- * at the same border twice. A window on the way may turn out to hold the whole group and a record on either side: then it
- * links by itself.
+ * between and after them, and the seams of a sweep that showed these are closed. Each sweep uses another page size, so that
+ * the seams of one lie inside the pages of the next. A window on the way may turn out to hold the whole group and a record
+ * on either side: then it links by itself.
  * @throws {ChainBroken} none of these could be established
  */
 export async function* takeGroup(reading: Reading, window: Window): AsyncGenerator<ReadStep, GroupEnd> {
@@ -51,38 +51,43 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
   const group = { instant, descending: window.fromTop && newestOf(window) === instant }
   const requestsBefore = state.counts.requests
   let before = await measure(reading, group, toGuess(reading, group, window))
-  let agreed: { ids: ReadonlySet<string>; places: number } | undefined
+  /** The last sweeps in a row that showed the same records, one for each place. */
+  let alike: Sweep[] = []
   let shown = ''
+  let sizeBefore = NaN
   for (let sweeps = 1; sweeps <= maxSweeps; sweeps++) {
     if (before.kind !== 'extent') return before
     const places = before.end - before.first
     if (places > maxRecords)
       throw broken(reading, group, `has ${places} records: no more than ${maxRecords} can be compared`)
-    const ids = new Set<string>()
+    const sweep = new Sweep()
+    const { ids } = sweep
     const { least, most } = reading.sizes
     const pageSize = most - ((sweeps * 7) % (most - least + 1))
-    let isLost = false
-    // Newest first, the list may end with the group, as only the service says: the page after it must not show more.
-    const last = Math.ceil(before.end / pageSize) + (group.descending ? 1 : 0)
-    for (let page = Math.floor(before.first / pageSize) + 1; page <= last; page++) {
-      const near = await askNear(reading, group, { page, pageSize })
-      if (near.kind === 'window') yield await takeTied(reading, group, near.window, ids)
-      else if (near.kind === 'lost' || near.kind === 'beyond') {
-        isLost ||= near.kind === 'lost'
-        yield await reading.step()
-      } else return near
+    for (const choice of choosePages(before, { group, pageSize, sizeBefore, sizes: reading.sizes })) {
+      const near = await askNear(reading, group, choice)
+      if (near.kind === 'window') {
+        const row = toRow(group, near.window)
+        for (const earlier of alike) earlier.close(row)
+        sweep.add(row)
+        yield await reading.takeTied(near.window, instant)
+      } else if (near.kind === 'lost' || near.kind === 'beyond') yield await reading.step()
+      else return near
     }
+    sweep.add([behind])
     const after = await measure(reading, group, before)
     if (after.kind !== 'extent') return after
-    const isComplete = !isLost && ids.size === places && ids.size === after.end - after.first
-    if (isComplete && agreed?.ids.size === ids.size && ids.isSubsetOf(agreed.ids)) {
+    const isComplete = ids.size === places && ids.size === after.end - after.first
+    const agreed = alike.at(-1)?.ids
+    const isAlike = isComplete && agreed?.size === ids.size && ids.isSubsetOf(agreed)
+    if (isAlike && alike.some(({ isClosed }) => isClosed)) {
       const requests = state.counts.requests - requestsBefore
       const at = toTimestamp(instant)
       state.ties.push({ at, records: ids.size, sweeps, requests })
       reading.certify({
         swept: at,
-        places: [agreed.places, places, after.end - after.first],
-        shown: [agreed.ids, ids],
+        places: [agreed.size, places, after.end - after.first],
+        shown: [agreed, ids],
         gone: frontier.ids.difference(ids),
       })
       // The group is complete, so a record of it now links.
@@ -90,9 +95,10 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
       state.place = group.descending ? Math.max(0, (reading.count ?? 0) - after.end) : after.first
       return { kind: 'swept' }
     }
-    agreed = isComplete ? { ids, places } : undefined
+    alike = isAlike ? [...alike, sweep] : isComplete ? [sweep] : []
     shown = `, the last showed ${ids.size} records in ${after.end - after.first} places`
     before = after
+    sizeBefore = pageSize
   }
   throw broken(reading, group, `kept changing: ${maxSweeps} sweeps did not agree${shown}`)
 }
@@ -103,17 +109,64 @@ function toGuess({ state }: Reading, { instant, descending }: TieGroup, window: 
   return end === undefined ? {} : { end }
 }
 
-/** Takes the new records of the group in a window, and adds the ids of all of the group that it shows. */
-function takeTied(
-  reading: Reading,
-  { instant }: TieGroup,
-  window: Window,
-  ids: Set<string>,
-): Promise<ReadStep> {
-  const key = window.descending ? -instant : instant
-  for (const [index, record] of window.records.entries())
-    if (window.keys[index] === key) ids.add(identityOf(record))
-  return reading.takeTied(window, instant)
+/** The pages of a sweep, with a window across each place where a page of the sweep before began, too. */
+function choosePages(
+  { first, end }: Extent,
+  of: { group: TieGroup; pageSize: number; sizeBefore: number; sizes: Sizes },
+): PageChoice[] {
+  const { group, pageSize, sizeBefore, sizes } = of
+  const begin = Math.floor(first / pageSize)
+  // Newest first, the list may end with the group, as only the service says: the page after it must not show more.
+  const pages = Math.ceil(end / pageSize) + (group.descending ? 1 : 0) - begin
+  return Array.from({ length: pages }, (_, at) => ({ page: begin + at + 1, pageSize })).flatMap((choice) => {
+    const low = lowOf(choice)
+    return low > 0 && low % sizeBefore === 0 ? [choosePageBelow(low, sizes), choice] : [choice]
+  })
+}
+
+/** What stands before and behind the records of a group. */
+const ahead = Symbol('ahead')
+const behind = Symbol('behind')
+/** The records of a group in a window, in its order, with what it shows on either side of them. */
+type Row = readonly (string | symbol)[]
+
+function toRow({ instant, descending }: TieGroup, window: Window): Row {
+  const key = descending ? -instant : instant
+  const { keys, records, first, last, page, atEnd } = window
+  return [
+    ...(page === 1 || first < key ? [ahead] : []),
+    ...records.filter((_, index) => keys[index] === key).map(identityOf),
+    ...(last > key || (descending && atEnd) ? [behind] : []),
+  ]
+}
+
+/**
+ * What one sweep showed. Between two of its pages lies a seam: the last record of one and the first of the next. The list
+ * may have moved between the two, so that a record that stands there was on neither. A window that holds both records of a
+ * seam closes it: it shows what stands between them.
+ */
+class Sweep {
+  readonly ids = new Set<string>()
+  readonly #seams = new Set<Row>()
+  #end: string | symbol = ahead
+
+  /** Adds the next page. */
+  add(row: Row): void {
+    const [start = this.#end] = row
+    if (start !== this.#end && !row.includes(this.#end)) this.#seams.add([this.#end, start])
+    this.#end = row.at(-1) ?? this.#end
+    for (const one of row) if (typeof one === 'string') this.ids.add(one)
+  }
+
+  /** Closes the seams that a page of another sweep shows. */
+  close(row: Row): void {
+    const shown = new Set(row)
+    for (const seam of this.#seams) if (seam.every((one) => shown.has(one))) this.#seams.delete(seam)
+  }
+
+  get isClosed(): boolean {
+    return this.#seams.size === 0
+  }
 }
 
 /** Requests a window near a group; `enclosed` if it contains the whole group. */

@@ -29,9 +29,10 @@
  *
  * **Sweeps** (ties.ts) close it. All places of the group are read, again and again, until two sweeps in a row show
  * the same records, as many as the group has places before, between and after them. A record that was there throughout
- * can slip from one page to another past a sweep, across a border between two pages. Then the sweep shows one record
- * less than there are places, unless another record has joined; and the next sweep, with borders elsewhere, must miss
- * the same record and show the same other one.
+ * can slip from one page to another past a sweep, across the seam between two pages. Then the sweep shows one record
+ * less than there are places, unless another record has joined, or older ones came or went while the places were counted.
+ * So each seam of a sweep must lie inside a window of another one that shows the same records: what slipped past it stands
+ * there, unless the group comes in another order each time, and then its places have to tell.
  *
  * **Hidden statuses** (hidden-records.ts). A list may show some records only if their status is requested. The chain cannot
  * know, because they are in none of its windows. So the newest, the oldest and the last changed records of each status are

@@ -3,7 +3,7 @@ import { Forbidden, NotFound, ServiceFault } from '../../../core/billing/errors.
 import { toTimestamp } from '../../../core/billing/instants.ts'
 import { TestModeMismatch } from '../../../core/reading/record.ts'
 import { readList } from '../../../core/reading/read-list.ts'
-import type { FetchPage, RangeState } from '../../../core/reading/range-state.ts'
+import { type FetchPage, type RangeState, startState } from '../../../core/reading/range-state.ts'
 import { type DriftingList, start } from './drifting-list.ts'
 import { failure, listOf, serving } from './lists.ts'
 import { createIdSet, readOptions, readThrough } from './read-through.ts'
@@ -184,6 +184,79 @@ test('a record that slides past both sweeps while another one comes and goes is 
   expect(done).toBe(2)
   expect(outcome.verdict).toBe('proven')
   expect(ids).toContain('here')
+})
+
+describe('a record that was there throughout is taken although two sweeps agree without it', () => {
+  const group = Array.from({ length: 340 }, (_, at) => tied(`t${at}`))
+  const sizes = [93, 86]
+
+  /**
+   * Reads a list in which records older than the group come and go.
+   * @param options.older how many there are at a request: of a page of a sweep, or of one with which places are counted
+   */
+  async function readAmong(options: {
+    older: (at: { page: number; isSwept: boolean; sweep: number }) => number
+    lost?: number
+    state?: RangeState
+  }) {
+    let [sweep, swept, left] = [0, 0, Infinity]
+    const { outcome, ids } = await readThrough({
+      ...(options.state && { state: options.state }),
+      fetchPage: (request) => {
+        const { page, pageSize } = request
+        const isSwept = pageSize === sizes[sweep] && page === swept + 1
+        // Until the places are counted after the second sweep, which two requests do.
+        if (left-- === 0) sweep = 2
+        const count = options.older({ page, isSwept, sweep })
+        const older = Array.from({ length: count }, (_, at) => record(`${at - count}`, at - count))
+        const list = listOf({ size: 0 })
+        list.versions = [[...older, ...group, record('newer', 1)]]
+        const isLast = isSwept && page * pageSize >= list.now.length
+        swept = isSwept && !isLast ? page : 0
+        if (isLast && sweep === 1) left = 2
+        if (isLast) sweep = 1
+        if (isSwept && page === options.lost)
+          return Promise.reject(new ServiceFault({ ...failure, status: 503 }))
+        return list.fetchPage(request)
+      },
+    })
+    expect(sweep).toBe(2)
+    expect(outcome.verdict).toBe('proven')
+    expect(group.filter(({ id }) => !ids.includes(id))).toEqual([])
+  }
+
+  test('because older records move it from page to page, and while its places are counted', () =>
+    readAmong({
+      older({ page, sweep }) {
+        // t150 stands where the third page of each sweep begins, until an older record is deleted before that page.
+        const before = [35, 21, 21][sweep]!
+        // Another one is there only while the first place of the group is looked for.
+        return sweep < 2 && page <= 2 ? before + 1 : before
+      },
+    }))
+
+  test('because the first page of each is lost, and older records move it while its places are counted', () =>
+    readAmong({
+      older({ page, isSwept, sweep }) {
+        // t0 to t19 are all that the lost page has of it.
+        const before = [73, 66, 99][sweep]!
+        if (isSwept || sweep === 2) return before
+        return page === 1 ? before + 19 : before - 1
+      },
+      lost: 1,
+    }))
+
+  test('because the last page of each is lost, which a range begins with, and older records move it while its places are counted', () =>
+    readAmong({
+      older({ page, isSwept, sweep }) {
+        // t320 to t339 are all that the lost page has of it.
+        const before = [52, 24, 24][sweep]!
+        if (isSwept || sweep === 2) return before
+        return page === 1 ? before + 1 : before - 19
+      },
+      lost: 5,
+      state: { ...startState(readOptions), frontier: { at: start, closed: false, ids: [] } },
+    }))
 })
 
 test('the end that a list claims is not taken for that of its newest group, which may go on behind it', async () => {
