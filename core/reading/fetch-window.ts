@@ -54,7 +54,11 @@ export async function fetchFresh(
     const beforeSend = () => {
       if (++tries > 1) count()
     }
-    const page = await reading.options.fetchPage({ ...request, beforeSend })
+    const page = await reading.options.fetchPage({ ...request, beforeSend }).catch((error: unknown) => {
+      // None was sent: there was no token, or the step was stopped first.
+      if (tries === 0 && !(error instanceof BillingError)) counts.requests--
+      throw error
+    })
     tellApart(page.records)
     if (!isStale(reading, page)) return page
     if (time < maxTries && !reading.isUsedUp) continue

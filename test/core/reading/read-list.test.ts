@@ -456,6 +456,24 @@ describe('what was asked for', () => {
     expect(outcome.capped).toBe(false)
   })
 
+  test('requests that were not even sent, as without a token, do not use up a cap', async () => {
+    const list = listOf({ size: 50 })
+    let state: RangeState | undefined
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      const fetchPage = () => Promise.reject(new Error('no token'))
+      const read = readList({ ...options, fetchPage, maxRequests: 2, ...(state && { state }) })
+      await expect(async () => {
+        for await (const step of read) state = step.state
+      }).rejects.toThrow('no token')
+    }
+    const { outcome } = await readThrough({
+      fetchPage: list.fetchPage,
+      maxRequests: 2,
+      ...(state && { state }),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', requests: 2 })
+  })
+
   test("the promise goes up to the service's clock, else ours, less the read lag", async () => {
     const list = listOf({ size: 10 })
     const { outcome } = await readThrough({ ...options, fetchPage: list.fetchPage })
