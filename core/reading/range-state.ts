@@ -183,6 +183,8 @@ export interface ReadStep {
   state: RangeState
   /** What it adds to the certificate. Those of its lines that took records took the ones above, in their order. */
   lines: StepLine[]
+  /** The read fails after this step. */
+  fails?: true
 }
 
 /** A whole list with statuses may hide some records unless their status is requested. */

@@ -209,7 +209,7 @@ export class Reading {
   failedStep(): ReadStep {
     const { requests } = this.state.counts
     const state = { ...this.#last, counts: { ...this.#last.counts, requests } }
-    return { records: [], rejected: [], state, lines: [] }
+    return { records: [], rejected: [], state, lines: [], fails: true }
   }
 
   /** Whether any of these records was not read. Call it last: it adds them to the set. */

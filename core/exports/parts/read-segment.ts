@@ -191,6 +191,8 @@ export async function readSegment(setup: SegmentSetup): Promise<Checkpoint> {
       }
       await take(next.value)
       cancelled.throwIfAborted()
+      // The error must not be lost with the time that it took.
+      if ('fails' in next.value) continue
       const now = performance.now()
       if (now - savedAt < checkpointEvery.ms && chunks.waiting() < checkpointEvery.bytes) continue
       if (now > until) return await save(next.value.state)

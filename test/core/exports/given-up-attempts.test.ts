@@ -3,6 +3,7 @@ import { basename, join, relative } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Billing, ListQuery } from '../../../core/billing/client.ts'
+import { ServiceFault } from '../../../core/billing/errors.ts'
 import { readParts } from '../../../core/destinations/parts.ts'
 import { type Checkpoint, latestCheckpoint } from '../../../core/exports/parts/checkpoint.ts'
 import { fetchParts } from '../../../core/exports/parts/chunks.ts'
@@ -212,4 +213,23 @@ test('a cap on requests counts those of attempts that failed, and the next attem
   expect(sent() - before).toBe(8)
   expect((await read()).outcome).toMatchObject({ verdict: 'unproven', capped: true, requests: 10 })
   expect(sent() - before).toBe(10)
+})
+
+test('a read that is cut short and fails when its time is up ends with the error', async () => {
+  let now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const fetchPage = async () => {
+    now += 300_000
+    throw new ServiceFault({ method: 'GET', path: '/customers/', status: 503 })
+  }
+  const resource = 'customers'
+  const plan = createPlan({ run: 'r', resources: [resource], maxPages: 100 })
+  const machine = await newMachine()
+  const cancelled = new AbortController().signal
+  const deps = { ...machine, ...readDeps }
+  const options = toReadOptions({ deps, plan, resource, billing: {} as Billing, cancelled })
+  const open: Parameters<typeof readOn>[1]['open'] = (written) =>
+    readList({ ...options, ...written, fetchPage })
+  await expect(readOn(machine, { resource, plan, open })).rejects.toThrow('503')
 })
