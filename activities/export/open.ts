@@ -9,6 +9,7 @@ import {
   mostParallel,
   type PublishAgain,
   publishAgainInput,
+  refuseIneffective,
 } from '../../core/exports/input.ts'
 import { reserveParts } from '../../core/exports/prune.ts'
 import {
@@ -147,6 +148,7 @@ export function createOpenPublish(deps: ActivityDeps) {
       )
     const plan = { ...kept, ...again, to: [...new Set(again.to ?? kept.to)] }
     refuseTargets(deps, { to: plan.to })
+    refuseIneffective({ ...again, to: plan.to })
     const checkpoints = await reserveParts(deps, plan)
     plan.resources = plan.resources.filter((resource) => checkpoints[resource] !== undefined)
     if (plan.resources.length === 0)

@@ -146,15 +146,24 @@ const heededBy = {
   maxDeletes: ['duckdb', 'postgres'],
 } as const satisfies Record<string, readonly DestinationName[]>
 
-/** A field that changes nothing was meant for another destination. */
-function refuseIneffective(input: Pick<ExportInput, keyof typeof heededBy | 'to'>): void {
+type Particular = keyof typeof heededBy
+
+/** Whether one of these destinations heeds a field. */
+export const isHeeded = (name: Particular, to: readonly DestinationName[]): boolean =>
+  to.some((one) => heededBy[name].some((heeding) => heeding === one))
+
+/**
+ * A field that changes nothing was meant for another destination.
+ *
+ * @throws {InvalidInput}
+ */
+export function refuseIneffective(input: Pick<ExportInput, Particular | 'to'>): void {
   const { to = ['csv'] } = input
-  for (const [name, heeding] of Object.entries(heededBy)) {
-    const value = input[name as keyof typeof heededBy]
-    if (value === undefined || value === false || to.some((one) => heeding.some((heeds) => heeds === one)))
-      continue
+  for (const name of Object.keys(heededBy) as Particular[]) {
+    const value = input[name]
+    if (value === undefined || value === false || isHeeded(name, to)) continue
     throw new InvalidInput(
-      `${name}: has no effect on ${to.join(', ')}. Leave it out, or publish to ${heeding.join(' or ')}.`,
+      `${name}: has no effect on ${to.join(', ')}. Leave it out, or publish to ${heededBy[name].join(' or ')}.`,
     )
   }
 }

@@ -1,7 +1,7 @@
 import { inputCommand } from '../runs/inputs.ts'
 import { connector } from '../runs/view/shell.ts'
 import type { NextStep } from '../runs/view/view.ts'
-import { exportInput, fetchInput } from './input.ts'
+import { exportInput, fetchInput, isHeeded } from './input.ts'
 import type { ExportPlan } from './plan.ts'
 import { type ExportedItem, isPublished } from './report.ts'
 
@@ -75,9 +75,10 @@ function commandOf(
     exclude,
     hash,
     out,
-    schema,
+    // The parts may have been published again to other destinations, which refuse what they do not heed.
+    schema: isHeeded('schema', to) ? schema : undefined,
     filters,
-    forExcel,
+    forExcel: forExcel && isHeeded('forExcel', to),
   }
   return requested === undefined
     ? inputCommand(['export', ...resources], exportInput, input)

@@ -59,3 +59,14 @@ test('a stopped or failed read leads to the same command, and a proven export to
   ])
   expect(commands(published({}))).toEqual([])
 })
+
+test('a command leaves out what the destinations to which the parts were published again do not heed', () => {
+  const exports = [published({ verdict: 'unproven' })]
+  const command = (to: (typeof plan.to)[number] | 'postgres' | 'parquet') => {
+    const again = { ...createPlan(), to: [to], schema: 'mine', forExcel: true }
+    return exportNextSteps({ plan: again, exports })[0]?.command
+  }
+  expect(command('csv')).toBe('npx connector export customers --for-excel')
+  expect(command('postgres')).toBe('npx connector export customers --to postgres --input schema=mine')
+  expect(command('parquet')).toBe('npx connector export customers --to parquet')
+})
