@@ -32,17 +32,32 @@ export async function watchStatuses(reading: Reading): Promise<void> {
     for (const { id } of records) watched[id] = status
   }
   reading.state.watched = watched
+  reading.state.sampled = countByStatus(watched)
 }
 
-/** Whether a sampled id that the read did not see still shows under a status after the read, in two requests. */
+function countByStatus(watched: Readonly<Record<string, string>>): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const status of Object.values(watched)) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+/**
+ * Whether a sampled id that the read did not see still shows under a status after the read, in two requests. Where it saw
+ * none that were sampled under a status, any record that the status still shows may be hidden: the samples may be gone.
+ */
 export async function findHidden(reading: Reading): Promise<boolean> {
-  const { watched = {}, completeThrough } = reading.state
+  const { watched = {}, sampled = {}, completeThrough } = reading.state
+  const unseen = countByStatus(watched)
   let missing = Object.keys(watched)
   for (let time = 1; time <= 2 && missing.length > 0; time++) {
     // A time that is unreadable does not show that a record is newer than the read.
     const shown = new Map<string, Instant>()
-    for await (const { records } of shownAtEnds(reading))
-      for (const { id, created = -Infinity } of records) shown.set(id, created)
+    for await (const { status, records } of shownAtEnds(reading))
+      for (const { id, created = -Infinity } of records) {
+        const isUnseen = unseen[status] !== undefined && unseen[status] === sampled[status]
+        if (isUnseen && created <= completeThrough) return true
+        shown.set(id, created)
+      }
     missing = missing.filter((id) => (shown.get(id) ?? Infinity) <= completeThrough)
   }
   return missing.length > 0

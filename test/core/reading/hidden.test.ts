@@ -17,6 +17,22 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(outcome.countBefore).toBe(750)
   })
 
+  test('are found although all that were looked at before the read are deleted during it', async () => {
+    const all = rows(1000)
+    const cancelled = all.filter(({ status }) => status === 'cancelled')
+    const gone = new Set([...cancelled.slice(0, 100), ...cancelled.slice(-100)])
+    const { outcome, ids } = await readThrough({
+      ...options,
+      ...hiding(all, ['cancelled'], {
+        onRequest: (asked) => {
+          if (asked === 16) all.splice(0, all.length, ...all.filter((row) => !gone.has(row)))
+        },
+      }),
+    })
+    expect(outcome.verdict).toBe('proven')
+    expect(all.filter(({ id }) => !ids.includes(id))).toEqual([])
+  })
+
   test.each([
     ['as the read begins', 12],
     ['after it has begun', 16],
