@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkResolution, rowsOf } from '../../workflows/write-run/messages.ts'
+import { checkLimits, checkResolution, rowsOf } from '../../workflows/write-run/messages.ts'
 import { countResolved } from '../../workflows/write-run/updates.ts'
 
 const person = { by: 'Ana', why: 'looked' }
@@ -23,6 +23,12 @@ test.each([
   [{ rows: Array.from({ length: 1_001 }, (_, row) => row), drop: true }, /at most 1000 rows/],
 ])('a resolution without a meaning is refused with a sentence: %j', (said, message) => {
   expect(() => checkResolution({ ...said, ...person })).toThrow(message)
+})
+
+test('an update with a field that it does not have is refused, and names those that it has', () => {
+  expect(() => checkLimits({ rate: 3 }, ['requestsPerSecond', 'concurrency'])).toThrow(
+    'There is no field rate; the fields are requestsPerSecond, concurrency, by, why.',
+  )
 })
 
 test('a refused update has a sentence and no stack', () => {
