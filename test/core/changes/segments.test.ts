@@ -22,6 +22,7 @@ import type { ChangeKind } from '../../../core/changes/change-kind.ts'
 import { OldLedgerError } from '../../../core/state/errors.ts'
 
 const kind = changeKinds['create-retention']
+const addon = changeKinds['create-addon']
 const settleMs = 20
 const limits = { concurrency: 1, maxFailureShare: 0.5 }
 
@@ -108,11 +109,13 @@ test('a breaker that has given up is the end, although another one is open that 
 })
 
 test('a change that the service turned away does not count for maxChanges, and is sent again', async () => {
-  const turnAway = { kind: 'error', status: 429, on: 'POST /retentions/', requests: [1] } as const
-  const { sandbox, engine } = await startRun(kind, retentionRows(4), { faults: [turnAway], settleMs })
+  // Addons: one that might have been done would be left to a person.
+  const turnAway = { kind: 'error', status: 429, on: 'POST /addons/', requests: [1] } as const
+  const { sandbox, engine } = await startRun(addon, addonRows(4), { faults: [turnAway], settleMs })
   const step = await engine.segment({ limits: { concurrency: 4, maxChanges: 2 } })
   expect(step).toMatchObject({ ended: 'maxChanges', counts: { done: 2, staged: 2 } })
-  expect(copies(sandbox, 'retentions', 'number').size).toBe(2)
+  expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1, 1])
+  expect((await engine.rows()).map(({ sends }) => sends).toSorted()).toEqual([0, 0, 1, 1])
 })
 
 test('a lookup that finds nothing waits for the first change of its run that is done, so that its control can be found', async () => {
@@ -162,7 +165,6 @@ test('the progress of a segment has each row once, however long the segment take
   )
 })
 
-const addon = changeKinds['create-addon']
 const count = 4
 
 /** A run whose ledger forgets, after a number of answers, what it knows of its first row: a failover to a replica that lags. */
