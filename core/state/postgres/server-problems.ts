@@ -11,8 +11,8 @@ interface Server {
   synchronousCommit: string
   readOnly: string
   isReplica: boolean
-  /** In ms; 0 for none. */
-  timeouts: Record<keyof typeof leastTimeoutsMs, number>
+  /** In ms; 0 for none, null where the version does not have it. */
+  timeouts: Record<keyof typeof leastTimeoutsMs, number | null>
 }
 
 const oldestVersion = 140_000
@@ -21,13 +21,14 @@ const leastTimeoutsMs = {
   statement_timeout: 30_000,
   lock_timeout: 5_000,
   idle_in_transaction_session_timeout: 10_000,
+  transaction_timeout: 30_000,
 } as const
 const timeoutNames = Object.keys(leastTimeoutsMs) as (keyof typeof leastTimeoutsMs)[]
 
 async function inspect(db: Store['db']): Promise<Server> {
   const setting = (name: string) => sql.raw<string>(`current_setting('${name}')`)
   const timeouts = timeoutNames.map(
-    (name) => `'${name}', extract(epoch from current_setting('${name}')::interval) * 1000`,
+    (name) => `'${name}', extract(epoch from current_setting('${name}', true)::interval) * 1000`,
   )
   const { rows } = await sql<Server>`select ${setting('server_version_num')}::int as version,
     ${setting('server_encoding')} as encoding, ${setting('fsync')} as fsync,
@@ -86,7 +87,7 @@ export async function findServerProblems({
     ...dangersOf(server).map((danger) => unsafe({ place, danger }).message),
     ...timeoutNames.flatMap((name) => {
       const [ms, leastMs] = [server.timeouts[name], leastTimeoutsMs[name]]
-      if (ms === 0 || ms >= leastMs) return []
+      if (ms === null || ms === 0 || ms >= leastMs) return []
       return [`The ${name} of the user in ${place} is ${ms} ms; set it to at least ${leastMs / 1000} s.`]
     }),
     ...(server.isReplica ? [`The server of ${place} is a read replica; name the primary.`] : []),

@@ -33,7 +33,7 @@ test('settings of the user that the guarantees do not allow are one sentence eac
     postgres.toUrl('postgres'),
     `alter role hasty set synchronous_commit = off; alter role hasty set statement_timeout = '900ms';
       alter role hasty set lock_timeout = '1s'; alter role hasty set idle_in_transaction_session_timeout = '2s';
-      alter role hasty set default_transaction_read_only = on`,
+      alter role hasty set transaction_timeout = '4s'; alter role hasty set default_transaction_read_only = on`,
   )
   const hasty = {
     url: postgres.toUrl(new URL(url).pathname.slice(1), 'hasty', 'hasty'),
@@ -49,6 +49,7 @@ test('settings of the user that the guarantees do not allow are one sentence eac
     expect.stringMatching(
       /^The idle_in_transaction_session_timeout .* is 2000 ms; set it to at least 10 s\.$/,
     ),
+    expect.stringMatching(/^The transaction_timeout of the user .* is 4000 ms; set it to at least 30 s\.$/),
     expect.stringContaining('may only read (default_transaction_read_only)'),
     expect.stringContaining('The clock of PostgreSQL is 90 s ahead of this machine.'),
   ])
