@@ -85,6 +85,11 @@ test.each<[string, Partial<LedgerRow>, string[]?]>([
     { state: 'parked', outcome: 'attemptsUsedUp', ...seen },
     ['the list takes more than 3 requests'],
   ],
+  [
+    'a list that is not proven, although all of it recovered',
+    { state: 'done', outcome: 'recovered', ...seen },
+    ['the list takes more than 3 requests'],
+  ],
 ])('a run with %s is unproven, and not merely for a person', async (_, other, listReasons) => {
   expect(await reportOf(other, listReasons)).toMatchObject({
     verdict: 'unproven',
