@@ -141,6 +141,15 @@ test('what a recovery that died had resumed is looked up before the next one dec
   ])
 })
 
+test('the snapshot of a list that ignores its order has all of it, and is not proven', async () => {
+  const { sandbox } = await startBroken(40)
+  sandbox.control.setFaults({ faults: [{ kind: 'ignoreOrdering' }] })
+  const { begin, take } = await startSnapshots(sandbox)
+  const snapshot = await take(await begin('recovery-1'))
+  expect(snapshot).toMatchObject({ proven: false, candidates: 40, staged: 40 })
+  expect(snapshot.reasons).toEqual([expect.stringContaining('is not honoured')])
+})
+
 test('a subscription is counted once, although the list had to be read again page by page', async () => {
   const { sandbox } = await startBroken(250)
   const state = await openState({ folder: await temporaryFolder() })
