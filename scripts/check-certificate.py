@@ -13,7 +13,9 @@ held is accounted for, as one of these, which its line counts:
   taken   It is new, so it is the next row of the table.
   left    It is new and has no row, as those in rejected.jsonl.
 Of records with the very time of the frontier, a slice may show only some. They are read place by place, twice in succession:
-if both sweeps showed the same records, as many as there are places, all of them are known, and the frontier is closed.
+if both sweeps showed the same records, as many as there are places, all of them are known, and the frontier is closed. (While
+the list moves, both may pass the same record at a border of two pages. The read excludes that: it sees each border of a sweep
+inside a page of another. The certificate does not show it.)
 A long list may be read in ranges of time, one after the other in the certificate: a chain each, and the next begins where
 the one before ends. A list may hide the records with some status unless they are asked for. So the newest and oldest of
 each status are looked at before and after; if the list lacks one of them, it is read again status by status.
