@@ -139,7 +139,7 @@ class Totals:
         if cell == "":
             column["empty"] += 1
         else:
-            need(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?", cell), f"{cell!r} is no number")
+            need(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?", cell), f"{cell!r} is not a number")
             group = currency if currency is None or re.fullmatch("([A-Za-z]{3})?", currency) else "other"
             column["sums"][group] = column["sums"].get(group, decimal.Decimal(0)) + decimal.Decimal(cell)
 

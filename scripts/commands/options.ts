@@ -183,7 +183,7 @@ export const ageInput = z
   .string()
   .refine((text) => toAge(text) !== undefined, 'write a duration such as 90s, 15m, 26h or 2d')
 
-/** Milliseconds; undefined if the text is no age. */
+/** Milliseconds; undefined if the text is not an age. */
 export const toAge = (text: string): number | undefined =>
   /[a-z]$/.test(text) ? parseDuration(text) : undefined
 

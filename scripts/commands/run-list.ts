@@ -91,7 +91,7 @@ function toRun(listed: WorkflowExecutionInfo) {
 
 /**
  * Finds the later runs of the same command or schedule that need nobody: Temporal cannot change the search attributes of
- * a run that has ended. A later run of an import goes on with its rows, whatever becomes of them.
+ * a run that has ended. A later run of an import continues with its rows, whatever becomes of them.
  */
 function laterQuery({ run, runId, type, startTime, schedule }: ReturnType<typeof toRun>): string {
   const same = `WorkflowId = '${run}'`
@@ -136,7 +136,7 @@ async function* refuseUnknown<T>(runs: AsyncIterable<T>): AsyncGenerator<T> {
   }
 }
 
-/** Undefined if the text is no time. A bare 30 may be meant as days. */
+/** Undefined if the text is not a time. A bare 30 may be meant as days. */
 function toTime(text: string): Date | undefined {
   const ago = toAge(text)
   const at = ago === undefined ? new Date(text) : new Date(Date.now() - ago)

@@ -97,7 +97,7 @@ async function verify(
     problems: [],
     document: { unchecked },
     ...(unchecked.length > 0 && {
-      note: ` Not checked, because ${isFileDestination(manifest.destination) ? 'it is no plain CSV' : 'the rows of a warehouse are not beside it'}: ${what}.`,
+      note: ` Not checked, because ${isFileDestination(manifest.destination) ? 'it is not plain CSV' : 'the rows of a warehouse are not beside it'}: ${what}.`,
     }),
   }
 }

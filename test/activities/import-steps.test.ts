@@ -314,7 +314,7 @@ test.each(['import', 'recovery'] as const)(
   },
 )
 
-test('rows that a restored state has forgotten are not staged anew: the folder of their run shows that they are', async () => {
+test('rows that a restored state has forgotten are not staged again: the folder of their run shows that they are', async () => {
   const steps = await openSteps()
   const plan = await openRows(steps)
   const folder = join(steps.dataDir, plan.folder, 'staged', '1')

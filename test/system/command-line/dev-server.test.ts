@@ -255,7 +255,7 @@ describe('the dev server', () => {
     )
   })
 
-  it('makes its database anew if it was killed before the first one was complete', async () => {
+  it('makes its database again if it was killed before the first one was complete', async () => {
     const binary = join(dataDir, 'killed')
     writeFileSync(binary, '#!/bin/sh\n: >temporal.db\nkill -KILL $$\n', { mode: 0o755 })
     await expect(start({ binary })).rejects.toThrow('ended at its start')

@@ -204,7 +204,7 @@ test.each([
     'parquet',
     false,
     ['rows'],
-    'Not checked, because it is no plain CSV: whether its rows are those that were read.',
+    'Not checked, because it is not plain CSV: whether its rows are those that were read.',
   ],
 ] as const)('says what it does not check of %s (for Excel: %s)', async (name, forExcel, unchecked, words) => {
   const destination = name === 'csv' ? createCsvDestination() : createParquetDestination()
