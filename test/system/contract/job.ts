@@ -1,6 +1,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../../sandbox/faults.ts'
+import { type DevServer, startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { connectTemporal, openTestWorker, startTestWorker, until, type World } from '../export/world.ts'
 import { reset } from '../import/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
@@ -132,6 +133,31 @@ export function describeJob(name: string, kind: JobKind): void {
         await until(async () => (await attempts()).some((attempt) => attempt > 1))
         hurry(job)
         worker.kill('SIGCONT')
+        await job.expectDone(await run.result())
+      },
+    )
+
+    test(
+      'resumes after an outage of Temporal, whose server is killed and started again',
+      { tags: ['long'] },
+      async () => {
+        const job = await kind.open()
+        const { dataDir } = job.world
+        const binary = () => Promise.resolve(inject('temporalBinary'))
+        let server: DevServer = await startDevServer({ dataDir, binary })
+        onTestFinished(() => server.stop())
+        const { address, uiUrl, pid } = server
+        const env = { ...job.world.env, TEMPORAL_ADDRESS: address }
+        await startTestWorker({ ...job.world, env }, kind.env)
+        const run = await job.start(await connectTemporal(server))
+        await worked(job)
+        process.kill(pid, 'SIGKILL')
+        await server.stop()
+        // What is under way ends while nobody can be told.
+        hurry(job)
+        await worked(job, 1)
+        const ports = { grpc: Number(address.split(':')[1]), ui: Number(new URL(uiUrl).port) }
+        server = await startDevServer({ dataDir, binary, choosePorts: () => Promise.resolve(ports) })
         await job.expectDone(await run.result())
       },
     )
