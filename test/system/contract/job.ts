@@ -2,8 +2,10 @@ import type { Client, WorkflowHandle } from '@temporalio/client'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { type DevServer, startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
+import { mayMount, putOnDisk } from '../export/full-disk.ts'
 import { connectTemporal, openTestWorker, startTestWorker, until, type World } from '../export/world.ts'
 import { reset } from '../import/world.ts'
+import { failureOf } from '../recovery/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 
 /** One run of a job against a service of its own, slow enough from some request on that nothing outruns a test. */
@@ -159,6 +161,24 @@ export function describeJob(name: string, kind: JobKind): void {
         const ports = { grpc: Number(address.split(':')[1]), ui: Number(new URL(uiUrl).port) }
         server = await startDevServer({ dataDir, binary, choosePorts: () => Promise.resolve(ports) })
         await job.expectDone(await run.result())
+      },
+    )
+
+    test.runIf(mayMount())(
+      'ends with one sentence when its disk is full, and the next run does the rest when there is room',
+      { tags: ['long'] },
+      async () => {
+        const job = await kind.open()
+        const disk = putOnDisk(job.world.dataDir)
+        await startTestWorker(job.world, kind.env)
+        const client = await connectTemporal()
+        const run = await job.start(client)
+        await worked(job)
+        disk.fill()
+        hurry(job)
+        expect((await failureOf(run))?.message).toMatch(/^[^\n]*(the disk is full|No space left)[^\n]*\.$/)
+        disk.free()
+        await job.expectDone(await (await job.start(client, run)).result())
       },
     )
 
