@@ -46,7 +46,12 @@ test.each<[job: keyof typeof parsers, about: string, input: unknown, ...names: s
   ['import', 'a text', 'retentions', 'takes an object with fields', 'Its fields are'],
   ['import', 'an unknown kind', { ...good, kind: 'retention' }, 'kind', '"retentions"'],
   ['import', 'a text for a number', { ...good, canary: '3' }, 'canary: takes a number, not a text'],
-  ['recovery', 'a list', ['gateway_issue'], 'got a list', 'Its fields are reasons, maxPages'],
+  [
+    'recovery',
+    'a list',
+    ['gateway_issue'],
+    'one object, such as {"reasons": ["gateway_issue"]}, and got a list',
+  ],
   [
     'recovery',
     'unknown fields',

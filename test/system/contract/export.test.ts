@@ -13,9 +13,11 @@ describeJob('an export', {
   buttons: ['pause', 'stop', 'unpause'],
   async open() {
     const world = await createWorld({ counts: { customers: records }, faults: [slowFrom()] })
+    const input = { resources: ['customers' as const] }
     return {
       world,
-      start: (client) => startRun({ client, world, input: { resources: ['customers'] } }),
+      input,
+      start: (client) => startRun({ client, world, input }),
       work: () => asked(world),
       expectDone: (report) => expect(report).toMatchObject({ verdict: 'proven', exports: [{ records }] }),
     }

@@ -12,9 +12,11 @@ describeJob('a fetch of documents', {
   async open() {
     const world = await createWorld({ counts: { customers: 1, creditnotes: records }, faults: [slowFrom()] })
     const ids = idsOf(world, 'creditnotes')
+    const input = { documents: 'creditnotes', ids } as const
     return {
       world,
-      start: (client) => startFetch({ client, world, input: { documents: 'creditnotes', ids } }),
+      input,
+      start: (client) => startFetch({ client, world, input }),
       work: () => asked(world),
       expectDone: (report) => expect(report).toMatchObject({ verdict: 'proven', exports: [{ records }] }),
     }

@@ -17,6 +17,7 @@ describeJob('an import', {
     const input = { kind: 'retentions', file, ...quick } as const
     return {
       world,
+      input,
       // The same id is the same run: another one is refused, because these rows are in the ledger.
       start: (client, before) =>
         startImport({ client, world, input, ...(before && { name: before.workflowId }) }),

@@ -3,7 +3,14 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../../sandbox/faults.ts'
 import { type DevServer, startDevServer } from '../../../scripts/dev-server/start-dev-server.ts'
 import { mayMount, putOnDisk } from '../export/full-disk.ts'
-import { connectTemporal, openTestWorker, startTestWorker, until, type World } from '../export/world.ts'
+import {
+  asked,
+  connectTemporal,
+  openTestWorker,
+  startTestWorker,
+  until,
+  type World,
+} from '../export/world.ts'
 import { reset } from '../import/world.ts'
 import { failureOf } from '../recovery/world.ts'
 import { kill, startWorkerProcess } from '../worker/worker-process.ts'
@@ -11,6 +18,8 @@ import { kill, startWorkerProcess } from '../worker/worker-process.ts'
 /** One run of a job against a service of its own, slow enough from some request on that nothing outruns a test. */
 export interface Job {
   world: World
+  /** What the job is started with. */
+  input: object
   /** Starts the job, or starts it again as people do after `before` has ended. */
   start(client: Client, before?: WorkflowHandle): Promise<WorkflowHandle>
   /** How often the service was asked for what the job is about. */
@@ -181,6 +190,32 @@ export function describeJob(name: string, kind: JobKind): void {
         await job.expectDone(await (await job.start(client, run)).result())
       },
     )
+
+    test('refuses an unknown field and a wrong type with one sentence, before it asks or sends anything', async () => {
+      const job = await kind.open()
+      await startTestWorker(job.world, kind.env)
+      const client = await connectTemporal()
+      const [field = ''] = Object.keys(job.input)
+      const wrong = [
+        ['object', 'a text'],
+        ['"colour"', { ...job.input, colour: 'red' }],
+        [field, { ...job.input, [field]: { not: 'this' } }],
+      ] as const
+      const { taskQueue, workspace } = job.world
+      const refused = wrong.map(async ([names, input], number) => {
+        const workflowId = `refused-${workspace}-${number}`
+        const failure = await failureOf(
+          await client.workflow.start(kind.workflow, { workflowId, taskQueue, args: [input] }),
+        )
+        expect(failure).toMatchObject({ type: 'InvalidInput' })
+        expect(failure?.message).toMatch(/^[^\n]+[.?]$/)
+        expect(failure?.message).toContain(names)
+      })
+      await Promise.all(refused)
+      expect(asked(job.world)).toBe(0)
+      hurry(job)
+      await job.expectDone(await (await job.start(client)).result())
+    })
 
     test('names its workspace and mode in its current details, says what each button does, waits for a service that is down, and resumes', async () => {
       const { job, run } = await begin()

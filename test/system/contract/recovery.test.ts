@@ -23,9 +23,11 @@ describeJob('a recovery', {
   async open() {
     const world = await createWorld({ ...well, counts, faults: [slowFrom(resume)] })
     const ids = breakSome(world, { ids: idsOf(world).slice(0, 80), reason: 'gateway_issue' })
+    const input = { ...quick, canary: 0 }
     return {
       world,
-      start: (client) => startRecovery({ client, world, input: { ...quick, canary: 0 } }),
+      input,
+      start: (client) => startRecovery({ client, world, input }),
       work: () => resumesAsked(world).length,
       expectDone(result) {
         expect(result).toMatchObject({ verdict: 'proven' })
