@@ -47,6 +47,7 @@ function toRows({ kind, name, meta }: { kind: ImportKind; name: string; meta: Fi
   return [[name, 'JSON', rules.join('; ')], ...places]
 }
 
+/** What a field means is in docs/tables.md. */
 function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: FieldMeta }): string[] {
   const rules = [
     ...requiredRule(kind, meta),
@@ -55,7 +56,6 @@ function toRow({ kind, name, meta }: { kind: ImportKind; name: string; meta: Fie
     ...(meta.min === undefined ? [] : [`at least ${meta.min}`]),
     ...(meta.nullable === true ? ['or `\\N`'] : []),
     ...(meta.default === undefined || kind.does !== 'create' ? [] : [`default \`${meta.default}\``]),
-    ...(meta.note === undefined ? [] : [meta.note]),
   ]
   const holds = meta.format === 'email' ? 'e-mail' : meta.kind
   return [name, holds, rules.join('; ')]
