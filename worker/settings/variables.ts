@@ -49,12 +49,11 @@ export const variables = z.object({
     secret: true,
   }),
   BILLING_WORKSPACE: headerValue.meta({
-    meaning: 'The workspace (account) that every request acts on.',
+    meaning: 'The account that every request acts on.',
     form: 'text like acc_1234',
   }),
   BILLING_TEST_MODE: flag.meta({
-    meaning:
-      'Whether requests act on test-mode data. Live and test data have separate files, schemas and task queues.',
+    meaning: 'Whether requests act on test data, which has its own files, schemas and task queues.',
     default: 'false',
   }),
   BILLING_ALLOW_HTTP: flag.meta({
@@ -64,12 +63,12 @@ export const variables = z.object({
   }),
   BILLING_REQUESTS_PER_SECOND: number({ from: 0.01, to: 1000 }).meta({
     meaning:
-      'The maximum number of requests per second of all runs of this process; with `CONNECTOR_STATE_URL`, of all workers, where the lowest value applies.',
+      'The most requests per second of all runs of this process; with `CONNECTOR_STATE_URL`, of all workers, where the lowest value applies.',
     default: '10',
   }),
   BILLING_CONCURRENCY: number({ from: 1, to: 100, whole: true }).meta({
     meaning:
-      'The maximum number of requests in flight; with `CONNECTOR_STATE_URL`, of all workers, with at least one each.',
+      'The most requests in flight; with `CONNECTOR_STATE_URL`, of all workers, with at least one each.',
     default: '4',
   }),
   BILLING_READ_LAG_SECONDS: number({ from: 0, to: 86_400 }).meta({
@@ -241,7 +240,7 @@ export function describeSettings(): string {
   )
   return `# Configuration
 
-Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment takes precedence, and an empty variable counts as unset. A line of \`.env\` is blank, a comment (\`#\`) or \`NAME=value\`; quote values with a \`#\` or several lines. Paths in \`.env\` and defaults are relative to the working directory, those in the real environment to the caller's. \`<NAME>_FILE\` names a file that contains the value. \`connector check\` prints the settings in force, without secrets.
+Every setting is an environment variable. The file \`.env\` in the working directory is read too; the real environment takes precedence, and an empty variable counts as unset. In \`.env\`, quote values with a \`#\` or several lines. Paths in \`.env\` and defaults are relative to the working directory, those in the real environment to the caller's. \`<NAME>_FILE\` names a file that contains the value. \`connector check --all\` prints the settings in force, without secrets.
 
 ${settings.join('\n')}
 
