@@ -137,7 +137,7 @@ async function openWorkerState(options: {
 }): Promise<State> {
   const { settings, logger, isHeld } = options
   const onClockJump = (ms: number) =>
-    logger.warn("PostgreSQL's clock jumped; times follow it slowly", { ms: Math.round(ms) })
+    logger.warn('The clock of the state jumped; times follow it slowly', { ms: Math.round(ms) })
   const state = await openState({ ...settings.state, isHeld, onClockJump })
   const problems = state.shared === undefined ? [] : await findServerProblems(state.shared)
   if (problems.length > 0) logger.warn(problems.join(' '))

@@ -61,7 +61,7 @@ export async function openState({
   /** To repair a ledger that was restored from a backup. */
   isRepair?: boolean
   isHeld?: () => boolean
-  /** Called with the jump of the database's clock in ms. */
+  /** Called with the jump of the store's clock in ms. */
   onClockJump?: (ms: number) => void
 }): Promise<State> {
   const fence = () => {
@@ -71,7 +71,7 @@ export async function openState({
   // The query builder and the driver take a quarter of a second to load, and most commands open no state.
   const { createLedger } = await import('./ledger/ledger.ts')
   const open = async () => {
-    if (database === undefined) return await openSqliteStore({ folder, readOnly })
+    if (database === undefined) return await openSqliteStore({ folder, readOnly, onClockJump })
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
     return await openPostgresStore({ database, readOnly, onClockJump })
   }

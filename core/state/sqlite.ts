@@ -4,12 +4,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { uptime } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import type { SqliteDatabase, SqliteStatement } from 'kysely'
 import { isSystemError } from '../storage/system-errors.ts'
 import { NoStateError, StateError, StateUnreadableError, toStateError } from './errors.ts'
 import { type StateTables, createStatements, isCurrent, schemaVersion } from './schema.ts'
+import { followClock } from './store-clock.ts'
 import type { IsIn, Store } from './store.ts'
 import { connector } from '../runs/view/shell.ts'
 
@@ -87,9 +89,12 @@ export function readStateFile(folder: string): string {
 export async function openSqliteStore({
   folder,
   readOnly,
+  onClockJump,
 }: {
   folder: string
   readOnly: boolean
+  /** Called with the jump of this machine's clock in ms. */
+  onClockJump?: ((ms: number) => void) | undefined
 }): Promise<Store> {
   const { CamelCasePlugin, Kysely, SqliteDialect, sql } = await import('kysely')
   const file = stateFileOf(folder)
@@ -101,7 +106,14 @@ export async function openSqliteStore({
   // SQLite allows at most 32,766 parameters.
   const isIn: IsIn = (column, values) =>
     sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`
-  return { place: file, db, writes: db, isIn, isShared: false, now: Date.now, close: () => db.destroy() }
+  // Unlike the time of day, the time since the machine started is never set.
+  const elapsed = () => uptime() * 1_000
+  const clock = await followClock({ ask: async () => Date.now(), elapsed, onJump: onClockJump })
+  const close = async () => {
+    clock.stop()
+    await db.destroy()
+  }
+  return { place: file, db, writes: db, isIn, isShared: false, now: () => clock.now(), close }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startClock } from '../../../core/state/postgres/postgres-store.ts'
+import { startClock } from '../../../core/state/store-clock.ts'
 
 /** A machine and a server whose clocks the test sets. */
 async function startClocks({ askingMs = () => 0 }: { askingMs?: (measured: number) => number } = {}) {
@@ -52,6 +52,23 @@ test('after the machine was suspended, the time of the server is believed at onc
   await clock.measure()
   expect(clock.now()).toBe(4_300_000)
   expect(jumps).toEqual([])
+})
+
+test.each([
+  ['slowly where it was set', { wall: 60_000, elapsed: 0 }, 501_000],
+  ['at once after a suspension', { wall: 60_000, elapsed: 60_000 }, 560_000],
+])('the clock of this machine is followed %s', async (_, by, now) => {
+  const at = { wall: 500_000, elapsed: 0 }
+  const clock = await startClock({
+    ask: async () => at.wall,
+    monotonic: () => 0,
+    wall: () => at.wall,
+    elapsed: () => at.elapsed,
+  })
+  at.wall += by.wall
+  at.elapsed += by.elapsed
+  await clock.measure()
+  expect(clock.now()).toBe(now)
 })
 
 test('the time is that of halfway through the round trip', async () => {
