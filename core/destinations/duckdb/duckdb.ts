@@ -35,6 +35,8 @@ const toDatabase = (db: DuckDb, where: string): Database => ({
   where,
   certificates: 'duckdb',
   instead: 'move the file away',
+  // The file is locked.
+  isShared: false,
   nameOf: quote,
   run: (sql) => db.run(sql),
   all: (sql) => db.all(sql),
@@ -59,7 +61,6 @@ const toDatabase = (db: DuckDb, where: string): Database => ({
     }
     return { rows, facts: withDrift(facts, drift) }
   },
-  // Nobody else can write, because the file is locked.
   lock: async () => void (await db.run('begin')),
   valueOf: ({ name }) => `s.${quote(name)}`,
   async replace({ run, facts }, tables) {

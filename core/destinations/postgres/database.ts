@@ -89,6 +89,7 @@ export function toSession(client: Client, { schema, where }: Pick<Session, 'sche
     // Of another schema or database, it is another one.
     certificates: `postgres/${schema}-${hash('sha256', where).slice(0, 10)}`,
     instead: 'name another schema (--input schema=<name>; of run publish, --schema <name>)',
+    isShared: true,
     nameOf,
     run: async (sql, values) => (await query(sql, values)).rowCount ?? 0,
     all,

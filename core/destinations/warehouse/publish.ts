@@ -42,10 +42,11 @@ export async function publishTo(
     signal?.throwIfAborted()
     return { ...staged, warnings }
   }
-  const staged = (await admit(db, publication, tables)).existing === undefined ? await stage() : undefined
+  const admitted = await admit(db, publication, tables)
+  const staged = admitted.existing === undefined ? await stage() : undefined
   await db.lock(publication)
   // Meanwhile, another attempt of the same run may have published or marked deletes, or a table may have changed.
-  const { existing, found, published } = await admit(db, publication, tables)
+  const { existing, found, published } = db.isShared ? await admit(db, publication, tables) : admitted
   const before = await lookBack(db, found.columns, { resource: publication.resource, published })
   const of = { db, publication, tables, found, before }
   const manifest =

@@ -42,6 +42,8 @@ export interface Database {
   certificates: string
   /** What people name instead of a warehouse that is refused, after "or": `move the file away`. */
   instead: string
+  /** Whether others may change it while it is open. */
+  isShared: boolean
   /** The qualified name of one of its tables or views. */
   nameOf(table: string): string
   /** Returns how many rows the statement changed; unspecified for several statements. */
