@@ -77,7 +77,7 @@ function tablesPage(): string {
   })
   return `# Tables
 
-Generated from the schemas in \`core/billing/resources/\` by \`npm run docs\`. CSV headers are these column names, in this order: the path of the field in its record, joined by \`_\` (\`country_id\` is \`country.id\`). Values are as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number. After the id of its parent, a child table has \`position\`, the place in the parent's list from 1. Each table ends with \`_extra\`: as JSON, fields without a column, and values that did not fit their column.
+CSV headers are these column names, in this order: the path of the field in its record, joined by \`_\` (\`country_id\` is \`country.id\`). Values are as the service wrote them: timestamps with their offset, booleans as \`true\` and \`false\`, every digit of a number. After the id of its parent, a child table has \`position\`, the place in the parent's list from 1. Each table ends with \`_extra\`: as JSON, fields without a column, and values that did not fit their column.
 
 In CSV, NULL is an empty field and the empty text is \`""\`. To keep the two apart when reading:
 
