@@ -21,7 +21,8 @@ type End = (typeof ends)[number]
  */
 export async function watchStatuses(reading: Reading): Promise<void> {
   const watched: Record<string, string> = {}
-  for await (const { status, records, servedAt } of shownAtEnds(reading)) {
+  const unmet = new Set<string>()
+  for await (const { records, servedAt } of shownAtEnds(reading)) {
     // The first response with a Date tells the service's clock.
     if (reading.state.clock === 'local' && servedAt !== undefined)
       Object.assign(reading.state, {
@@ -29,34 +30,29 @@ export async function watchStatuses(reading: Reading): Promise<void> {
         servedAt,
         completeThrough: (servedAt - reading.options.readLagMs) * 1000,
       })
-    for (const { id } of records) watched[id] = status
+    for (const { id, status } of records) {
+      unmet.add(status)
+      if (id !== undefined) watched[id] = status
+    }
   }
   reading.state.watched = watched
-  reading.state.sampled = countByStatus(watched)
-}
-
-function countByStatus(watched: Readonly<Record<string, string>>): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const status of Object.values(watched)) counts[status] = (counts[status] ?? 0) + 1
-  return counts
+  reading.state.unmet = [...unmet]
 }
 
 /**
- * Whether a sampled id that the read did not see still shows under a status after the read, in two requests. Where it saw
- * none that were sampled under a status, any record that the status still shows may be hidden: the samples may be gone.
+ * Whether a sampled id that the read did not see still shows under a status after the read, in two requests. Where it met
+ * no record with a status, any that still has it may be hidden: the samples may be gone, or have another status by now.
  */
 export async function findHidden(reading: Reading): Promise<boolean> {
-  const { watched = {}, sampled = {}, completeThrough } = reading.state
-  const unseen = countByStatus(watched)
+  const { watched = {}, unmet = [], completeThrough } = reading.state
   let missing = Object.keys(watched)
-  for (let time = 1; time <= 2 && missing.length > 0; time++) {
+  for (let time = 1; time <= 2 && (missing.length > 0 || (time === 1 && unmet.length > 0)); time++) {
     // A time that is unreadable does not show that a record is newer than the read.
     const shown = new Map<string, Instant>()
-    for await (const { status, records } of shownAtEnds(reading))
-      for (const { id, created = -Infinity } of records) {
-        const isUnseen = unseen[status] !== undefined && unseen[status] === sampled[status]
-        if (isUnseen && created <= completeThrough) return true
-        shown.set(id, created)
+    for await (const { records } of shownAtEnds(reading))
+      for (const { id, status, created = -Infinity } of records) {
+        if (unmet.includes(status) && created <= completeThrough) return true
+        if (id !== undefined) shown.set(id, created)
       }
     missing = missing.filter((id) => (shown.get(id) ?? Infinity) <= completeThrough)
   }
@@ -77,7 +73,7 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
     isOrdered &&= isAll || isNewestFirst
     isSeen &&= isAll || records.some(({ updated = Infinity }) => updated < completeThrough)
     for (const { id, created, updated = Infinity } of records)
-      if ((created ?? -Infinity) <= completeThrough && updated >= completeThrough)
+      if (id !== undefined && (created ?? -Infinity) <= completeThrough && updated >= completeThrough)
         changed.push({ id, created })
   }
   if (await reading.lacksAny(changed)) return 'unread'
@@ -89,13 +85,19 @@ async function* shownAtEnds(reading: Reading) {
   for (const status of statusesOf(reading.options.resource))
     for (const end of ends) {
       const shown = await shownAt(reading, status, end)
-      yield { status, ...shown }
+      yield shown
       if (shown.isAll) break
     }
 }
 
 interface Shown {
-  records: { id: string; created: Instant | undefined; updated: Instant | undefined }[]
+  /** `status`: their own, which is another one where the service ignores the filter. */
+  records: {
+    id: string | undefined
+    status: string
+    created: Instant | undefined
+    updated: Instant | undefined
+  }[]
   /** The page shows all records with the status. */
   isAll: boolean
   /** In the order of `-updated`. */
@@ -111,9 +113,10 @@ async function shownAt(reading: Reading, status: string, ordering: End): Promise
     const { records, next, count = 0, servedAt } = await fetchFresh(reading, request)
     return {
       records: records.flatMap((record) => {
-        const id = idOf(record)
-        if (id === undefined || !isRecord(record)) return []
-        return [{ id, created: toInstant(record['created']), updated: toInstant(record['updated']) }]
+        if (!isRecord(record)) return []
+        const [created, updated] = [toInstant(record['created']), toInstant(record['updated'])]
+        const own = record['status']
+        return [{ id: idOf(record), status: typeof own === 'string' ? own : status, created, updated }]
       }),
       isAll: next === null && count <= records.length,
       isNewestFirst: isInOrder(records.toReversed(), 'updated'),

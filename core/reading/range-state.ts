@@ -128,8 +128,8 @@ export interface RangeState {
   statusesRead: number
   /** Records sampled under each status before the read and not seen since: id to status. */
   watched?: Record<string, string>
-  /** How many were sampled under each status that shows any. */
-  sampled?: Record<string, number>
+  /** Statuses that showed records before the read, and with which it has met none. */
+  unmet?: string[]
   hiddenFound: boolean
   /** Only after a read of a whole list with statuses that was not found to hide any. */
   statusCheck?: StatusCheck

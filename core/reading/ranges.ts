@@ -144,7 +144,7 @@ export function joinRanges(plan: RangePlan, states: readonly (RangeState | undef
 
 /** Adds what was read of a range, from the newest on, to the state of the whole read. */
 function addRange(whole: RangeState, read: RangeState): RangeState {
-  const { watched, seen } = whole
+  const { watched, unmet, seen } = whole
   const { sawBound: _, ...sum } = whole
   const countBefore = whole.countBefore ?? read.countBefore
   return {
@@ -152,12 +152,13 @@ function addRange(whole: RangeState, read: RangeState): RangeState {
     completeThrough: Math.min(whole.completeThrough, read.completeThrough),
     // The last range ends where the read does.
     ...(read.sawBound && { sawBound: true }),
-    // Only sampled records that no range has met can be hidden.
+    // Only sampled records, and statuses, that no range has met can be hidden.
     ...(watched && {
       watched: Object.fromEntries(
         Object.entries(watched).filter(([id]) => Object.hasOwn(read.watched ?? {}, id)),
       ),
     }),
+    ...(unmet && { unmet: unmet.filter((status) => read.unmet?.includes(status)) }),
     counts: addByName(whole.counts, read.counts),
     ...(countBefore !== undefined && { countBefore }),
     ...(read.countAfter !== undefined && { countAfter: read.countAfter }),

@@ -185,6 +185,7 @@ export class Reading {
     const rejected: unknown[] = []
     for (const record of found) {
       const id = idOf(record)
+      if (isRecord(record)) this.#meet(record, id)
       if (id === undefined || !isRecord(record)) rejected.push(record)
       else if (this.#isWanted(record, id)) records.push(record)
     }
@@ -236,18 +237,25 @@ export class Reading {
 
   /** Whether a record matches the filters. */
   #isWanted(record: Record<string, unknown>, id: string): boolean {
-    const { seen, watched } = this.state
+    const { seen } = this.state
     const { test_mode: mode } = record
     if (typeof mode === 'boolean') {
       seen.testMode = true
       const { resource, testMode } = this.options
       if (mode !== testMode) throw new TestModeMismatch({ resource: resource.name, id, testMode })
     }
-    // Sampled under a status before the read: it is not hidden.
-    if (watched !== undefined) delete watched[id]
     const broken = this.checks.broken(record)
     if (broken !== undefined) seen.ignored[broken] = (seen.ignored[broken] ?? 0) + 1
     return broken === undefined
+  }
+
+  /** The list shows this record and its status: neither is hidden. */
+  #meet({ status }: Record<string, unknown>, id: string | undefined): void {
+    const { watched, unmet = [] } = this.state
+    if (watched === undefined) return
+    const at = unmet.indexOf(typeof status === 'string' ? status : (watched[id ?? ''] ?? ''))
+    if (at !== -1) unmet.splice(at, 1)
+    if (id !== undefined) delete watched[id]
   }
 
   async #addIds(records: readonly Record<string, unknown>[]): Promise<boolean[]> {

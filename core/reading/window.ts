@@ -37,8 +37,8 @@
  * **Hidden statuses** (hidden-records.ts). A list may show some records only if their status is requested. The chain cannot
  * know, because they are in none of its windows. So the newest, the oldest and the last changed records of each status are
  * looked at before the read. One that the read has not met and that its status still shows afterwards is hidden, and so may
- * be any of a status of which it has met none: then each status is read by a chain of its own. If there is none, the last
- * changes of each status are looked at once more, because a record may have moved to a hidden status during the read.
+ * be any with a status of which it has met no record: then each status is read by a chain of its own. If there is none,
+ * the last changes of each status are looked at once more, because a record may have moved to a hidden status meanwhile.
  *
  * **Ranges** (ranges.ts). Nothing above depends on when a window is read or by whom. So a list may be cut at any instants
  * into ranges, each with a chain of its own. Its frontier begins at its upper bound, with nothing taken there and not

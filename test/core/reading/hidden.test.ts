@@ -33,6 +33,32 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(all.filter(({ id }) => !ids.includes(id))).toEqual([])
   })
 
+  test('are found although all that were looked at before the read move to a status that the list shows', async () => {
+    const all = rows(1000)
+    const cancelled = all.filter(({ status }) => status === 'cancelled')
+    const resumed = [...cancelled.slice(0, 100), ...cancelled.slice(-100)]
+    const { outcome, ids } = await readThrough({
+      ...options,
+      ...hiding(all, ['cancelled'], {
+        onRequest: (asked) => {
+          if (asked !== 14) return
+          for (const row of resumed)
+            Object.assign(row, { status: 'active', updated: '2026-11-21T12:00:10.000000Z' })
+        },
+      }),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true })
+    expect(all.filter(({ id }) => !ids.includes(id))).toEqual([])
+  })
+
+  test('are found although they have no id, and nothing else has their status', async () => {
+    const all = rows(1000).map((row) => ({ ...row, status: 'active' }))
+    Object.assign(all[500]!, { id: '', status: 'finalized' })
+    const { outcome } = await readThrough({ ...options, ...hiding(all, ['finalized']) })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true, records: 999 })
+    expect(outcome.scope).toContain('Records without a usable id, in rejected.jsonl: 1.')
+  })
+
   test.each([
     ['as the read begins', 12],
     ['after it has begun', 16],
