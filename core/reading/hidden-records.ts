@@ -82,12 +82,20 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
 }
 
 async function* shownAtEnds(reading: Reading) {
-  for (const status of statusesOf(reading.options.resource))
+  for (const status of statusesOf(reading.options.resource)) {
+    const refusals: string[] = []
     for (const end of ends) {
       const shown = await shownAt(reading, status, end)
       yield shown
       if (shown.isAll) break
+      if (shown.refusal !== undefined) refusals.push(shown.refusal)
     }
+    const [why] = refusals
+    if (why !== undefined && refusals.length === ends.length)
+      reading.addReason(
+        `the list may hide records whose status is ${status}, and they cannot be asked for: ${why}`,
+      )
+  }
 }
 
 interface Shown {
@@ -103,9 +111,11 @@ interface Shown {
   /** In the order of `-updated`. */
   isNewestFirst: boolean
   servedAt?: number | undefined
+  /** Why there are none, if the service refuses the order or the status. */
+  refusal?: string
 }
 
-/** The first page of one status in an order; empty if the service refuses the order. */
+/** The first page of one status in an order; empty if the service refuses it. */
 async function shownAt(reading: Reading, status: string, ordering: End): Promise<Shown> {
   const filters = { ...reading.options.filters, status }
   try {
@@ -124,6 +134,6 @@ async function shownAt(reading: Reading, status: string, ordering: End): Promise
     }
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    return { records: [], isAll: false, isNewestFirst: false }
+    return { records: [], isAll: false, isNewestFirst: false, refusal: error.message }
   }
 }

@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { Refused } from '../../../core/billing/errors.ts'
 import { statusesOf } from '../../../core/billing/resources/filters.ts'
 import { subscriptions } from '../../../core/billing/resources/subscriptions.ts'
+import type { ReadOptions } from '../../../core/reading/range-state.ts'
 import { hiding, rows } from './hiding-service.ts'
-import { readThrough } from './read-through.ts'
+import { readInRanges } from './read-in-ranges.ts'
+import { createIdSet, readOptions, readThrough } from './read-through.ts'
 
 const options = { resource: subscriptions, now: () => Date.parse('2026-11-21T12:00:00Z') }
 
@@ -57,6 +59,25 @@ describe('records that a list hides unless their status is asked for', () => {
     const { outcome } = await readThrough({ ...options, ...hiding(all, ['finalized']) })
     expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true, records: 999 })
     expect(outcome.scope).toContain('Records without a usable id, in rejected.jsonl: 1.')
+  })
+
+  test.each([
+    ['in one piece', (options: ReadOptions) => readThrough(options)],
+    ['in ranges', (options: ReadOptions) => readInRanges(options, { divide: { count: 750, most: 3 } })],
+  ])('cost the proof where the service refuses to show a status, also read %s', async (_title, read) => {
+    const { fetchPage } = hiding(rows(1000), ['cancelled'])
+    const refused = new Refused({ method: 'GET', path: '/', status: 400, byService: true })
+    const { outcome } = await read({
+      ...readOptions,
+      ...options,
+      idSet: () => Promise.resolve(createIdSet([])),
+      fetchPage: (request) =>
+        request.filters['status'] === 'cancelled' ? Promise.reject(refused) : fetchPage(request),
+    })
+    expect(outcome).toMatchObject({ verdict: 'unproven', records: 750 })
+    expect(outcome.reasons).toEqual([
+      `the list may hide records whose status is cancelled, and they cannot be asked for: ${refused.message}`,
+    ])
   })
 
   test.each([
