@@ -14,8 +14,9 @@ held is accounted for, as one of these, which its line counts:
   left    It is new and has no row, as those in rejected.jsonl.
 Of records with the very time of the frontier, a slice may show only some. They are read place by place, twice in succession:
 if both sweeps showed the same records, as many as there are places, all of them are known, and the frontier is closed. (While
-the list moves, both may pass the same record at a border of two pages. The read excludes that: it sees each border of a sweep
-inside a page of another. The certificate does not show it.)
+the list moves, both may pass the same record at a border of two pages, and an old count may hide the last of the newest ones.
+The read excludes that: it sees each border of a sweep inside a page of another, and the start of the list. The certificate
+does not show it.)
 A long list may be read in ranges of time, one after the other in the certificate: a chain each, and the next begins where
 the one before ends. A list may hide the records with some status unless they are asked for. So the newest and oldest of
 each status are looked at before and after; if the list lacks one of them, it is read again status by status.
@@ -28,6 +29,7 @@ the tables. It cannot check its premises:
   date        The Date of a response is not later than what it shows: no cache rewrites it.
   status      A list hides records by their status alone, and only by one of those that were looked at. A record that it
               hides keeps its status while the statuses are read.
+  count       A list that shows no record, or records of one time alone, counts all of them.
   transcript  The certificate says what the service answered: the service signs nothing.
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up
 to with the manifest. Other values it takes from the files, and from the manifest how many values are unreadable.

@@ -8,6 +8,7 @@
  * - `date`: the Date of a response is not later than what it shows; no cache rewrites it.
  * - `status`: a list hides records by their status alone, and only by one of those that were looked at; a record that it
  *   hides keeps its status while the statuses are read.
+ * - `count`: a list that shows no record, or records of one time alone, counts all of them.
  * - `transcript`: the certificate says what the service answered; the service signs nothing.
  */
 import { parse } from 'csv-parse'

@@ -15,6 +15,7 @@ const premises = {
   lag: 'a record becomes visible within the lag',
   date: 'no cache rewrites the Date of a response without an Age',
   status: 'a list hides records by their status alone',
+  count: 'a list without records, or with records of one time alone, counts all of them',
 }
 
 /** The page of a finished export: for each list, on one sheet, all that an auditor asks for. */

@@ -18,6 +18,8 @@ interface Extent {
   kind: 'extent'
   first: number
   end: number
+  /** Only the service says that the list ends there. */
+  isClaimed: boolean
 }
 
 /**
@@ -80,7 +82,10 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
     const isComplete = ids.size === places && ids.size === after.end - after.first
     const agreed = alike.at(-1)?.ids
     const isAlike = isComplete && agreed?.size === ids.size && ids.isSubsetOf(agreed)
-    if (isAlike && alike.some(({ isClosed }) => isClosed)) {
+    const isAgreed = isAlike && alike.some(({ isClosed }) => isClosed)
+    const isClaimed = before.isClaimed || after.isClaimed
+    const start = isAgreed && isClaimed ? await askStart(reading, instant, ids) : undefined
+    if (isAgreed && (!isClaimed || start !== undefined)) {
       const requests = state.counts.requests - requestsBefore
       const at = toTimestamp(instant)
       state.ties.push({ at, records: ids.size, sweeps, requests })
@@ -93,7 +98,7 @@ export async function* takeGroup(reading: Reading, window: Window): AsyncGenerat
       // The group is complete, so a record of it now links.
       frontier.closed = true
       state.place = group.descending ? Math.max(0, (reading.count ?? 0) - after.end) : after.first
-      return { kind: 'swept' }
+      return start === undefined ? { kind: 'swept' } : { kind: 'enclosed', window: start }
     }
     alike = isAlike ? [...alike, sweep] : isComplete ? [sweep] : []
     shown = `, the last showed ${ids.size} records in ${after.end - after.first} places`
@@ -188,7 +193,26 @@ async function measure(
   if (end.kind !== 'border') return end
   const guessed = guess.first ?? Math.max(0, end.low - 1)
   const first = await findBorder(reading, group, (other) => other >= key, guessed)
-  return first.kind === 'border' ? { kind: 'extent', first: first.place, end: end.place } : first
+  if (first.kind !== 'border') return first
+  return { kind: 'extent', first: first.place, end: end.place, isClaimed: end.isClaimed }
+}
+
+/**
+ * The start of the list, if it shows nothing older than a group, and of the group only what its sweeps have shown: the end that
+ * the service claims may be that of an old count.
+ */
+async function askStart(
+  reading: Reading,
+  instant: Instant,
+  ids: ReadonlySet<string>,
+): Promise<Window | undefined> {
+  const answer = await askWindow(reading, { page: 1, pageSize: reading.sizes.most })
+  if (answer.kind !== 'window') return undefined
+  const { keys, records, pageSize } = answer.window
+  const group = records.filter((_, at) => keys[at] === instant)
+  const isShown =
+    group.length === Math.min(ids.size, pageSize) && group.every((one) => ids.has(identityOf(one)))
+  return isShown && keys[0] === instant ? answer.window : undefined
 }
 
 /** The first place whose key is beyond a border; if there is none, the place after the last record, as the service says. */
@@ -197,7 +221,7 @@ async function findBorder(
   group: TieGroup,
   isBeyond: (key: number) => boolean,
   guess: number | undefined,
-): Promise<GroupEnd | { kind: 'border'; place: number; low: number }> {
+): Promise<GroupEnd | { kind: 'border'; place: number; low: number; isClaimed: boolean }> {
   const search = new BorderSearch(reading.sizes, guess)
   while (search.tries < timesSearched) {
     const near = await askNear(reading, group, choosePageBelow(search.next(), reading.sizes))
@@ -207,11 +231,14 @@ async function findBorder(
     else {
       const { low, keys, page, atEnd } = near.window
       const index = keys.findIndex(isBeyond)
-      if (index > 0 || (index === 0 && page === 1)) return { kind: 'border', place: low + index, low }
+      if (index > 0 || (index === 0 && page === 1))
+        return { kind: 'border', place: low + index, low, isClaimed: false }
       if (index === 0) search.sawOver(low)
       // The end of the list is only the service's claim, so, oldest first, it cannot be the border of a group.
       else if (atEnd)
-        return group.descending ? { kind: 'border', place: low + keys.length, low } : { kind: 'moved' }
+        return group.descending
+          ? { kind: 'border', place: low + keys.length, low, isClaimed: true }
+          : { kind: 'moved' }
       else search.sawUnder(low + keys.length - 1)
     }
   }

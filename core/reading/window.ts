@@ -32,7 +32,8 @@
  * can slip from one page to another past a sweep, across the seam between two pages. Then the sweep shows one record
  * less than there are places, unless another record has joined, or older ones came or went while the places were counted.
  * So each seam of a sweep must lie inside a window of another one that shows the same records: what slipped past it stands
- * there, unless the group comes in another order each time, and then its places have to tell.
+ * there, unless the group comes in another order each time, and then its places have to tell. Where only the service says
+ * that a group is the end of the list, by a count that may be old, page 1 of `created` must show nothing else.
  *
  * **Hidden statuses** (hidden-records.ts). A list may show some records only if their status is requested. The chain cannot
  * know, because they are in none of its windows. So the newest, the oldest and the last changed records of each status are
@@ -44,7 +45,8 @@
  * into ranges, each with a chain of its own. Its frontier begins at its upper bound, with nothing taken there and not
  * closed: even the first window must hold a record strictly newer.
  *
- * What is assumed: a response is one slice of one moment, and `created` of a record does not change. Whatever the service
+ * What is assumed: a response is one slice of one moment, `created` of a record does not change, and where all records have
+ * one time, or there are none, the service counts all of them. Whatever the service
  * does otherwise, a chain that breaks only costs the proof: the list is then read page by page, as unproven.
  */
 import { toInstant, type Instant } from '../billing/instants.ts'

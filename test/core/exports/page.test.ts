@@ -44,7 +44,7 @@ test('a page says the verdict of each destination where they differ, and the pre
   expect(named(incremental)).toContain('Completeness in duckdb')
   expect(named(pageOf({}))).toContain('Completeness')
   expect(toReportPage(pageOf({}))).toMatch(
-    /Premises: created, slice, lag, date, status[^]*a response is one slice/,
+    /Premises: created, slice, lag, date, status, count[^]*a response is one slice/,
   )
   const unproven = pageOf({}, { verdict: 'unproven', scope: ['Others may be missing.'] })
   expect(toReportPage(unproven)).toContain('Others may be missing.')
