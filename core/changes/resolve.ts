@@ -165,7 +165,8 @@ async function confirmId(
     const { records, honoured } = await kind.findUnderKey({ billing, body, signal })
     const ids = records.map((record) => textOf(record['id']))
     if (ids.includes(id)) return { confirmed: true }
-    if (!honoured) return { confirmed: false, reason: 'the service ignored the filters of the lookup' }
+    if (!honoured)
+      return { confirmed: false, reason: 'the lookup showed other records, or fewer than it counts' }
     if (ids.length === 0 && (await kind.findListed?.({ billing, signal }))?.found !== true)
       return { confirmed: false, reason: 'the lookup does not find a record that the list shows, either' }
     throw wrong(`the service has ${ids.join(', ') || 'no record'} under the key of this row`)

@@ -115,7 +115,7 @@ async function lookUp({ billing, body, before, others, signal }: LookupRequest):
       result: 'unclear',
       outcome: 'filterIgnored',
       message:
-        'the list of retentions returned records of another supplier, document or number than requested',
+        'the list of retentions returned records of another supplier, document or number than requested, or fewer than it counts',
     }
   return { result: 'absent' }
 }

@@ -4,7 +4,7 @@ import type { ListResource } from '../../billing/resources/filters.ts'
 
 export interface FoundRecords {
   records: Record<string, unknown>[]
-  /** Whether every record returned matches the filters. If not, an absence means nothing. */
+  /** Whether every record returned matches the filters, and none is counted but not shown. If not, an absence means nothing. */
   honoured: boolean
 }
 
@@ -24,13 +24,13 @@ export async function findRecords(options: {
   const records: Record<string, unknown>[] = []
   for (let page = 1; page <= maxPages; page++) {
     const query = { resource, page, pageSize, filters, fresh: true, ...(signal && { signal }) }
-    const { records: returned, next } = await billing.list(query)
+    const { records: returned, next, count = 0 } = await billing.list(query)
     const objects = returned.filter(isRecord)
     const matching = objects.filter(carries)
     records.push(...matching)
     if (matching.length < returned.length) return { records, honoured: false }
     if (next === null || (next === undefined && returned.length < pageSize))
-      return { records, honoured: true }
+      return { records, honoured: records.length >= count }
   }
   return { records, honoured: false }
 }

@@ -245,6 +245,24 @@ test('absence is not believed if the list no longer shows a row that is done', a
   expect((await engine.rows())[2]).toMatchObject({ state: 'parked', outcome: 'controlFailed' })
 })
 
+test('absence is not believed where the list counts a record that it does not show', async () => {
+  const { sandbox, engine } = await startRun(kind, retentionRows(3), {
+    faults: [lost('done', 2)],
+    concurrency: 1,
+    billing: (of) => {
+      const service = clientOf(of)
+      const list: Billing['list'] = async (query) => {
+        const page = await service.list(query)
+        return query.filters?.['number'] === '2' ? { ...page, records: [] } : page
+      }
+      return { ...service, list }
+    },
+  })
+  await engine.finish()
+  expect(retentionsIn(sandbox)).toEqual(once)
+  expect((await engine.rows())[1]).toMatchObject({ state: 'parked', outcome: 'filterIgnored', sends: 1 })
+})
+
 test('absence is not believed while nothing of the run is known to be done', async () => {
   const { engine } = await startRun(kind, retentionRows(1), {
     faults: [{ kind: 'reset', effect: 'none', on: post }],
