@@ -10,6 +10,9 @@ export interface KeySpace {
   kind: string
 }
 
+/** `droppedSince`: how many later changes with its key may have been sent, and were dropped. */
+export type Holder = LedgerRow & { droppedSince: number | null }
+
 /** The history of a key across all runs. */
 export interface KeyHistory {
   /** Requests that may have taken effect, up to the last change with this key. */
@@ -244,9 +247,22 @@ export function createQueries({ db, isIn }: Pick<Store, 'db' | 'isIn'>) {
     repairedAt,
 
     /** The changes of any run that hold one of these keys now. */
-    holders: ({ keys, ...space }: KeySpace & { keys: readonly string[] }): Promise<LedgerRow[]> =>
+    holders: ({ keys, ...space }: KeySpace & { keys: readonly string[] }): Promise<Holder[]> =>
       inSpace(db, space)
         .selectAll()
+        .select((holder) =>
+          holder
+            .selectFrom('changes as later')
+            .select(({ fn }) => fn.countAll<number>().as('number'))
+            .whereRef('later.workspace', '=', 'changes.workspace')
+            .whereRef('later.mode', '=', 'changes.mode')
+            .whereRef('later.kind', '=', 'changes.kind')
+            .whereRef('later.key', '=', 'changes.key')
+            .whereRef('later.id', '>', 'changes.id')
+            .where('later.state', '=', 'dropped')
+            .where('later.sends', '>', 0)
+            .as('droppedSince'),
+        )
         .where(isIn('key', keys))
         .where('holdsKey', '=', 1)
         .where('state', 'not in', ['rejected', 'dropped'])

@@ -1,6 +1,6 @@
 import type { Insertable } from 'kysely'
 import { KeyHeldError, StateError, unstorableRow } from '../errors.ts'
-import { type KeySpace, createQueries } from './queries.ts'
+import { type Holder, type KeySpace, createQueries } from './queries.ts'
 import type { LedgerRow } from './row.ts'
 import { type Store, isConflict, retryConflicts } from '../store.ts'
 import type { ChangeTable } from '../schema.ts'
@@ -144,19 +144,23 @@ async function restage({
     .execute()
 }
 
-/** Whether a change may be staged although another one holds its key. */
+/**
+ * Whether a change may be staged although another one holds its key. A later change that was dropped may have given the
+ * record other values than the one that is done.
+ */
 export function mayRepeat({
   by,
   change,
   repeats,
 }: {
-  by: LedgerRow
+  by: Holder
   change: Pick<NewChange, 'sendAgain' | 'body'>
   repeats: Repeats
 }): boolean {
   if (by.state !== 'done') return false
   if (change.sendAgain === true || repeats === 'always') return true
-  return repeats !== 'never' && repeats(by.body, change.body)
+  if (repeats === 'never') return false
+  return (by.droppedSince ?? 0) > 0 || repeats(by.body, change.body)
 }
 
 const toInsert = (change: NewChange) => ({

@@ -126,3 +126,31 @@ test('rows without a list in the service that earlier runs did are done by their
   })
   expect(timesOf(world, 'addons', 5)).toEqual([1, 1, 1, 0, 1])
 })
+
+test('an update that an earlier run did is sent again if a later one for its record may have been done, although a person dropped that', async () => {
+  const world = await createWorld({ counts: { ...counts, customers: 8 } })
+  await startTestWorker(world, soon)
+  const contacts = () =>
+    [...world.sandbox.control.records({ resource: 'customers' })].flatMap(
+      (text) => (JSON.parse(text) as { contacts: { id: string; name: string }[] }).contacts,
+    )
+  const [one, two] = contacts()
+  const update = (...rows: string[]) =>
+    importText(world, 'update-contacts', ['id,name', ...rows, ''].join('\n'), '--done', 'skip')
+  await update(`${one?.id},First`)
+  world.sandbox.control.setFaults({
+    faults: [{ kind: 'reset', effect: 'done', on: 'PATCH /contacts/{id}/' }],
+  })
+  const { report: other } = await update(`${one?.id},Other`)
+  expect(other.outcomes).toEqual({ sentTooOften: 1 })
+  world.sandbox.control.setFaults({ faults: [] })
+  const drop = ['run', 'resolve', other.run, '--rows', '2', '--drop', '--why', 'the name was wrong']
+  await callCommand(world, drop, { env: soon })
+  const { report } = await update(`${one?.id},First`, `${two?.id},Second`)
+  expect(report).toMatchObject({ verdict: 'proven', outcomes: { updated: 2 } })
+  expect(
+    contacts()
+      .slice(0, 2)
+      .map(({ name }) => name),
+  ).toEqual(['First', 'Second'])
+})

@@ -329,6 +329,26 @@ export function describeLedger(newPlace: NewPlace): void {
     expect(generations).toEqual([0, 1, 2, 3, 4])
   })
 
+  test('what is done is staged once more after a later change of its key that may have been sent and was dropped', async () => {
+    const ledger = await open()
+    const ifOther = (done: string, other: string) => done !== other
+    const stage = (run: string, body: string) => ledger.stage(of(run, [{ ...change(1, 'K'), body }], ifOther))
+    const end = async (run: string, state: 'done' | 'dropped', sends: number) => {
+      const id = await idOf(ledger, run, 1)
+      await ledger.move({ id, from: ['staged'], patch: { state, sends } })
+    }
+    await stage('a', '{"name":"first"}')
+    await end('a', 'done', 1)
+    await stage('b', '{"name":"other"}')
+    await end('b', 'dropped', 0)
+    expect(await stage('c', '{"name":"first"}')).toMatchObject({ staged: 0 })
+    await stage('d', '{"name":"other"}')
+    await end('d', 'dropped', 1)
+    expect(await stage('e', '{"name":"first"}')).toMatchObject({ staged: 1 })
+    await end('e', 'done', 1)
+    expect(await stage('f', '{"name":"first"}')).toMatchObject({ staged: 0 })
+  })
+
   test('a change that gives its key free lets another take it, and is counted on where it stands', async () => {
     const ledger = await open()
     await ledger.stage(of('a', [change(1, 'K')]))
