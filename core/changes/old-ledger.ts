@@ -112,7 +112,9 @@ export async function repairLedger(options: {
   const unknownSince = ledger.now()
   const restaged = new Map<string, number>()
   for (const { run, kind, folder } of await latestFirst(folders)) {
-    const restored = { sends: kinds.includes(kind) ? bounded.sends : 1, unknownSince }
+    const isBounded = kinds.includes(kind)
+    const sentAt = isBounded ? unknownSince : null
+    const restored = { sends: isBounded ? bounded.sends : 1, unknownSince, sentAt }
     const onHeld = leaveTaken({ ledger, run })
     restaged.set(run, await stageKeptChanges({ ledger, folder, onHeld, restored }))
   }

@@ -101,8 +101,9 @@ export function createLedger({
     },
     /**
      * Moves every open change to unknown, all or none, because the ledger was restored: each may have been sent once
-     * without it. Returns their number by run. One that was moved before and not looked up since stays as it is. Those that
-     * are parked stay so: see `refuseRestored` in core/changes/resolve.ts.
+     * without it. Returns their number by run. One that was moved before and not looked up since stays as it is, unless
+     * claims were lost after the repair that moved it. Those that are parked stay so: see `refuseRestored` in
+     * core/changes/resolve.ts.
      */
     async markRestored({
       at,
@@ -110,6 +111,9 @@ export function createLedger({
       forgotten,
     }: MarkRestoredOptions): Promise<ReadonlyMap<string, number>> {
       return await transact(db, async (transaction) => {
+        const repaired = transaction.selectFrom('store').select('repairedAt')
+        const { repairedAt } = await repaired.executeTakeFirstOrThrow()
+        const isOpen = isOpenSince(forgotten > 0 ? repairedAt : 0)
         const open = await transaction
           .selectFrom('changes')
           .select(({ fn }) => ['run', fn.countAll<number>().as('rows')])
@@ -131,13 +135,15 @@ export function createLedger({
               .then(row('sends', '+', bounded.sends))
               .else(row('sends', '+', 1))
               .end(),
+            // A resume counts for some time from when it was sent last.
+            sentAt: row.case().when('kind', 'in', bounded.kinds).then(at).else(row.ref('sentAt')).end(),
           }))
           .where(isOpen)
           .execute()
         // A person may have said of a parked one that it is absent, and it was sent again.
         await transaction
           .updateTable('changes')
-          .set((row) => ({ sends: row('sends', '+', bounded.sends) }))
+          .set((row) => ({ sends: row('sends', '+', bounded.sends), sentAt: at }))
           .where('kind', 'in', bounded.kinds)
           .where('state', '=', 'parked')
           .where('holdsKey', '=', 1)
@@ -153,11 +159,17 @@ export function createLedger({
   }
 }
 
-const isOpen = (row: ExpressionBuilder<StateTables, 'changes'>) =>
+/** `repairedAt`: the repair after which claims were lost; 0 for none. */
+const isOpenSince = (repairedAt: number) => (row: ExpressionBuilder<StateTables, 'changes'>) =>
   row.or([
     row('state', 'in', ['staged', 'sending']),
     row.and([
       row('state', '=', 'unknown'),
-      row.or([row('outcome', 'is', null), row('outcome', '!=', 'restored'), row('lookups', '>', 0)]),
+      row.or([
+        row('outcome', 'is', null),
+        row('outcome', '!=', 'restored'),
+        row('lookups', '>', 0),
+        row('unknownSince', '<=', repairedAt),
+      ]),
     ]),
   ])

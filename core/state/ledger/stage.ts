@@ -23,8 +23,8 @@ export interface NewChange {
     error: string
     answerId?: string | null
   }
-  /** It is staged again, and may have been sent so often: it is unknown. */
-  restored?: { sends: number; unknownSince: number } | undefined
+  /** It is staged again, and may have been sent so often, and last then: it is unknown. */
+  restored?: { sends: number; unknownSince: number; sentAt: number | null } | undefined
   /** Requested by a person: stage it although an earlier run has done it. */
   sendAgain?: boolean
 }

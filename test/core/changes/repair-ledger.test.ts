@@ -319,6 +319,30 @@ test.each([
   },
 )
 
+/** A run that resumes one subscription, which falls back each time. */
+async function startFallingBack() {
+  const kind = changeKinds['resume-subscription']
+  const sandbox = await startSandbox({
+    ...oneBroken,
+    faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
+  })
+  const resumes = () => requestsOf(sandbox, 'POST').length
+  const changes = resumeRows(sandbox)
+  const beside = await keep({ kind, changes })
+  const restored = await temporaryFolder()
+  const engine = await startEngine({ kind, sandbox, beside })
+  const most = 3
+  const sendAndLook = async (run: typeof engine) => {
+    await run.send()
+    await run.settle({ attempts: { most, waitsMs: [0] } })
+  }
+  const finish = async (run: typeof engine) => {
+    for (let times = 0; times <= most; times += 1) await sendAndLook(run)
+    expect(await run.rows()).toMatchObject([{ state: 'parked', outcome: 'attemptsUsedUp' }])
+  }
+  return { kind, sandbox, engine, changes, beside, restored, most, resumes, sendAndLook, finish }
+}
+
 /** The mark of workers that have a bucket in common. */
 async function markInBucket() {
   const dataDir = await temporaryFolder()
@@ -374,29 +398,57 @@ test('of several updates of a contact that a backup lacks, the last one is sent 
   expect(rows.map((row) => row?.state)).toEqual(['dropped', 'unknown'])
 })
 
+test('no subscription is resumed more often than its attempts, although its ledger was put back to just after a repair', async () => {
+  const { engine, sandbox, changes, beside, resumes, finish, restored } = await startFallingBack()
+  await engine.stage(changes)
+  await engine.state.close()
+  await repairFolder(engine.folder, [beside])
+  backUp(engine.folder, restored)
+  await finish(await startEngine({ kind: engine.kind, sandbox, folder: engine.folder, beside }))
+  const before = resumes()
+  expect(before).toBeGreaterThan(1)
+  copyFileSync(join(engine.folder, markFile), join(restored, markFile))
+  await repairFolder(restored, [beside])
+  // Repeating it, as after an interruption, counts nothing twice.
+  await repairFolder(restored, [beside])
+  const after = await startEngine({ kind: engine.kind, sandbox, folder: restored, beside })
+  expect(await after.rows()).toMatchObject([{ state: 'unknown', sends: 1 + before }])
+  await finish(after)
+  expect(resumes()).toBe(before)
+})
+
+test.each([true, false])(
+  'a resume that a restored ledger lacks counts as sent when that was repaired, so that a fall within a day is the same incident (in the backup: %s)',
+  async (isInBackup) => {
+    const { engine, beside, restored, changes } = await startFallingBack()
+    const { ledger, kind, run } = engine
+    const before = ledger.now()
+    // An earlier incident, long ago.
+    const earlier = { ledger, run: 'earlier', kind, changes }
+    await stageChanges(earlier)
+    await ledger.moveAll({ run: 'earlier', from: 'staged', patch: { state: 'done', sends: 1, sentAt: 1 } })
+    if (!isInBackup) backUp(engine.folder, restored)
+    await engine.stage(changes)
+    if (isInBackup) backUp(engine.folder, restored)
+    await engine.send()
+    copyFileSync(join(engine.folder, markFile), join(restored, markFile))
+    await repairFolder(restored, [beside])
+    const state = await temporaryState(restored)
+    const [row] = await state.ledger.page({ run, limit: 1 })
+    await state.ledger.moveAll({ run, from: 'unknown', patch: { state: 'done' } })
+    const space = { workspace, mode: 'live', kind: kind.name, keys: [row!.key] } as const
+    const history = (await state.ledger.history(space)).get(row!.key)
+    expect(history?.attempts).toBe(1)
+    expect(history?.lastSentAt).toBeGreaterThanOrEqual(before)
+  },
+)
+
 test.each([1, 2, 3])(
   'no subscription is resumed more often than its attempts, although its ledger was put back to before %i of 3 resumes',
   async (lost) => {
-    const kind = changeKinds['resume-subscription']
-    const sandbox = await startSandbox({
-      ...oneBroken,
-      faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }],
-    })
-    const resumes = () => requestsOf(sandbox, 'POST').length
-    const changes = resumeRows(sandbox)
-    const beside = await keep({ kind, changes })
-    const restored = await temporaryFolder()
-    const engine = await startEngine({ kind, sandbox, beside })
+    const { engine, kind, sandbox, changes, beside, restored, most, resumes, sendAndLook, finish } =
+      await startFallingBack()
     await engine.stage(changes)
-    const most = 3
-    const sendAndLook = async (run: typeof engine) => {
-      await run.send()
-      await run.settle({ attempts: { most, waitsMs: [0] } })
-    }
-    const finish = async (run: typeof engine) => {
-      for (let times = 0; times <= most; times += 1) await sendAndLook(run)
-      expect(await run.rows()).toMatchObject([{ state: 'parked', outcome: 'attemptsUsedUp' }])
-    }
     while (resumes() < most - lost) await sendAndLook(engine)
     backUp(engine.folder, restored)
     await finish(engine)
