@@ -3,13 +3,13 @@ import { InvalidInput } from '../../runs/errors.ts'
 import { instant, runColumns, toWarehouseTable, type WarehouseTable, literal, quote } from '../layout.ts'
 import type { Manifest, PublishedTable } from '../manifest.ts'
 import { caveatOf, isAbsent, isOfAll } from './deletes.ts'
-import { findExport, ownerTable } from './exports.ts'
+import { exportsTable, findExport, ownerTable } from './exports.ts'
 import type { Database, Row } from './tables.ts'
 
 /**
  * Compares the tables of a warehouse with the CSV files of an export: every row of the export is there as this run wrote it, or
- * its record has a state that is not older; the run has no other rows; and after a proven export of the whole list, no record that
- * it lacks is unmarked. Of an id that several records have, nothing is compared.
+ * its record has a state that is not older; the run has no other rows; none is marked as deleted but by a later export; and after a
+ * proven export of the whole list, no record that it lacks is unmarked. Of an id that several records have, nothing is compared.
  * @throws {InvalidInput}
  * @param stage copies the files of a table into the session, and returns what can be selected from then, with typed columns
  */
@@ -90,6 +90,15 @@ async function findDifferences(
       const value = `${quote(name)}${kind === 'json' ? '::text' : ''}`
       return `case when e.${value} is distinct from w.${value} then ${literal(name)} end`
     })
+  // A record is marked by a later export that proves it gone, and its child rows with it.
+  const mark =
+    table.parent === undefined
+      ? `not exists (select 1 from ${db.nameOf(exportsTable)} x where x.resource = ${literal(table.resource)}
+          and x.marks_deletes and x.read_at > ${instant(manifest.startedAt)} and x.read_at = w._deleted_at)
+        and w._deleted_at is not null`
+      : `w._deleted_at is distinct from (select m._deleted_at from ${db.nameOf(main.name)} m
+          where m.${quote(main.key[0]!)} = w.${keys[0]})`
+  differing.push(`case when ${mark} then '_deleted_at' end`)
   // Of several records with one id, a warehouse has one, and none of their child rows.
   const { repeatedIds = [] } = manifest
   const andUnique =

@@ -8,7 +8,7 @@ import { columnsTable, type Database, type Tables } from './tables.ts'
 // The warehouse's own tables: its owner, the export of each run, what it rejected, and what each table holds.
 
 export const ownerTable = '_warehouse'
-const exportsTable = '_exports'
+export const exportsTable = '_exports'
 export const rejectedTable = '_rejected'
 
 const definitions = {

@@ -376,6 +376,10 @@ export function describeWarehouse(
           "update customer_contacts set phone = '7' where id = '1'",
           /^customer_contacts(\.phone)? does not hold/,
         ],
+        [
+          `update customer_contacts set _deleted_at = timestamptz '${day(2)}' where id = '1'`,
+          /^customer_contacts does not hold what was exported in _deleted_at of 1 row: a,1\.$/,
+        ],
         ["delete from customers where name = ''", /^customers lacks 1 row of the export: \ufeffb\./],
         ["delete from customer_contacts where customer_id = 'a'", /lacks 2 rows of the export: a,1; a,2\./],
         ["insert into customers (id, _run_id) values ('c', 'first')", /^customers has 1 row under this run/],
@@ -387,6 +391,25 @@ export function describeWarehouse(
         const folder = await exported()
         await harness.ask(sql.replace(/(customers|customer_contacts|_warehouse) /, `${harness.schema}.$1 `))
         expect((await verify(folder)).problems).toEqual([expect.stringMatching(words)])
+      })
+
+      test('may have records that a later export marked as deleted, and none that only somebody marked', async () => {
+        const folder = await exported()
+        await publish('second', records.slice(0, 1), { facts: readOn(3) })
+        expect(await states()).toContain('a gone')
+        expect((await verify(folder)).problems).toEqual([])
+        const mark = async (table: string, at: string) =>
+          harness.ask(
+            `update ${harness.schema}.${table} set _deleted_at = ${at} where _deleted_at is not null`,
+          )
+        await mark('customer_contacts', 'null')
+        const others = 'customer_contacts does not hold what was exported in _deleted_at of 2 rows: a,1; a,2.'
+        expect((await verify(folder)).problems).toEqual([others])
+        await mark('customers', `timestamptz '${day(4)}'`)
+        expect((await verify(folder)).problems).toEqual([
+          'customers does not hold what was exported in _deleted_at of 1 row: a.',
+          others,
+        ])
       })
 
       test('has one of the records of one id, which is not held against it', async () => {
