@@ -2,7 +2,7 @@ import type { Publication } from '../destination.ts'
 import { changesUpTo, type Manifest, type PublishedTable, type ReadFacts } from '../manifest.ts'
 import { literal } from '../layout.ts'
 import { isOfAll, readOf } from './deletes.ts'
-import type { Database, Tables } from './tables.ts'
+import { type Database, findTables, type Found } from './tables.ts'
 
 // Tells whether a warehouse still holds what its exports published, and how far those reach.
 
@@ -36,13 +36,13 @@ export function coveredThrough({ covered }: Pick<Held, 'covered'>, view: View): 
 
 /**
  * Finds the tables that no longer hold what their last publication left there, as far as numbers show: the live rows, the
- * marked ones, and the sums of their times. So somebody has removed, added, marked or replaced rows, or dropped the table.
- * Rows whose other columns somebody changed look the same.
+ * marked ones, and the sums of their times; and those that lack a column. So somebody has removed, added, marked or replaced
+ * rows, or dropped the table or a column. Rows whose other columns somebody changed look the same.
  * @param published the tables of the resource, if an export has published them
  */
 export async function lookBack(
   db: Database,
-  tables: Tables,
+  { columns: tables, cut }: Found,
   { resource, published }: { resource: string; published: readonly string[] },
 ): Promise<Before> {
   const [row] = tables.has(heldTable)
@@ -59,7 +59,9 @@ export async function lookBack(
     db,
     names.filter((table) => isInstant(table, '_read_at') && isInstant(table, '_deleted_at')),
   )
-  const changed = names.filter((name) => held[name] === undefined || held[name] !== holds[name])
+  const changed = names.filter(
+    (name) => held[name] === undefined || held[name] !== holds[name] || cut.has(name),
+  )
   return {
     held,
     changed,
@@ -73,7 +75,7 @@ export async function coverageOf(
   db: Database,
   { resource, filters }: Pick<Publication, 'resource' | 'filters'>,
 ): Promise<number | undefined> {
-  const before = await lookBack(db, await db.describe(), { resource, published: [] })
+  const before = await lookBack(db, await findTables(db), { resource, published: [] })
   return coveredThrough(before, { filters })
 }
 
@@ -144,7 +146,7 @@ export function factsThere(publication: Publication, facts: ReadFacts, before: B
   const lacking = lackingOf(before)
   const why =
     lacking.length > 0
-      ? `somebody has removed, added or marked rows of ${lacking.join(', ')} in the warehouse since an earlier export`
+      ? `somebody has removed, added or marked rows, or dropped columns, of ${lacking.join(', ')} in the warehouse since an earlier export`
       : `the warehouse has no proven export of the whole list that reaches ${changedSince}`
   return {
     ...facts,
@@ -169,5 +171,7 @@ export function changedWarnings(
   const next = restores(publication, tables) ? 'This export' : 'The next proven export of the whole list'
   const how =
     mode === 'byId' ? 'Fetch the missing documents again.' : `${next} brings back what the service still has.`
-  return [`Somebody has removed, added or marked rows of ${changed.join(', ')} since the last export. ${how}`]
+  return [
+    `Somebody has removed, added or marked rows, or dropped columns, of ${changed.join(', ')} since the last export. ${how}`,
+  ]
 }

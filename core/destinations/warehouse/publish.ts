@@ -47,7 +47,7 @@ export async function publishTo(
   await db.lock(publication)
   // Meanwhile, another attempt of the same run may have published or marked deletes, or a table may have changed.
   const { existing, found, published } = db.isShared ? await admit(db, publication, tables) : admitted
-  const before = await lookBack(db, found.columns, { resource: publication.resource, published })
+  const before = await lookBack(db, found, { resource: publication.resource, published })
   const of = { db, publication, tables, found, before }
   const manifest =
     existing === undefined

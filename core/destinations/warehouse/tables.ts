@@ -87,6 +87,8 @@ export interface Found {
   columns: Tables
   /** Whether this connector made a column. */
   isOurs(table: string, column: string): boolean
+  /** The tables and views that lack a column that this connector made. */
+  cut: ReadonlySet<string>
 }
 
 export async function findTables(db: Database): Promise<Found> {
@@ -96,7 +98,10 @@ export async function findTables(db: Database): Promise<Found> {
     : []
   const toKey = (table: string | null | undefined, column: string | null | undefined) => `${table}\0${column}`
   const ours = new Set(registry.map((row) => toKey(row['table_name'], row['column_name'])))
-  return { columns, isOurs: (table, column) => ours.has(toKey(table, column)) }
+  const cut = registry.flatMap(({ table_name: table, column_name: column }) =>
+    columns.get(table ?? '')?.has(column ?? '') === true ? [] : (table ?? []),
+  )
+  return { columns, isOurs: (table, column) => ours.has(toKey(table, column)), cut: new Set(cut) }
 }
 
 const columnsOf = ({ columns }: WarehouseTable): TableColumn[] => [...columns, ...runColumns]

@@ -30,6 +30,7 @@ const losses: [title: string, statements: string[], tables: string[]][] = [
     [...drop('customer_contacts'), ...drop('customers')],
     ['customers', 'customer_contacts'],
   ],
+  ['dropped a column', ['alter table $.customers drop column name cascade'], ['customers']],
   ['marked a record', [`update $.customers set _deleted_at = _read_at where id = 'a'`], ['customers']],
   [
     'restored one table from the day before',
@@ -140,7 +141,7 @@ test('is told of documents, too, which no list brings back', async () => {
   expect((await fetched('2')).manifest.warnings).toBeUndefined()
   await run(`delete from $.plans where id = '1'`)
   expect((await fetched('3')).manifest.warnings).toEqual([
-    expect.stringMatching(/rows of plans since the last export\. Fetch the missing documents again\.$/),
+    expect.stringMatching(/ of plans since the last export\. Fetch the missing documents again\.$/),
   ])
 })
 
