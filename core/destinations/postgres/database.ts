@@ -4,7 +4,7 @@ import { type Client, DatabaseError } from 'pg'
 import { from } from 'pg-copy-streams'
 import type { Table } from '../../tables/table.ts'
 import type { Publication } from '../destination.ts'
-import { PartsDamagedError } from '../errors.ts'
+import { ChangedTableError, PartsDamagedError } from '../errors.ts'
 import {
   type ColumnKind,
   idOf,
@@ -17,6 +17,7 @@ import {
 } from '../layout.ts'
 import { checkRows, readParts } from '../parts.ts'
 import {
+  changeAll,
   checkChanged,
   type Database,
   type Found,
@@ -131,14 +132,22 @@ const excludeOthers = (session: Session) =>
   session.run('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`connector ${session.schema}`])
 
 async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): Promise<void> {
-  const { schema } = session
+  const { schema, where } = session
   await excludeOthers(session)
   await createSchema(session)
   const there = await session.all(
-    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    `select c.relname as name,
+      c.relkind = 'r' and exists (select from pg_inherits where inhparent = c.oid) as is_inherited
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = $1 and c.relkind in ('r', 'p') and c.relname = any ($2)`,
     [schema, tables.map(({ name }) => name)],
   )
+  for (const { name, is_inherited: isInherited } of there)
+    if (isInherited === 't')
+      throw new ChangedTableError(
+        `Someone made a table that inherits from ${name} in ${where}: its rows would count as those of ${name}. Nothing was` +
+          ' written: end that (alter table ... no inherit ...).',
+      )
   const names = there.map(({ name }) => session.nameOf(name ?? ''))
   if (names.length > 0) await session.run(`lock table ${names.join(', ')} in share row exclusive mode`)
 }
@@ -156,11 +165,11 @@ async function replace(
   for (const table of tables) await upsert(session, publication, table, found)
   // What this run has not written of these records is no longer theirs.
   for (const child of children)
-    await session.run(
-      `delete from ${session.nameOf(child.table.name)} t using ${stagedName(main.table.name)} s
-        where t.${idOf(child)} = ${stagedIdOf({ valueOf }, main)} and t."_run_id" is distinct from $1`,
-      [publication.run],
-    )
+    await changeAll(session, child.table, {
+      how: `delete from ${session.nameOf(child.table.name)} t`,
+      where: `t._run_id is distinct from ${literal(publication.run)} and exists (select from ${stagedName(main.table.name)} s
+        where t.${idOf(child)} = ${stagedIdOf({ valueOf }, main)})`,
+    })
   for (const { table } of tables) await createIndexes(session, table)
 }
 

@@ -3,7 +3,7 @@ import type { Publication } from '../destination.ts'
 import type { Deletes, Manifest } from '../manifest.ts'
 import { rowsOf } from '../parts.ts'
 import { instant, quote } from '../layout.ts'
-import { checkChanged, type Database } from './tables.ts'
+import { changeAll, checkChanged, type Database } from './tables.ts'
 
 /** The facts of a read that decide whether a record missing from it is gone. */
 export type WholeRead = Pick<
@@ -117,8 +117,11 @@ export async function markDeletes(
   const changed = await db.run(`update ${records} set _deleted_at = ${read} where ${isAbsent(facts)}`)
   checkChanged(db, main, { expected: deletes.marked, changed })
   for (const child of children)
-    await db.run(`update ${db.nameOf(child.name)} set _deleted_at = ${read} where _deleted_at is null
-      and ${quote(child.key[0]!)} in (select ${quote(main.key[0]!)} from ${records} where _deleted_at = ${read})`)
+    await changeAll(db, child, {
+      how: `update ${db.nameOf(child.name)} as t set _deleted_at = ${read}`,
+      where: `t._deleted_at is null and t.${quote(child.key[0]!)} in (select ${quote(main.key[0]!)} from ${records}
+        where _deleted_at = ${read})`,
+    })
 }
 
 /**
@@ -129,10 +132,15 @@ export async function alignChildren(db: Database, { facts, tables }: Publication
   const [main, ...children] = tables as [Publication['tables'][0], ...Publication['tables'][0][]]
   const records = db.nameOf(main.name)
   for (const child of children) {
-    const isOf = `c.${quote(child.key[0]!)} = t.${quote(main.key[0]!)}`
-    await db.run(`update ${db.nameOf(child.name)} as c set _deleted_at = t._deleted_at from ${records} as t
-      where ${isOf} and c._deleted_at is distinct from t._deleted_at`)
-    await db.run(`update ${db.nameOf(child.name)} as c set _deleted_at = ${instant(facts.startedAt)}
-      where c._deleted_at is null and not exists (select 1 from ${records} as t where ${isOf})`)
+    const ofRecord = `from ${records} as r where r.${quote(main.key[0]!)} = t.${quote(child.key[0]!)}`
+    const update = `update ${db.nameOf(child.name)} as t set _deleted_at =`
+    await changeAll(db, child, {
+      how: `${update} (select r._deleted_at ${ofRecord})`,
+      where: `exists (select 1 ${ofRecord} and t._deleted_at is distinct from r._deleted_at)`,
+    })
+    await changeAll(db, child, {
+      how: `${update} ${instant(facts.startedAt)}`,
+      where: `t._deleted_at is null and not exists (select 1 ${ofRecord})`,
+    })
   }
 }

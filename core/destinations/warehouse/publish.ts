@@ -26,7 +26,15 @@ import {
   rejectedTable,
   writeExport,
 } from './exports.ts'
-import { checkTable, type Database, findTables, type Found, prepareTable, type Staged } from './tables.ts'
+import {
+  changeAll,
+  checkTable,
+  type Database,
+  findTables,
+  type Found,
+  prepareTable,
+  type Staged,
+} from './tables.ts'
 
 /** Publishes a read in one transaction: stages its rows, excludes other publications, and merges. */
 export async function publishTo(
@@ -177,8 +185,10 @@ async function mergeRecords(
         const left = await db.run(`delete from ${staged} where ${idOf(table)} in (select cell from _stale)`)
         kept.set(table.table.name, left)
       }
-      await db.run(`update ${target} set _read_at = ${instant(publication.facts.startedAt)}, _deleted_at = null
-        where ${idOf(main)} in (select id from _stale)`)
+      await changeAll(db, main.table, {
+        how: `update ${target} as t set _read_at = ${instant(publication.facts.startedAt)}, _deleted_at = null`,
+        where: `t.${idOf(main)} in (select id from _stale)`,
+      })
       await db.run('drop table _stale')
     }
   }

@@ -154,6 +154,24 @@ export function checkChanged(
   )
 }
 
+/**
+ * Deletes or changes all rows of a condition.
+ * @param how the statement up to the condition
+ * @throws {ChangedTableError} a trigger or a rule of somebody's leaves some as they are
+ */
+export async function changeAll(
+  db: Database,
+  table: Pick<Table, 'name'>,
+  { how, where }: { how: string; where: string },
+): Promise<void> {
+  const [counted = {}] = await db.all(
+    `select count(*) as rows from ${db.nameOf(table.name)} t where ${where}`,
+  )
+  const expected = Number(counted['rows'])
+  if (expected === 0) return
+  checkChanged(db, table, { expected, changed: await db.run(`${how} where ${where}`) })
+}
+
 /** Creates a table with its live view, or adds the columns that it lacks. */
 export async function prepareTable(db: Database, found: Found, table: WarehouseTable): Promise<void> {
   const { name } = table.table

@@ -397,8 +397,11 @@ describe('tables in PostgreSQL', () => {
     expect(await warehouse.coveredThrough(first, first)).toBeUndefined()
   })
 
-  describe('that somebody has put a trigger or a policy on', () => {
-    const list = ['a', 'b'].map((id) => `{"id":"${id}","created":"2026-01-01T00:00:00Z"}`)
+  describe('that somebody has put a trigger, a rule or a policy on', () => {
+    const list = ['a', 'b'].map(
+      (id) => `{"id":"${id}","created":"2026-01-01T00:00:00Z","contacts":[{"id":"of ${id}"}]}`,
+    )
+    const without = list.map((record) => record.replace(/"contacts.*/, '"contacts":[]}'))
     const read = (day: number, records: string[]) => {
       const startedAt = `2026-03-0${day}T03:00:00.000Z`
       return workplace.toPublication('customers', [records], {
@@ -412,18 +415,46 @@ describe('tables in PostgreSQL', () => {
     const asBefore = ['a', 'b'].map((id) => ({ id, run: 'day 1', state: 'there' }))
 
     test.each([
-      ['insert', `new.id = 'c'`, [...list, '{"id":"c"}']],
-      ['update', `new.id = 'b' and new._deleted_at is null`, list],
-      ['update', 'new._deleted_at is not null', list.slice(0, 1)],
-    ])('take no export where it keeps a row from an %s (%s)', async (event, when, records) => {
+      ['insert', 'customers', `new.id = 'c'`, [...list, '{"id":"c"}']],
+      ['update', 'customers', `new.id = 'b' and new._deleted_at is null`, list],
+      ['update', 'customers', 'new._deleted_at is not null', list.slice(0, 1)],
+      ['update', 'customer_contacts', 'new._deleted_at is not null', list.slice(0, 1)],
+      ['delete', 'customer_contacts', `old.id = 'of b'`, without],
+    ])('take no export where it keeps a row from an %s of %s (%s)', async (event, table, when, records) => {
       const warehouse = createPostgresDestination({ url })
       await warehouse.publish(await read(1, list))
       await ask(`create function keep_out() returns trigger language plpgsql as 'begin return null; end';
-        create trigger keep_out before ${event} on billing.customers for each row when (${when})
+        create trigger keep_out before ${event} on billing.${table} for each row when (${when})
           execute function keep_out()`)
       await expect(warehouse.publish(await read(2, records))).rejects.toMatchObject({
         name: 'ChangedTableError',
-        message: expect.stringMatching(/^A rule that someone put on customers of schema billing .* keeps/),
+        message: expect.stringMatching(
+          new RegExp(`^A rule that someone put on ${table} of schema billing .* keeps`),
+        ),
+      })
+      expect(await there()).toEqual(asBefore)
+    })
+
+    test.each([
+      [
+        'rule',
+        'create rule kept as on delete to billing.customer_contacts do instead nothing',
+        'A rule that',
+      ],
+      [
+        'table that inherits from theirs',
+        `create table billing.old () inherits (billing.customers);
+          with moved as (delete from only billing.customers where id = 'a' returning *)
+          insert into billing.old select * from moved`,
+        'Someone made a table that inherits from customers ',
+      ],
+    ])('take no export, and mark nothing, where it is a %s', async (_what, sql, words) => {
+      const warehouse = createPostgresDestination({ url })
+      await warehouse.publish(await read(1, list))
+      await ask(sql)
+      await expect(warehouse.publish(await read(2, without))).rejects.toMatchObject({
+        name: 'ChangedTableError',
+        message: expect.stringContaining(words),
       })
       expect(await there()).toEqual(asBefore)
     })
