@@ -43,7 +43,7 @@ export function createResolveRow({ deps, rates }: Pick<WriteDeps, 'deps' | 'rate
     const { run } = plan
     const { decision, by, why } = resolution
     const { ledger } = deps.state
-    const billing = rates.forRun({ run })
+    const billing = rates.ofRun({ run })
     const decisions: Decision[] = []
     const changes = await Promise.all(rows.map((row) => ledger.row({ run, row })))
     const noted = await notes.addFound(run, { id, rows: changes.flatMap((change) => change ?? []) })

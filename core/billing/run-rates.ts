@@ -12,17 +12,23 @@ interface RunRate {
  */
 export function createRunRates(billing: Billing) {
   const byRun = new Map<string, { share: Share; billing: Billing }>()
+  function ratedOf(run: string) {
+    let rated = byRun.get(run)
+    if (rated === undefined) {
+      const share = { requestsPerSecond: Infinity, run }
+      rated = { share, billing: billing.limited(share) }
+      byRun.set(run, rated)
+    }
+    return rated
+  }
   return {
     forRun({ run, requestsPerSecond = Infinity }: RunRate): Billing {
-      let rated = byRun.get(run)
-      if (rated === undefined) {
-        const share = { requestsPerSecond, run }
-        rated = { share, billing: billing.limited(share) }
-        byRun.set(run, rated)
-      }
+      const rated = ratedOf(run)
       rated.share.requestsPerSecond = requestsPerSecond
       return rated.billing
     },
+    /** At the rate that was requested last: for a step beside the one that has the run's limits. */
+    ofRun: ({ run }: Pick<RunRate, 'run'>): Billing => ratedOf(run).billing,
     end({ run }: Pick<RunRate, 'run'>): void {
       byRun.delete(run)
     },

@@ -452,6 +452,20 @@ test.each(['file', 'mapping'] as const)(
   },
 )
 
+test('a row that is resolved while others are sent leaves the run its rate', async () => {
+  const steps = await openSteps()
+  const { sandbox, start, stage, send } = steps
+  const plan = await openRows(steps, { requestsPerSecond: 4 }, undefined, retentionsCsv(8))
+  await stage(plan)
+  const began = performance.now()
+  const sending = send(plan)
+  await vi.waitFor(() => expect(sandbox.control.counters().effects).toBeGreaterThan(0))
+  const decision = { id: 'u1', rows: [1], decision: { absent: true }, by: 'Ana', why: 'looked' }
+  await expect(start('resolveRow', { ...refOf(plan), ...decision }).result).rejects.toThrow('row 1')
+  expect(await sending).toMatchObject({ counts: { done: 8 } })
+  expect(performance.now() - began).toBeGreaterThan(1500)
+})
+
 test('the audit of an import that is started again does not prove a row that is sent only then', async () => {
   const steps = await openSteps()
   const { start, worker, sandbox, dataDir } = steps
