@@ -49,7 +49,7 @@ export function createFindMissed(deps: ActivityDeps) {
       slots += due.length
       for (const slot of due) {
         const { client } = context
-        const reason = await reasonMissed({ client, slot, description, published, files: deps.files })
+        const reason = await reasonMissed({ files: undefined, ...deps, client, slot, description, published })
         const [at, by] = [slot.at, slot.at + slot.withinMs].map((ms) => new Date(ms).toISOString())
         if (reason !== undefined) found.push({ schedule: description.scheduleId, at: at!, by: by!, reason })
       }
@@ -114,9 +114,10 @@ async function reasonMissed(options: {
   description: ScheduleDescription
   published: readonly Publication[]
   files: ActivityDeps['files']
+  dataDir: string
 }): Promise<string | undefined> {
-  const { client, slot, description, published, files } = options
-  const expected = toExpected(slot.input)
+  const { client, slot, description, published, files, dataDir } = options
+  const expected = toExpected(slot.input, dataDir)
   if (expected === undefined)
     return `its input is not valid for an export, so restore it with \`${connector`schedule apply`}\`; ${await explainMissedSlot({ client, slot, description })}`
   const missing = await missingExports({ slot, expected, published, files })

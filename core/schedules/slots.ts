@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { listNames } from '../billing/resources/lists.ts'
 import { exportInput } from '../exports/input.ts'
 import { findProven } from '../exports/proven.ts'
@@ -29,16 +30,18 @@ export interface Expected {
 /**
  * The lists that an export with this input must publish, by destination; undefined if the input is not valid, which
  * happens when a schedule is changed in the Temporal UI.
+ * @param dataDir the data folder, to which the place that an input names is relative
  */
-export function toExpected(input: unknown): Expected[] | undefined {
+export function toExpected(input: unknown, dataDir: string): Expected[] | undefined {
   const parsed = exportInput.safeParse(input ?? {})
   if (!parsed.success) return undefined
   const asked = parsed.data
   const { resources = [...listNames], to = ['csv'], mode = 'full', filters = {} } = asked
-  const { exclude: excluded = [], hash: hashed = [], forExcel = false } = asked
+  const { exclude: excluded = [], hash: hashed = [], forExcel = false, schema, out } = asked
+  const target = { schema, out: out && resolve(dataDir, out) }
   return resources.flatMap((resource) =>
     to.map((destination) => {
-      const place = placeOf(asked, destination)
+      const place = placeOf(target, destination)
       const as = { excluded, hashed, forExcel: forExcel && destination === 'csv' }
       return { resource, destination, mode, filters, place, ...as }
     }),

@@ -2,9 +2,10 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { missingExports, type ScheduleSlot } from '../../../core/schedules/slots.ts'
+import { missingExports, type ScheduleSlot, toExpected } from '../../../core/schedules/slots.ts'
 import { findProven } from '../../../core/exports/proven.ts'
 import { openState } from '../../../core/state/open.ts'
+import { allowedRoot } from '../../../core/storage/inside.ts'
 import type { Publication } from '../../../core/state/publications.ts'
 import { publicationOf } from '../exports/record-read.ts'
 
@@ -46,6 +47,14 @@ describe('a scheduled slot', () => {
     const run = 'nightly-2026-11-22T05:30:00Z'
     expect(await isHeld(note({ run, startedAt: new Date(at - hour).toISOString() }))).toBe(false)
     expect(await isHeld(note({ run, startedAt: new Date(at).toISOString() }))).toBe(true)
+  })
+
+  test('is held in the folder that its input names, as an export writes it', async () => {
+    const out = 'shared/nightly'
+    const place = await allowedRoot({ out, dataDir: '/data', outDirs: [] })
+    const expected = toExpected({ resources: ['customers'], out }, '/data')!
+    const published = [note({ destination: 'csv', place })]
+    expect(await missingExports({ slot, expected, published, files: undefined })).toEqual([])
   })
 
   test('is held by what is at least what was asked for, in the place where it was', async () => {

@@ -211,7 +211,7 @@ describe('the watch', () => {
       const missing = (slot: { at: number; workflowId: string }) =>
         missingExports({
           slot: { next: slot.at + 1_800_000, jitterMs: 0, ...slot },
-          expected: toExpected(input) ?? [],
+          expected: toExpected(input, world.dataDir) ?? [],
           published,
           files: undefined,
         })
