@@ -7,9 +7,9 @@
 // (a byte order mark, a NUL) may be skipped before them.
 const runs = /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
 const guarded = /^'+(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u
-// Not guarded: a spreadsheet shows a number as that number, and a phone number does no harm.
+// Not guarded: a spreadsheet shows a number as that number, and a phone number with a space behind its country as it is.
 const number = /^\s*[+-]?\d+([.,]\d+)?$/
-const phone = /^\s*\+\d[\d ().-]*$/
+const phone = /^\s*\+\d+ [\d(][\d ().-]*$/
 
 export const guardFormula = (text: string): string =>
   runs.test(text) && !number.test(text) && !phone.test(text) ? `'${text}` : text
@@ -26,7 +26,7 @@ const longestConstant = 255
 /** Whole numbers that a spreadsheet shows unchanged, in any language: a cell fits 11 digits before it rounds. */
 const plain = /^([1-9]\d{0,10}|0)$/
 /** Digits with the signs of numbers, dates and times, a power, or a month in letters. */
-const numeric = /^\d[\d.,:/ -]*$|^\d+([.,]\d+)?e[+-]?\d+$|^\+\d+$/i
+const numeric = /^\d[\d.,:/ -]*$|^\d+([.,]\d+)?e[+-]?\d+$|^\+\d[\d().-]*$/i
 const month =
   '(jan|ene|feb|fev|mar|apr|abr|may|mai|jun|jul|aug|ago|sep|set|oct|out|nov|dec|dic|dez)[a-zç]{0,7}'
 const dated = new RegExp(`^\\d{1,4}[-/. ]?${month}([-/. ]?\\d{1,4})?$|^${month}[-/. ]?\\d{1,4}$`, 'i')
