@@ -259,8 +259,11 @@ test.each(['staged', 'unknown'] as const)(
   },
 )
 
-test('20 kills between a claim and its mark are never taken for a restore', async () => {
-  const { folder, state: first, markNow } = await stageAddons(20)
+/** CLAIM_KILLS=100 makes a longer test of it. */
+const claimKills = Number(process.env['CLAIM_KILLS'] ?? 20)
+
+test(`${claimKills} kills between a claim and its mark are never taken for a restore`, async () => {
+  const { folder, state: first, markNow } = await stageAddons(claimKills)
   const rows = await Array.fromAsync(first.ledger.rows({ run: 'r' }))
   await first.close()
   for (const { id } of rows) {
