@@ -203,6 +203,16 @@ describe('a lookup', () => {
       expect(problems[0]?.message).toContain(`only as ${keys[0]}. Say whether`)
     })
 
+    test.each([
+      ['eleven digits', '12345678901', '1.234.567.890-1', 'lookup'],
+      ['six digits', '123456', '123.456-8', 'lookup'],
+      ['six digits of which one could be a check digit', '123456', '12.345-6', 'lookup'],
+      ['seven digits', '1234568', '123.456-8', 'ambiguous'],
+    ])('takes %s for one only if a tax id has as many', async (_, cell, key, rule) => {
+      const { problems } = await checkFile(await fileWith([cell], [key]))
+      expect(problems).toMatchObject([{ row: 2, rule }])
+    })
+
     test('finds no id in the form that the option rules out, nor one whose digit is another', async () => {
       const [first = '', second = ''] = rut
       for (const [cell, key, form] of [
@@ -242,6 +252,15 @@ describe('a lookup', () => {
     await expect(problemsOf({ kind: 'retentions', path: await fileOf(text), mapping })).rejects.toThrow(
       message,
     )
+  })
+
+  test('may say the same of a value twice', async () => {
+    const mapping = {
+      lookups: { supplier: await fileOf('1-9;sup_1\n1-9;sup_1\n') },
+      columns: { RUT: 'supplier' },
+    }
+    const path = await fileOf(header + '1-9;7;1;2026-03-25;x\n')
+    expect((await bodiesOf({ kind: 'retentions', path, mapping }))[0]).toContain('sup_1')
   })
 
   test('for a field that the file does not have stops it', async () => {

@@ -46,6 +46,12 @@ describe('sheets that are not read', () => {
     }
   })
 
+  test('are not spoken of where the one that is read is empty and the only one', async () => {
+    const bytes = xlsxOf([{ name: 'Portada', rows: [['Informe']] }])
+    const { mapping } = await copied(bytes, { kind: 'products' })
+    expect(sheetsNotRead(mapping?.sheets)).toEqual([])
+  })
+
   test('of a lookup file are chosen by their order, because --sheet is for the file', async () => {
     const sheets = [{ rows: [['R-1', 'sup_1']] }, { name: 'Bajas', rows: [['R-2', 'sup_2']] }]
     const mapping = { lookups: { supplier: await fileOf(xlsxOf(sheets), 'rut.xlsx') } }
