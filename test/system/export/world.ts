@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
 import { type ExportReport, isPublished } from '../../../core/exports/report.ts'
+import type { Manifest } from '../../../core/destinations/manifest.ts'
 import type { ExportInput } from '../../../core/exports/input.ts'
 import type { SandboxOptions } from '../../../sandbox/options.ts'
 import { endProcess } from '../../../core/state/process-identity.ts'
@@ -201,10 +202,18 @@ export function folderOf(report: ExportReport, resource: string): string {
 }
 
 /** The rows of a resource's main table as a run published them. */
-export async function rowsOf(report: ExportReport, resource: string): Promise<Record<string, string>[]> {
-  const text = await readFile(join(folderOf(report, resource), `${resource}.csv`), 'utf8')
+export async function rowsOf(
+  report: ExportReport,
+  resource: string,
+  table: string = resource,
+): Promise<Record<string, string>[]> {
+  const text = await readFile(join(folderOf(report, resource), `${table}.csv`), 'utf8')
   return parse(text, { columns: true })
 }
+
+/** The manifest of a resource in files. */
+export const manifestOf = async (report: ExportReport, resource: string) =>
+  JSON.parse(await readFile(join(folderOf(report, resource), 'manifest.json'), 'utf8')) as Manifest
 
 /** Every published file of a folder with its bytes, but those that say when. */
 export async function filesOf(folder: string): Promise<Record<string, string>> {
