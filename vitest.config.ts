@@ -39,7 +39,7 @@ const withServer = {
  * all workers but one would wait for these at the end.
  */
 const smallAndLong =
-  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|duckdb-\w+|package|operator|fleet-\w+|bucket\/faults|broken-code|drift|leases|leaks|local|certificate\.property)\.test/
+  /contract\/\w+\.test|(histories|crash|demo|disk|killed-while-checking|lost-server|outage|troubles|two-commands|duckdb[\w-]*|parquet|store-destination|state\/postgres|files-faults|compare|restored|compile-cache|package|operator|fleet-\w+|bucket\/faults|broken-code|drift|leases|leaks|local|certificate\.property)\.test/
 
 /** How many tests of a file are tagged `long`. */
 const longTests = ({ moduleId }: TestSpecification) =>
