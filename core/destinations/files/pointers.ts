@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type FileStore, StoreAwayError, StoreRefusedError } from '../../storage/file-store.ts'
 import type { Publication } from '../destination.ts'
 import { NotAdmittedError } from '../errors.ts'
-import { manifestName, type Manifest, readStoredManifest } from '../manifest.ts'
+import { MalformedManifestError, manifestName, type Manifest, readStoredManifest } from '../manifest.ts'
 
 /**
  * Beside the exports of a resource: `latest` leads to the newest whole list, `latest-proven` to the newest proven one. In a
@@ -87,8 +87,11 @@ async function readPointer(list: List, name: PointerName): Promise<Shown> {
   if (store.folder !== undefined) {
     const version = await store.folder.readLink(place)
     if (version === undefined) return { version, to: undefined }
-    // A link to anything else than an export is replaced.
-    const to = await readStoredManifest(store, posix.join(path, version)).catch(() => undefined)
+    // A link to anything else than an export is replaced; an export that the disk does not give may be a newer one.
+    const to = await readStoredManifest(store, posix.join(path, version)).catch((error: unknown) => {
+      if (error instanceof MalformedManifestError) return undefined
+      throw error
+    })
     return { version, to: to && { ...to, folder: version } }
   }
   const found = await store.read(place)

@@ -156,6 +156,22 @@ describe('an export in CSV files', () => {
     expect(await beside()).toEqual([basename(location)])
   })
 
+  test('moves no link back while the disk does not give what a link leads to', async () => {
+    const startedAt = '2026-03-02T03:00:00.000Z'
+    const { location } = await publishAs({ run: 'newer', facts: { ...facts, startedAt } })
+    const manifest = join(location, 'manifest.json')
+    const text = await readFile(manifest, 'utf8')
+    // Failing disks give different errors; a folder in place of the file is an error on all of them.
+    await rm(manifest)
+    await mkdir(manifest)
+    await expect(publishAs({ run: 'older' })).rejects.toMatchObject({ name: 'UnwritableError' })
+    expect([await pointer('latest'), await pointer('latest-proven')]).toEqual(['newer', 'newer'])
+    await rm(manifest, { recursive: true })
+    await writeFile(manifest, text)
+    expect(await publishAs({ run: 'older' })).toMatchObject({ fresh: true })
+    expect([await pointer('latest'), await pointer('latest-proven')]).toEqual(['newer', 'newer'])
+  })
+
   test('moves `latest` to itself, and `latest-proven` only if it is proven', async () => {
     await publishAs({ run: 'first' })
     const startedAt = '2026-03-02T03:00:00Z'
