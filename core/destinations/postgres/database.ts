@@ -136,17 +136,18 @@ async function lock(session: Session, { tables }: Pick<Publication, 'tables'>): 
   await excludeOthers(session)
   await createSchema(session)
   const there = await session.all(
-    `select c.relname as name,
-      c.relkind = 'r' and exists (select from pg_inherits where inhparent = c.oid) as is_inherited
+    `select c.relname as name, case when c.relkind not in ('r', 'p') then 'put something else in the place of'
+      when c.relkind = 'r' and exists (select from pg_inherits where inhparent = c.oid) then 'let another table inherit from'
+      end as change
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname = $1 and c.relkind in ('r', 'p') and c.relname = any ($2)`,
+    where n.nspname = $1 and c.relname = any ($2)`,
     [schema, tables.map(({ name }) => name)],
   )
-  for (const { name, is_inherited: isInherited } of there)
-    if (isInherited === 't')
+  for (const { name, change } of there)
+    if (change !== null)
       throw new ChangedTableError(
-        `Someone made a table that inherits from ${name} in ${where}: its rows would count as those of ${name}. Nothing was` +
-          ' written: end that (alter table ... no inherit ...).',
+        `Someone ${change} the table ${name} in ${where}, so it may show other rows than an export writes. Nothing was` +
+          ` written: undo that, or ${session.instead}.`,
       )
   const names = there.map(({ name }) => session.nameOf(name ?? ''))
   if (names.length > 0) await session.run(`lock table ${names.join(', ')} in share row exclusive mode`)

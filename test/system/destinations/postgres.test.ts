@@ -446,7 +446,13 @@ describe('tables in PostgreSQL', () => {
         `create table billing.old () inherits (billing.customers);
           with moved as (delete from only billing.customers where id = 'a' returning *)
           insert into billing.old select * from moved`,
-        'Someone made a table that inherits from customers ',
+        'Someone let another table inherit from the table customers',
+      ],
+      [
+        'view of a part of theirs',
+        `alter table billing.customer_contacts rename to all_contacts;
+          create view billing.customer_contacts as select * from billing.all_contacts where id <> 'x'`,
+        'Someone put something else in the place of the table customer_contacts',
       ],
     ])('take no export, and mark nothing, where it is a %s', async (_what, sql, words) => {
       const warehouse = createPostgresDestination({ url })
