@@ -90,24 +90,28 @@ async function findDifferences(
       const value = `${quote(name)}${kind === 'json' ? '::text' : ''}`
       return `case when e.${value} is distinct from w.${value} then ${literal(name)} end`
     })
+  const ofRecord = (row: string) =>
+    `from ${db.nameOf(main.name)} m where m.${quote(main.key[0]!)} = ${row}.${keys[0]}`
   // A record is marked by a later export that proves it gone, and its child rows with it.
   const mark =
     table.parent === undefined
       ? `not exists (select 1 from ${db.nameOf(exportsTable)} x where x.resource = ${literal(table.resource)}
           and x.marks_deletes and x.read_at > ${instant(manifest.startedAt)} and x.read_at = w._deleted_at)
         and w._deleted_at is not null`
-      : `w._deleted_at is distinct from (select m._deleted_at from ${db.nameOf(main.name)} m
-          where m.${quote(main.key[0]!)} = w.${keys[0]})`
+      : `exists (select 1 ${ofRecord('w')} and m._deleted_at is distinct from w._deleted_at)`
   differing.push(`case when ${mark} then '_deleted_at' end`)
   // Of several records with one id, a warehouse has one, and none of their child rows.
   const { repeatedIds = [] } = manifest
   const andUnique =
     repeatedIds.length === 0 ? '' : ` and ${keys[0]} not in (${repeatedIds.map(literal).join(', ')})`
   // Another run that wrote a record has replaced its child rows along with it. Its state is not older if a read since then saw it.
-  const ofRun = `from ${db.nameOf(table.name)} where _run_id = ${run}${andUnique}`
+  const isOfRun =
+    `t._run_id = ${run}` +
+    (table.parent === undefined ? '' : ` or exists (select 1 ${ofRecord('t')} and m._run_id = ${run})`)
+  const ofRun = `from ${db.nameOf(table.name)} t where (${isOfRun})${andUnique}`
   const rows = await db.all(`with w as (select * ${ofRun}),
-    e as (select e.* from ${exported} e where true${andUnique} and not exists (select 1 from ${db.nameOf(main.name)} m
-      where m.${quote(main.key[0]!)} = e.${keys[0]} and m._run_id is distinct from ${run}
+    e as (select e.* from ${exported} e where true${andUnique} and not exists (select 1 ${ofRecord('e')}
+        and m._run_id is distinct from ${run}
         and m._read_at >= ${instant(manifest.startedAt)})),
     compared as (select ${toKey(keys.map((key) => `coalesce(e.${key}, w.${key})`))} as key,
       case when w.${keys[0]} is null then 'lacked' when e.${keys[0]} is null then 'extra'

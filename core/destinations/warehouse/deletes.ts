@@ -135,7 +135,7 @@ export async function alignChildren(db: Database, { facts, tables }: Publication
     const ofRecord = `from ${records} as r where r.${quote(main.key[0]!)} = t.${quote(child.key[0]!)}`
     const update = `update ${db.nameOf(child.name)} as t set _deleted_at =`
     await changeAll(db, child, {
-      how: `${update} (select r._deleted_at ${ofRecord})`,
+      how: `${update} (select max(r._deleted_at) ${ofRecord})`,
       where: `exists (select 1 ${ofRecord} and t._deleted_at is distinct from r._deleted_at)`,
     })
     await changeAll(db, child, {

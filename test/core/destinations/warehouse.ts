@@ -380,6 +380,10 @@ export function describeWarehouse(
           `update customer_contacts set _deleted_at = timestamptz '${day(2)}' where id = '1'`,
           /^customer_contacts does not hold what was exported in _deleted_at of 1 row: a,1\.$/,
         ],
+        [
+          "insert into customer_contacts (customer_id, position, id) values ('a', 3, 'theirs')",
+          /^customer_contacts has 1 row under this run that the export lacks: a,3\.$/,
+        ],
         ["delete from customers where name = ''", /^customers lacks 1 row of the export: \ufeffb\./],
         ["delete from customer_contacts where customer_id = 'a'", /lacks 2 rows of the export: a,1; a,2\./],
         ["insert into customers (id, _run_id) values ('c', 'first')", /^customers has 1 row under this run/],
