@@ -144,8 +144,10 @@ export async function toSince(options: {
     if (why !== undefined) continue
     const list = listResources[resource]
     if (await isSortedByUpdated((request) => deps.billing.list({ resource: list, ...request })))
-      since[resource] =
-        Math.min(...starts.map((start) => ('at' in start ? start.at : -Infinity))) - lookbackSeconds * 1000
+      // A whole number, as the manifest says it.
+      since[resource] = Math.floor(
+        Math.min(...starts.map((start) => ('at' in start ? start.at : -Infinity))) - lookbackSeconds * 1000,
+      )
     else whole[resource] = 'nothing shows that the service sorts it by `updated`'
   }
   return { since, whole }

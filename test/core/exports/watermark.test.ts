@@ -88,6 +88,12 @@ describe('so that no change falls between two incremental exports', () => {
     },
   )
 
+  test('the next begins at a whole millisecond, as its manifest says it', async () => {
+    const { publish, next } = await startWatermark()
+    await publish('02:00:00')
+    expect(await next(0.0005)).toBe(at('02:00:00') - 1)
+  })
+
   test.each<[string, Partial<Read>]>([
     ['goes by this machine’s clock', { clock: 'local' }],
     ['is not proven', { verdict: 'unproven' }],
