@@ -77,7 +77,7 @@ function isStale({ options, state }: Reading, { servedAt, ageMs = 0 }: ListPage)
   if (ageMs > options.now() - state.startedAt + clocksDifferMs) return true
   if (state.servedAt === undefined || servedAt === undefined) return false
   if (servedAt < state.servedAt - clocksDifferMs) return true
-  state.completeThrough = Math.min(state.completeThrough, (servedAt - options.readLagMs) * 1000)
+  state.completeThrough = Math.min(state.completeThrough, (servedAt - state.lagMs) * 1000)
   return false
 }
 

@@ -28,7 +28,7 @@ export async function watchStatuses(reading: Reading): Promise<void> {
       Object.assign(reading.state, {
         clock: 'service',
         servedAt,
-        completeThrough: (servedAt - reading.options.readLagMs) * 1000,
+        completeThrough: (servedAt - reading.state.lagMs) * 1000,
       })
     for (const { id, status } of records) {
       unmet.add(status)

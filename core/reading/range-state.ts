@@ -98,6 +98,8 @@ export interface RangeState {
   /** When it began by the service's clock, in ms since 1970; absent if unknown. */
   servedAt?: number
   completeThrough: Instant
+  /** `ReadOptions.readLagMs` of the worker that began the read. */
+  lagMs: number
   range: Range
   /** The chain has met a record at or below its lower bound. */
   sawBound?: true
@@ -217,6 +219,7 @@ export function startState(
     ...(serviceTime !== undefined && { servedAt: serviceTime }),
     ...(newestUpdated !== undefined && { newestUpdated }),
     completeThrough: ((serviceTime ?? startedAt) - readLagMs) * 1000,
+    lagMs: readLagMs,
     range: downTo === undefined || downTo === -Infinity ? {} : { downTo },
     ...newPass,
     statusesRead: -1,

@@ -96,7 +96,7 @@ export class Reading {
     this.certify(
       toRangeLine({
         ...state,
-        lag: options.readLagMs,
+        lag: state.lagMs,
         statuses: statusesToWatch(options),
         status: state.statusesRead >= 0 ? filters['status'] : undefined,
       }),

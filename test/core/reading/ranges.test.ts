@@ -6,6 +6,7 @@ import { joinRanges, planRead, type RangePlan, startRange } from '../../../core/
 import { readList, readRange } from '../../../core/reading/read-list.ts'
 import {
   newPass,
+  type PageRequest,
   type Range,
   type RangeState,
   type ReadOptions,
@@ -14,7 +15,7 @@ import {
 import { createRandom } from './drifting-list.ts'
 import { hiding, rows } from './hiding-service.ts'
 import { readInRanges } from './read-in-ranges.ts'
-import { readThrough } from './read-through.ts'
+import { createIdSet, readOptions, readThrough } from './read-through.ts'
 import { failure, listOf } from './lists.ts'
 import { options, served, unproven } from './unproven-services.ts'
 
@@ -244,6 +245,24 @@ describe('the whole of a read in ranges', () => {
     )
     expect(requests).toBeGreaterThan(8)
     expect(outcome).toMatchObject({ verdict: 'proven', completeThrough: '2026-11-21T11:58:57.000000Z' })
+  })
+
+  test('goes by the lag that it began with, whatever that of the workers is which read its ranges', async () => {
+    const list = listOf()
+    const read = {
+      ...options,
+      fetchPage: (request: PageRequest) =>
+        Promise.resolve({ ...list.serve(request), servedAt: served + 100_000 }),
+    }
+    const idSet = () => Promise.resolve(createIdSet([]))
+    const plan = await planRead({ ...readOptions, ...read, idSet, readLagMs: 0, ...inFour.divide })
+    const { outcome, certificate } = await readInRanges(
+      { ...read, readLagMs: 60_000 },
+      { divide: () => plan },
+    )
+    expect(plan.ranges).toHaveLength(4)
+    expect(outcome).toMatchObject({ verdict: 'proven', completeThrough: '2026-11-21T12:00:00.000000Z' })
+    expect(new Set(certificate.match(/"lag":\d+/g))).toEqual(new Set(['"lag":0']))
   })
 
   test('names the tie groups of all ranges', async () => {
