@@ -1,10 +1,11 @@
-import { watchLedger } from '../../core/changes/old-ledger.ts'
+import { countLostClaims, watchLedger } from '../../core/changes/old-ledger.ts'
 import { type SendWork, runSegment } from '../../core/changes/send/segment.ts'
 import type { SendInput, SendStep } from '../../core/changes/send/step.ts'
 import { takeRight } from '../../core/changes/send/send-right.ts'
 import { showTestMode } from '../../core/changes/send/probe-mode.ts'
 import { ReservedWorker } from '../../core/imports/errors.ts'
 import type { ImportLimits } from '../../core/imports/input.ts'
+import type { RecoveryNotes } from '../../core/recoveries/open.ts'
 import type { ChangeRun } from '../../core/runs/run-notes.ts'
 import type { SendLease } from '../../core/state/ledger/claims.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
@@ -49,6 +50,11 @@ export async function sendSegment(
     if (identity.mode === 'test' && input.lookupsOnly !== true) await showTestMode({ billing, signal })
     const told = { rows: staged, claims: reportedClaims }
     const watched = await watchLedger({ ledger, mark: sharedMark(deps), run, told })
+    const { atRepair } = await context.notes.read<Pick<RecoveryNotes, 'atRepair'>>(run)
+    if (atRepair !== undefined) {
+      await countLostClaims({ ledger, run, told, atRepair })
+      await context.notes.write(run, { atRepair: null })
+    }
     let counts = {}
     context.report(() => ({ ...counts, claims: watched.claims }))
     const notified: Promise<void>[] = []

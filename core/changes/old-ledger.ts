@@ -105,10 +105,9 @@ export async function repairLedger(options: {
   folders: readonly string[]
 }): Promise<RepairedRun[]> {
   const { ledger, mark, folders } = options
-  const forgotten = Math.max(0, ((await mark?.read()) ?? 0) - (await ledger.claimed()))
-  // All of the claims that are missing may belong to one change, and the attempts of a resume are a hard bound.
+  const forgotten = await forgottenClaims({ ledger, mark })
   const kinds = changeKindNames.filter((kind) => changeKinds[kind].confirmedByLookup === true)
-  const bounded = { kinds, sends: Math.max(1, forgotten) }
+  const bounded = { kinds, sends: lostSends(forgotten) }
   const unknownSince = ledger.now()
   const restaged = new Map<string, number>()
   for (const { run, kind, folder } of await latestFirst(folders)) {
@@ -125,6 +124,37 @@ export async function repairLedger(options: {
     const repaired = { run, restaged: restaged.get(run) ?? 0, unknown: open.get(run) ?? 0 }
     return repaired.restaged + repaired.unknown === 0 ? [] : [repaired]
   })
+}
+
+/** How many claims a ledger lacks, as far as its mark has them. */
+const forgottenClaims = async ({ ledger, mark }: { ledger: Ledger; mark: ClaimsMark | undefined }) =>
+  Math.max(0, ((await mark?.read()) ?? 0) - (await ledger.claimed()))
+
+/** All of the claims that are missing may belong to one change, and the attempts of a resume are a hard bound. */
+const lostSends = (forgotten: number) => Math.max(1, forgotten)
+
+/** The `claims` of a run that a repair is about to count, as Temporal was told of them. */
+export const claimsAtRepair = async (of: { ledger: Ledger; mark: ClaimsMark | undefined; run: string }) =>
+  (await of.ledger.known(of)).claims + lostSends(await forgottenClaims(of))
+
+/** More than the attempts of any resume. */
+const mostLost = 1_000
+
+/**
+ * Counts the claims of which Temporal was told before a repair, and which that did not count, against each resume of the
+ * run: the mark may have been restored, too.
+ */
+export async function countLostClaims(options: {
+  ledger: Pick<Ledger, 'repairedAt' | 'countLost'>
+  run: string
+  told: Pick<Told, 'claims'>
+  /** See `claimsAtRepair`. */
+  atRepair: number
+}): Promise<void> {
+  const { ledger, run, told, atRepair } = options
+  const lost = told.claims - atRepair
+  if (lost <= 0 || told.claims >= (await ledger.repairedAt())) return
+  await ledger.countLost({ run, sends: Math.min(lost, mostLost) })
 }
 
 /** The latest first, so that rows taken over several times, and values changed several times, end up with the last run. */

@@ -35,6 +35,8 @@ export interface RecoveryNotes {
   decided: SnapshotNote & { changes?: string }
   /** The same once all of them are staged. */
   snapshot: SnapshotNote
+  /** Since a repair, until its next segment of sending: see `claimsAtRepair` in core/changes/old-ledger.ts. */
+  atRepair: number
   ended: EndedNote
 }
 

@@ -21,12 +21,13 @@ import {
   processPlaces,
 } from './options.ts'
 import { connector } from '../../core/runs/view/shell.ts'
-import { type RepairedRun, repairLedger } from '../../core/changes/old-ledger.ts'
+import { claimsAtRepair, type RepairedRun, repairLedger } from '../../core/changes/old-ledger.ts'
 import { fetchChanges, readCheckpoints } from '../../core/changes/staged-changes.ts'
 import { reopenImport } from '../../core/imports/close.ts'
 import { fetchInput } from '../../core/imports/stored-input.ts'
 import { sameCommand } from '../../core/imports/view.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
+import type { RecoveryNotes } from '../../core/recoveries/open.ts'
 import { createRunNotes, type RunNotes } from '../../core/runs/run-notes.ts'
 import { sharedMark } from '../../core/state/claims-mark.ts'
 import type { Ledger } from '../../core/state/ledger/ledger.ts'
@@ -249,6 +250,12 @@ export async function repairState(options: {
     const notes = createRunNotes(state)
     await state.leases.forgetAll()
     const runs = await stagedRuns({ notes, shared, dataDir })
+    for (const run of runs.keys()) {
+      const { plan, ended, atRepair } = await notes.read<RecoveryNotes>(run)
+      // A repair that is repeated has nothing left to count.
+      if (plan?.job === 'recovery' && ended === undefined && atRepair === undefined)
+        await notes.write(run, { atRepair: await claimsAtRepair({ ledger, mark, run }) })
+    }
     const repaired = await repairLedger({ ledger, mark, folders: [...runs.values()] })
     const reopened = await reopen({ ledger, notes, shared, dataDir, runs: runs.keys() })
     return repaired.map((one) => ({ ...one, ...reopened.get(one.run) }))

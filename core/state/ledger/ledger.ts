@@ -99,6 +99,17 @@ export function createLedger({
       const canary = db.updateTable('changes').set({ phase: 0 }).where('run', '=', run)
       await canary.where(isIn('row', rows)).execute()
     },
+    /** Counts requests that the ledger has lost against each change of a run that may have been sent. */
+    async countLost({ run, sends }: { run: string; sends: number }): Promise<void> {
+      await db
+        .updateTable('changes')
+        .set((row) => ({ sends: row('sends', '+', sends) }))
+        .where('run', '=', run)
+        .where('state', 'in', ['unknown', 'parked'])
+        .where('holdsKey', '=', 1)
+        .where('sends', '>', 0)
+        .execute()
+    },
     /**
      * Moves every open change to unknown, all or none, because the ledger was restored: each may have been sent once
      * without it. Returns their number by run. One that was moved before and not looked up since stays as it is, unless

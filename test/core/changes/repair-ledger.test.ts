@@ -5,7 +5,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ChangeKind, ChangeKindName } from '../../../core/changes/change-kind.ts'
 import { changeKinds } from '../../../core/changes/kinds.ts'
-import { repairLedger, watchLedger } from '../../../core/changes/old-ledger.ts'
+import {
+  claimsAtRepair,
+  countLostClaims,
+  repairLedger,
+  watchLedger,
+} from '../../../core/changes/old-ledger.ts'
 import { summarize } from '../../../core/changes/report.ts'
 import { chooseCanary } from '../../../core/changes/send/canary.ts'
 import { takeOver } from '../../../core/changes/close.ts'
@@ -445,6 +450,32 @@ test.each([true, false])(
     expect(history?.lastSentAt).toBeGreaterThanOrEqual(before)
   },
 )
+
+test('resumes of which only Temporal was told count against the attempts, also those of a subscription that is parked', async () => {
+  const { engine, kind, sandbox, changes, beside, restored, most, resumes, sendAndLook, finish } =
+    await startFallingBack()
+  const { run } = engine
+  await engine.stage(changes)
+  backUp(engine.folder, restored)
+  while (resumes() < 2) await sendAndLook(engine)
+  const told = await engine.ledger.known({ run })
+  // The mark of the backup, too, knows of none.
+  const state = await openState({ folder: restored, isRepair: true })
+  const atRepair = await claimsAtRepair({ ...state, run })
+  await state.close()
+  await repairFolder(restored, [beside])
+  const after = await startEngine({ kind, sandbox, folder: restored, beside })
+  const { ledger } = after
+  await countLostClaims({ ledger, run, told, atRepair })
+  // What Temporal is told from then on has lost nothing.
+  await countLostClaims({ ledger, run, told: await ledger.known({ run }), atRepair })
+  await ledger.moveAll({ run, from: 'unknown', patch: { state: 'parked' } })
+  await countLostClaims({ ledger, run, told: { claims: atRepair + 5 }, atRepair })
+  expect(await after.rows()).toMatchObject([{ sends: 2 + 5 }])
+  await ledger.moveAll({ run, from: 'parked', patch: { state: 'unknown', sends: 2 } })
+  await finish(after)
+  expect(resumes()).toBe(most)
+})
 
 test.each([1, 2, 3])(
   'no subscription is resumed more often than its attempts, although its ledger was put back to before %i of 3 resumes',
