@@ -1,15 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
+import { mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Manifest } from '../../../core/destinations/manifest.ts'
 import { callCommand } from '../command-line/call-command.ts'
 import { findServer } from '../../../scripts/dev-server/server-record.ts'
 import {
   connectTemporal,
   createWorld,
-  folderOf,
+  manifestOf,
   local,
   startCommand,
   startRun,
@@ -81,8 +80,7 @@ describe('the metrics of a worker', () => {
       const samples = await scrape(worker.url)
 
       for (const resource of ['customers', 'subscriptions', 'plans', 'retentions'] as const) {
-        const text = await readFile(join(folderOf(report, resource), 'manifest.json'), 'utf8')
-        const manifest = JSON.parse(text) as Manifest
+        const manifest = await manifestOf(report, resource)
         expect(sumOf(samples, 'connector_records_total', { resource })).toBe(manifest.records)
         expect(sumOf(samples, 'connector_pages_total', { resource })).toBe(manifest.requests)
         const proven = sumOf(samples, 'connector_last_proven_timestamp_seconds', { resource })
