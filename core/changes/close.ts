@@ -66,17 +66,18 @@ const rowsAtOnce = 500
 
 /**
  * Releases the changes that an ended run left unsent, because another run sends them instead. Changes that were claimed
- * in the meantime stay as they are. `by`: the run that sends them.
+ * in the meantime stay as they are. `by`: the run that sends them. `because`: `restore` for those that were sent.
  */
 export async function takeOver(options: {
   ledger: Ledger
   rows: readonly Pick<LedgerRow, 'id' | 'claims'>[]
   by: string
+  because?: 'end' | 'restore'
 }): Promise<void> {
-  const { ledger, rows, by: run } = options
+  const { ledger, rows, by: run, because = 'end' } = options
   const patch = { error: `taken over by the run ${run}`, closedAt: ledger.now() }
   const release = (row: (typeof rows)[number]) =>
-    transition({ ledger, row, to: 'dropped', by: 'end', outcome: 'takenOver', patch })
+    transition({ ledger, row, to: 'dropped', by: because, outcome: 'takenOver', patch })
   for (let from = 0; from < rows.length; from += rowsAtOnce)
     await Promise.all(rows.slice(from, from + rowsAtOnce).map(release))
 }

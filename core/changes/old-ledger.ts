@@ -1,7 +1,7 @@
 import { type ClaimsMark, refuseOlderThanMark } from '../state/claims-mark.ts'
 import { OldLedgerError } from '../state/errors.ts'
 import type { Ledger } from '../state/ledger/ledger.ts'
-import { changeKindNames } from './change-kind.ts'
+import { type ChangeKind, changeKindNames } from './change-kind.ts'
 import { takeOver } from './close.ts'
 import { changeKinds } from './kinds.ts'
 import { type OnKeyHeld, readBegin, stageKeptChanges } from './staged-changes.ts'
@@ -114,7 +114,7 @@ export async function repairLedger(options: {
     const isBounded = kinds.includes(kind)
     const sentAt = isBounded ? unknownSince : null
     const restored = { sends: isBounded ? bounded.sends : 1, unknownSince, sentAt }
-    const onHeld = leaveTaken({ ledger, run })
+    const onHeld = leaveTaken({ ledger, run, kind: changeKinds[kind] })
     restaged.set(run, await stageKeptChanges({ ledger, folder, onHeld, restored }))
   }
   const open = await ledger.markRestored({ at: ledger.now(), bounded, forgotten })
@@ -165,13 +165,19 @@ async function latestFirst(folders: readonly string[]) {
 
 /**
  * If another run holds a row in the restored ledger and has not sent it, this run took it over after the backup and takes
- * it over again: otherwise both would send it, or neither.
+ * it over again: otherwise both would send it, or neither. An earlier update that was in flight had ended before this run
+ * could stage its own: sent again, it would undo that.
  */
-function leaveTaken({ ledger, run }: { ledger: Ledger; run: string }): OnKeyHeld {
+function leaveTaken({ ledger, run, kind }: { ledger: Ledger; run: string; kind: ChangeKind }): OnKeyHeld {
   return async (held) => {
-    const isUnsent = ({ by }: (typeof held)[number]) => by.state === 'staged'
+    type Held = (typeof held)[number]
+    const isUnsent = ({ by }: Held) => by.state === 'staged'
+    const isUndone = ({ by }: Held) =>
+      typeof kind.repeats === 'function' &&
+      (by.state === 'sending' || (by.state === 'unknown' && by.outcome !== 'restored'))
     await takeOver({ ledger, rows: held.filter(isUnsent).map(({ by }) => by), by: run })
-    const left = held.filter((one) => !isUnsent(one))
+    await takeOver({ ledger, rows: held.filter(isUndone).map(({ by }) => by), by: run, because: 'restore' })
+    const left = held.filter((one) => !isUnsent(one) && !isUndone(one))
     return new Map(
       left.map(({ row, by }) => {
         const error = `row ${by.row} of the run ${by.run} has its key`

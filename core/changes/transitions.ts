@@ -14,6 +14,8 @@ const table = [
   ['staged', 'unknown', 'restore', 'it may have been sent since the backup'],
   ['sending', 'unknown', 'restore', 'it may have been sent since the backup'],
   ['unknown', 'unknown', 'restore', 'it may have been sent since the backup'],
+  ['sending', 'dropped', 'restore', 'a later change of its record may have been sent since the backup'],
+  ['unknown', 'dropped', 'restore', 'a later change of its record may have been sent since the backup'],
   ['staged', 'dropped', 'end', 'the run ends without sending it; its key is free'],
   ['staged', 'parked', 'end', 'the run ends before trying it again'],
 

@@ -389,6 +389,29 @@ test('a segment under which the ledger is replaced by an older one leaves a mark
   expect(await mark.read()).toBe(1)
 })
 
+test.each(['sending', 'unknown'] as const)(
+  'an update that the backup has as %s is not sent after a later one of the same contact, which is sent again',
+  async (state) => {
+    const kind = changeKinds['update-contact']
+    const folder = await temporaryFolder()
+    const first = [{ row: 1, body: { id: 'con_1', name: 'first' } }]
+    const later = [{ row: 1, body: { id: 'con_1', name: 'later' } }]
+    const folders = [await keep({ kind, changes: first, run: 'run-1' })]
+    const backup = await openState({ folder })
+    await stageChanges({ ledger: backup.ledger, run: 'run-1', kind, changes: first })
+    await backup.ledger.moveAll({ run: 'run-1', from: 'staged', patch: { state, sends: 1, claims: 1 } })
+    await backup.close()
+    folders.push(await keep({ kind, changes: later, run: 'run-2' }))
+    await repairFolder(folder, folders)
+    const { ledger } = await temporaryState(folder)
+    const rows = await Promise.all(['run-1', 'run-2'].map((run) => ledger.row({ run, row: 1 })))
+    expect(rows).toMatchObject([
+      { state: 'dropped', outcome: 'takenOver', sends: 1 },
+      { state: 'unknown', outcome: 'restored' },
+    ])
+  },
+)
+
 test('of several updates of a contact that a backup lacks, the last one is sent again and no earlier one', async () => {
   const kind = changeKinds['update-contact']
   const folder = await temporaryFolder()
