@@ -23,7 +23,8 @@ each status are looked at before and after; if the list lacks one of them, it is
 
 The connector wrote each slice that it took into certificate.jsonl. This program follows that chain and compares it with
 the tables. It cannot check its premises:
-  created     The service never changes the time by which its list is ordered (`updated`: only to a later one).
+  created     Every record has the time by which its list is ordered, and the service never changes it (`updated`: only to a
+              later one).
   slice       One response is one slice of the list in the requested order, as it was at one moment.
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.

@@ -2,7 +2,8 @@
  * Follows the certificate of an export as scripts/check-certificate.py does, which an auditor reads: the same argument
  * (core/reading/window.ts) and the same sums, written twice. What neither can check are its premises:
  *
- * - `created`: the service never changes the time by which its list is ordered (`updated`: only to a later one).
+ * - `created`: every record has the time by which its list is ordered, and the service never changes it (`updated`: only to a
+ *   later one).
  * - `slice`: one response is one slice of the list in the requested order, as it was at one moment.
  * - `lag`: a record becomes visible within the lag after its time.
  * - `date`: the Date of a response is not later than what it shows; no cache rewrites it.

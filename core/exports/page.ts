@@ -10,7 +10,7 @@ import { columns, toExportView, toTable, verdicts } from './view.ts'
 
 /** By their names in docs/guarantees.md. */
 const premises = {
-  created: "a record's created does not change",
+  created: 'every record has a created, which does not change',
   slice: 'a response is one slice of the list, as it was at one moment',
   lag: 'a record becomes visible within the lag',
   date: 'no cache rewrites the Date of a response without an Age',
