@@ -9,10 +9,11 @@ import type { Reading } from './reading.ts'
 import { idOf, isRecord } from './record.ts'
 
 /**
- * The orders in which each status is sampled: its newest records, its oldest (a service may archive those), and those
- * that changed last. If one page shows all records of the status, it is enough.
+ * The orders in which each status is sampled: its oldest records (a service may archive those), its newest, and those
+ * that changed last. If one page shows all records of the status, it is enough. That may be the claim of an old count, at
+ * which the list is cut; whether a status has any record from before the read, its oldest one tells all the same.
  */
-const ends = ['-created', 'created', '-updated'] as const
+const ends = ['created', '-created', '-updated'] as const
 type End = (typeof ends)[number]
 
 /**
@@ -22,7 +23,7 @@ type End = (typeof ends)[number]
 export async function watchStatuses(reading: Reading): Promise<void> {
   const watched: Record<string, string> = {}
   const unmet = new Set<string>()
-  for await (const { records, servedAt } of shownAtEnds(reading)) {
+  for await (const { records, servedAt, unseen } of shownAtEnds(reading)) {
     // The first response with a Date tells the service's clock.
     if (reading.state.clock === 'local' && servedAt !== undefined)
       Object.assign(reading.state, {
@@ -30,6 +31,7 @@ export async function watchStatuses(reading: Reading): Promise<void> {
         servedAt,
         completeThrough: (servedAt - reading.state.lagMs) * 1000,
       })
+    if (unseen !== undefined) unmet.add(unseen.status)
     for (const { id, status } of records) {
       unmet.add(status)
       if (id !== undefined) watched[id] = status
@@ -49,11 +51,16 @@ export async function findHidden(reading: Reading): Promise<boolean> {
   for (let time = 1; time <= 2 && (missing.length > 0 || (time === 1 && unmet.length > 0)); time++) {
     // A time that is unreadable does not show that a record is newer than the read.
     const shown = new Map<string, Instant>()
-    for await (const { records } of shownAtEnds(reading))
+    for await (const { records, unseen } of shownAtEnds(reading)) {
+      if (unseen !== undefined && unmet.includes(unseen.status))
+        reading.addReason(
+          `the list may hide records whose status is ${unseen.status}, and they cannot be asked for: ${unseen.why}`,
+        )
       for (const { id, status, created = -Infinity } of records) {
         if (unmet.includes(status) && created <= completeThrough) return true
         if (id !== undefined) shown.set(id, created)
       }
+    }
     missing = missing.filter((id) => (shown.get(id) ?? Infinity) <= completeThrough)
   }
   return missing.length > 0
@@ -81,22 +88,21 @@ export async function checkStatuses(reading: Reading): Promise<StatusCheck> {
   return isSeen ? 'clear' : 'unseen'
 }
 
-async function* shownAtEnds(reading: Reading) {
+/** `unseen`: a status of which the service does not show the oldest record, and why. */
+async function* shownAtEnds(
+  reading: Reading,
+): AsyncGenerator<Shown & { unseen?: { status: string; why: string } }> {
   for (const status of statusesOf(reading.options.resource)) {
-    const refusals: string[] = []
     for (const end of ends) {
       const shown = await shownAt(reading, status, end)
-      yield shown
+      const why =
+        shown.refusal ?? (shown.records.some((one) => one.status !== status) ? isIgnored : undefined)
+      yield { ...shown, ...(end === 'created' && why !== undefined && { unseen: { status, why } }) }
       if (shown.isAll) break
-      if (shown.refusal !== undefined) refusals.push(shown.refusal)
     }
-    const [why] = refusals
-    if (why !== undefined && refusals.length === ends.length)
-      reading.addReason(
-        `the list may hide records whose status is ${status}, and they cannot be asked for: ${why}`,
-      )
   }
 }
+const isIgnored = 'the service ignores the filter'
 
 interface Shown {
   /** `status`: their own, which is another one where the service ignores the filter. */

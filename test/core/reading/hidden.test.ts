@@ -53,6 +53,28 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(all.filter(({ id }) => !ids.includes(id))).toEqual([])
   })
 
+  test('are found although an old count cuts off all of them that were there before the read', async () => {
+    const all = rows(1000)
+    const service = hiding(all, ['cancelled'], {
+      onRequest: (asked) => {
+        if (asked !== 16) return
+        const created = '2026-11-21T12:00:10.000000Z'
+        all.push(...['n1', 'n2'].map((id) => ({ id, created, updated: created, status: 'cancelled' })))
+      },
+    })
+    const { outcome, ids } = await readThrough({
+      ...options,
+      ...service,
+      fetchPage: async (request) => {
+        const page = await service.fetchPage(request)
+        if (request.filters['status'] !== 'cancelled' || service.asked.length > 60) return page
+        return { ...page, records: page.records.slice(0, 2), count: 2, next: null }
+      },
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', hiddenFound: true })
+    expect(ids).toEqual(expect.arrayContaining(all.slice(0, 1000).map(({ id }) => id)))
+  })
+
   test('are found although they have no id, and nothing else has their status', async () => {
     const all = rows(1000).map((row) => ({ ...row, status: 'active' }))
     Object.assign(all[500]!, { id: '', status: 'finalized' })
@@ -191,7 +213,7 @@ describe('records that a list hides unless their status is asked for', () => {
     const { fetchPage, asked } = hiding(rows(90), [])
     const { outcome } = await readThrough({ ...options, fetchPage })
     expect(outcome).toMatchObject({ verdict: 'proven', requests: 5 + 2 + 5, records: 90 })
-    expect(asked.slice(0, 5)).toEqual(statusesOf(subscriptions).map((status) => `${status} -created`))
+    expect(asked.slice(0, 5)).toEqual(statusesOf(subscriptions).map((status) => `${status} created`))
     expect(outcome.scope.join(' ')).not.toContain('hides')
   })
 
@@ -233,15 +255,33 @@ describe('records that a list hides unless their status is asked for', () => {
     expect(outcome.records).toBe(497)
   })
 
-  test('a status filter that is ignored says nothing about any status', async () => {
+  test.each([
+    ['costs the proof where a status was not met, which the list may hide', 'paused', 'unproven'],
+    ['costs nothing where a record of each status was met', 'needs_attention', 'proven'],
+  ])('a status filter that is ignored %s', async (_title, status, verdict) => {
     const all = rows(300)
-    const { fetchPage } = hiding(all, [])
+    Object.assign(all[150]!, { status })
+    const { fetchPage } = hiding(
+      all,
+      ['needs_attention'].filter((hidden) => hidden !== status),
+    )
     const { outcome } = await readThrough({
       ...options,
       fetchPage: (request) => fetchPage({ ...request, filters: {} }),
     })
-    expect(outcome).toMatchObject({ verdict: 'proven', records: 300 })
+    expect(outcome).toMatchObject({ verdict, records: 300 })
     expect(outcome.scope.join(' ')).not.toContain('hides')
+  })
+
+  test('cost nothing where the service refuses a status that the list shows', async () => {
+    const { fetchPage } = hiding(rows(300), [])
+    const refused = new Refused({ method: 'GET', path: '/', status: 400, byService: true })
+    const { outcome } = await readThrough({
+      ...options,
+      fetchPage: (request) =>
+        request.filters['status'] === 'cancelled' ? Promise.reject(refused) : fetchPage(request),
+    })
+    expect(outcome).toMatchObject({ verdict: 'proven', records: 300 })
   })
 
   test("the first look at a status tells the service's clock", async () => {
