@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { ListOptions } from './drifting-list.ts'
 
-const chance = (...values: number[]) => fc.constantFrom(...values)
+export const chance = (...values: number[]) => fc.constantFrom(...values)
 
 /** Lists with any mix of what can happen to one, from nothing at all to far more than any service does. */
 export const anyList: fc.Arbitrary<ListOptions> = fc.record({
@@ -11,7 +11,7 @@ export const anyList: fc.Arbitrary<ListOptions> = fc.record({
   groups: fc.array(
     fc.record({
       records: fc.oneof(fc.integer({ min: 2, max: 110 }), fc.integer({ min: 111, max: 300 })),
-      after: fc.oneof(fc.constantFrom(0, 0.999), fc.double({ min: 0, max: 0.999, noNaN: true })),
+      after: fc.oneof(fc.constantFrom(0, 0.999, 1), fc.double({ min: 0, max: 0.999, noNaN: true })),
     }),
     { maxLength: 2 },
   ),

@@ -26,6 +26,9 @@ export interface Drift {
   /** Records that appear anywhere, at a time that others have. */
   tiedInserts: number
   updates: number
+  /** Records whose status changes: one, or at once the newest and the oldest of a status, which may be deleted, too. */
+  moves?: number
+  floods?: number
 }
 
 export const quiet: Drift = {
@@ -42,7 +45,7 @@ export interface ListOptions {
   size: number
   /** The share of the records that have the time of another one. */
   ties: number
-  /** Groups of one time: how many records, and after what share of the list. */
+  /** Groups of one time: how many records, and after what share of the list; 1: nothing is newer. */
   groups?: readonly { records: number; after: number }[]
   drift: Drift
   /** Equal times come in another order in each response. */
@@ -57,6 +60,11 @@ export interface ListOptions {
   shortWindows: number
   /** The largest page the service gives. */
   cap?: number
+  /** What records have besides an id and times, by the number of the record; it may replace these. */
+  dress?: (record: Record<string, unknown>, serial: number) => Record<string, unknown>
+  statuses?: readonly string[]
+  /** How many changes the list had before all that is there throughout. */
+  past?: number
 }
 
 export type Random = () => number
@@ -82,15 +90,24 @@ export class DriftingList {
   readonly random: Random
   /** Ascending by `at`; each change makes a new one, so that old ones can still be served. */
   versions: (readonly Item[])[]
+  /** As it was before all that is there throughout. */
+  readonly past: readonly Item[]
+  /** The time by which records are created and updated during the read; undefined in a list without time. */
+  clock: number | undefined
+  /** The ids of the records that were updated or moved, and the statuses that each of them had. */
+  readonly changed = new Map<string, Set<unknown>>()
   requests = 0
   #removed: Item[] = []
   #serial = 0
-  #throughout: Set<string>
+  #throughout = new Set<string>()
 
   constructor(options: ListOptions) {
     this.options = options
     this.random = createRandom(options.seed)
     this.versions = [this.#fill()]
+    this.past = this.now
+    for (let change = 0; change < (options.past ?? 0); change++) this.#change()
+    this.changed.clear()
     this.#throughout = new Set(this.now.map(({ id }) => id))
     // A stale copy may be as old as this: what changed then was not there throughout either.
     for (let change = 0; change < Math.max(options.replicaLag, options.countLag); change++) this.#change()
@@ -109,7 +126,7 @@ export class DriftingList {
     if (++this.requests > mostRequests)
       throw new Error(`the read does not end: ${JSON.stringify(this.options)}`)
     for (let turn = Math.floor(this.random() * 8); turn >= 0; turn--) await Promise.resolve()
-    this.#drift()
+    this.drift()
     if (this.random() < this.options.gatewayFaults) throw gatewayFault(this.random())
     return this.serve(request)
   }
@@ -161,16 +178,19 @@ export class DriftingList {
         items.push(this.#item(at))
       }
     }
+    for (let member = starts.get(size) ?? 0; member > 0; member--) items.push(this.#item(at + 1))
     return items
   }
 
   #item(at: number): Item {
-    return toItem(`r${this.#serial++}`, at, at)
+    const serial = this.#serial++
+    const item = toItem(`r${serial}`, at, at)
+    return { ...item, record: this.options.dress?.(item.record, serial) ?? item.record }
   }
 
-  #drift(): void {
+  drift(): void {
     for (const kind of kinds) {
-      let chance = this.options.drift[kind]
+      let chance = this.options.drift[kind] ?? 0
       for (; chance > 0; chance--) if (this.random() < chance) this.#apply(kind)
     }
     const most = Math.max(this.options.countLag, this.options.replicaLag) * 2 + 2
@@ -179,7 +199,7 @@ export class DriftingList {
 
   /** One change of any kind that the list knows, so that lags count changes. */
   #change(): void {
-    const likely = kinds.filter((kind) => this.options.drift[kind] > 0)
+    const likely = kinds.filter((kind) => (this.options.drift[kind] ?? 0) > 0)
     const kind = likely[Math.floor(this.random() * likely.length)]
     if (kind !== undefined) this.#apply(kind)
   }
@@ -194,7 +214,8 @@ export class DriftingList {
       this.#removed.push(item)
       this.#throughout.delete(item.id)
       this.versions.push(items.toSpliced(any, 1))
-    } else if (kind === 'inserts') this.#insert(this.#item(newest + 1 + Math.floor(this.random() * 1000)))
+    } else if (kind === 'inserts')
+      this.#insert(this.#item(this.clock ?? newest + 1 + Math.floor(this.random() * 1000)))
     else if (kind === 'lateCommits') {
       const near = items[Math.max(0, items.length - 1 - Math.floor(this.random() * 30))]
       this.#insert(this.#item((near?.at ?? start) + (this.random() < 0.5 ? 0 : 1)))
@@ -204,10 +225,43 @@ export class DriftingList {
     } else if (kind === 'tiedInserts') {
       const item = items[any]
       if (item !== undefined) this.#insert(this.#item(item.at))
-    } else {
+    } else if (kind === 'floods') this.#flood()
+    else {
       const item = items[any]
-      if (item !== undefined) this.versions.push(items.with(any, toItem(item.id, item.at, item.updated + 1)))
+      if (item === undefined) return
+      this.versions.push(
+        items.with(any, this.#altered(item, kind === 'moves' ? this.#anyStatus() : undefined)),
+      )
     }
+  }
+
+  #anyStatus(): string | undefined {
+    const { statuses = [] } = this.options
+    return statuses[Math.floor(this.random() * statuses.length)]
+  }
+
+  /** The item as it is updated, maybe with another status. */
+  #altered(item: Item, status = item.record['status']): Item {
+    const statuses = this.changed.get(item.id) ?? new Set([item.record['status']])
+    this.changed.set(item.id, statuses.add(status))
+    const updated = Math.max(this.clock ?? 0, item.updated + 1)
+    const record = { ...item.record, updated: toTimestamp(updated), ...(status !== undefined && { status }) }
+    return { ...item, updated, record }
+  }
+
+  /** As a service does that archives, or cancels, all that is old or new. */
+  #flood(): void {
+    const [from, to] = [this.#anyStatus(), this.random() < 0.3 ? undefined : this.#anyStatus()]
+    const most = [5, 30, 110, Infinity][Math.floor(this.random() * 4)]!
+    const found = this.now.filter(({ record }) => record['status'] === from)
+    const moved = new Set([...found.slice(0, most), ...found.slice(-most)])
+    for (const { id } of to === undefined ? moved : []) this.#throughout.delete(id)
+    this.versions.push(
+      this.now.flatMap((item) => {
+        if (!moved.has(item)) return [item]
+        return to === undefined ? [] : [this.#altered(item, to)]
+      }),
+    )
   }
 
   #insert(item: Item): void {
@@ -222,10 +276,19 @@ export class DriftingList {
   }
 }
 
-const kinds = ['deletes', 'inserts', 'lateCommits', 'restores', 'tiedInserts', 'updates'] as const
+const kinds = [
+  'deletes',
+  'inserts',
+  'lateCommits',
+  'restores',
+  'tiedInserts',
+  'updates',
+  'moves',
+  'floods',
+] as const
 
 /** The slice of a list in the order asked for; equal times in a random order where there is one. */
-function window(
+export function window(
   items: readonly Item[],
   options: { low: number; top: number; descending: boolean; shuffle: Random | undefined },
 ): Item[] {
@@ -272,7 +335,7 @@ function toItem(id: string, at: number, updated: number): Item {
   }
 }
 
-function notFound(): NotFound {
+export function notFound(): NotFound {
   return new NotFound({
     method: 'GET',
     path: '/list/',
@@ -282,7 +345,7 @@ function notFound(): NotFound {
   })
 }
 
-function gatewayFault(random: number): Error {
+export function gatewayFault(random: number): Error {
   const failure = { method: 'GET', path: '/list/', status: 404 }
   return random < 0.5
     ? new NotFound({ ...failure, byService: false })

@@ -1,17 +1,11 @@
 import * as fc from 'fast-check'
 import { toInstant } from '../../../core/billing/instants.ts'
-import { joinRanges, type RangePlan, RangesMismatchError } from '../../../core/reading/ranges.ts'
-import {
-  type Range,
-  type RangeState,
-  type ReadOptions,
-  startState,
-} from '../../../core/reading/range-state.ts'
-import { createRandom, DriftingList, type ListOptions, type Random, start } from './drifting-list.ts'
+import { joinRanges, planRead, type RangePlan, RangesMismatchError } from '../../../core/reading/ranges.ts'
+import type { Range, RangeState, ReadOptions } from '../../../core/reading/range-state.ts'
+import { AnyService, whereLostForGood } from './any-service.ts'
+import type { ServiceOptions } from './any-ways.ts'
+import { createRandom, type DriftingList, type Random, start } from './drifting-list.ts'
 import { readInRanges } from './read-in-ranges.ts'
-
-/** Requests that were lost for good end a read with their error: that is not a verdict. */
-const lostForGood = new Set(['ServiceFault', 'NotFound'])
 
 export const anyRangedRead = fc.record({
   crash: fc.constantFrom(0, 0, 0.05, 0.3),
@@ -32,40 +26,36 @@ export interface Judged {
  * others have ended, all at their own pace; their bounds are planned, or lie on records, just below them, or anywhere.
  */
 export async function judgeRanges(
-  options: ListOptions,
+  { list: options, ways }: ServiceOptions,
   { crash, mutant }: { crash: number; mutant?: Mutant | undefined },
 ): Promise<Judged> {
-  const list = new DriftingList(options)
+  const asks = ways.asks === 'changes' ? 'all' : ways.asks
+  const service = new AnyService({ list: options, ways: { ...ways, asks, maxRequests: undefined } })
+  const { list, read } = service
   const random = createRandom(options.seed ^ 0x5bd1e995)
   const most = 1 + Math.floor(random() * 6)
   const isPlanned = random() < 0.3
-  const taken = await readInRanges(
-    { fetchPage: list.fetchPage },
-    {
-      divide: isPlanned ? { count: list.now.length, most } : (read) => anyPlan({ read, list, random, most }),
-      crash,
-      wait: () => Math.floor(random() * (random() < 0.3 ? 3000 : 20)),
-      random,
-      mutant: mutant && ((state) => mutant(state, list)),
-    },
-  ).catch((error: Error) => {
-    if (!lostForGood.has(error.name)) throw error
-  })
-  const { requests } = list
+  const taken = await readInRanges(read, {
+    divide: isPlanned ? { count: list.now.length, most } : (of) => anyPlan({ read: of, list, random, most }),
+    crash,
+    wait: () => Math.floor(random() * (random() < 0.3 ? 3000 : 20)),
+    random,
+    namesRepeated: ways.odd.includes('repeated'),
+    mutant: mutant && ((state) => mutant(state, service)),
+  }).catch(whereLostForGood)
+  const { requests } = service
   if (taken === undefined)
     return { verdict: 'ended by an error', ranges: 0, restarts: 0, requests, records: 0, findings: [] }
-  const { outcome, ids, plan, states, restarts } = taken
-  const { verdict, reasons, records } = outcome
-  const distinct = new Set(ids)
-  const lost = [...list.throughout].filter((id) => !distinct.has(id))
-  const findings = [
-    ...(distinct.size < ids.length ? [`${verdict}: ${ids.length - distinct.size} came twice`] : []),
-    ...(records === ids.length ? [] : [`${verdict}: counts ${records} records of ${ids.length}`]),
-    ...((verdict === 'unproven') === reasons.length > 0 ? [] : [`${verdict}, reasons: ${reasons.join(' ')}`]),
-    ...(verdict === 'proven' && lost.length > 0 ? [`proven: lost ${lost.length}`] : []),
-    ...passing(plan, states).map((what) => `joined, ${what}`),
-  ]
-  return { verdict, ranges: plan.ranges.length, restarts, requests, records, findings }
+  const { outcome, plan, states, restarts } = taken
+  const findings = [...service.judge(taken), ...passing(plan, states).map((what) => `joined, ${what}`)]
+  return {
+    verdict: outcome.verdict,
+    ranges: plan.ranges.length,
+    restarts,
+    requests,
+    records: outcome.records,
+    findings,
+  }
 }
 
 /** Ranges that are not the whole list, or not those of this read, and are joined all the same. */
@@ -126,13 +116,20 @@ const withRange = <T extends { range?: Range }>(of: T, change: Partial<Range>): 
   range: { ...of.range, ...change },
 })
 
-function anyPlan(of: { read: ReadOptions; list: DriftingList; random: Random; most: number }): RangePlan {
+async function anyPlan(of: {
+  read: ReadOptions
+  list: DriftingList
+  random: Random
+  most: number
+}): Promise<RangePlan> {
   const { read, list, random, most } = of
   const bounds = new Set<number>()
   for (let bound = 1; bound < most; bound++) bounds.add(anyInstant(list, random))
   const descending = [...bounds].toSorted((one, other) => other - one)
   const anyPlace = () => Math.floor(random() * (list.now.length + 50))
-  const root = JSON.parse(JSON.stringify(startState(read))) as RangeState
+  // The statuses are looked at before.
+  const planned = await planRead({ ...read, most: 1 })
+  const root = JSON.parse(JSON.stringify(planned.root)) as RangeState
   return {
     root,
     ranges: [undefined, ...descending].map((upTo, at) => {
@@ -156,14 +153,14 @@ function anyInstant(list: DriftingList, random: Random): number {
   return how < 0.5 ? item.at : item.at - 1
 }
 
-type Mutant = (state: RangeState, list: DriftingList) => Promise<RangeState> | RangeState
+type Mutant = (state: RangeState, service: AnyService) => Promise<RangeState> | RangeState
 
 /** Each breaks one rule of ranges. The judge must find every one of them. */
 export const mutants: Readonly<Record<string, Mutant>> = {
   'a window that links by a record at the frontier': (state) => withFrontier(state, { closed: true }),
-  async 'a range that starts with any window'(state, list) {
+  async 'a range that starts with any window'(state, service) {
     const page = Math.floor((state.place ?? 0) / 100) + 1
-    const { records } = await list
+    const { records } = await service
       .fetchPage({ ordering: 'created', page, pageSize: 100, filters: {} })
       .catch(() => ({ records: [] }))
     const newest = records.at(-1) as { created?: string } | undefined

@@ -6,6 +6,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { anyList, runs as usualRuns, seed } from './any-list.ts'
+import { anyService } from './any-ways.ts'
 import { readPagesAtOnce } from './careless-reads.ts'
 import { DriftingList } from './drifting-list.ts'
 import { anyRangedRead, judgeRanges, mutants } from './judge-ranges.ts'
@@ -14,13 +15,13 @@ const runs = Math.ceil(usualRuns / 2)
 
 describe('a read in ranges that is called proven', () => {
   test(
-    'holds every record that was there throughout, once, whatever the bounds, the list and its crashes do',
+    'holds every record that was there throughout, once, whatever the bounds, the service and its crashes do',
     { timeout: 60_000 + runs * 100 },
     async () => {
       const verdicts: Record<string, number> = {}
       let ranges = 0
       await fc.assert(
-        fc.asyncProperty(anyList, anyRangedRead, async (options, read) => {
+        fc.asyncProperty(anyService, anyRangedRead, async (options, read) => {
           const judged = await judgeRanges(options, read)
           verdicts[judged.verdict] = (verdicts[judged.verdict] ?? 0) + 1
           ranges += judged.ranges
@@ -29,8 +30,8 @@ describe('a read in ranges that is called proven', () => {
         { numRuns: runs, seed, endOnFailure: true },
       )
       console.log(`seed ${seed}, ${runs} reads in ${ranges} ranges: ${JSON.stringify(verdicts)}`)
-      // A read that proves nothing can't be wrong: most of these lists must be proven.
-      expect(verdicts['proven']).toBeGreaterThan(runs * 0.6)
+      // A read that proves nothing can't be wrong: many of these lists must be proven.
+      expect(verdicts['proven']).toBeGreaterThan(runs * 0.3)
     },
   )
 })
@@ -38,7 +39,7 @@ describe('a read in ranges that is called proven', () => {
 describe('the same property finds', () => {
   test.for(Object.entries(mutants))('%s', { timeout: 60_000 }, async ([name, mutant]) => {
     let findings: string[] = []
-    const property = fc.asyncProperty(anyList, anyRangedRead, async (options, read) => {
+    const property = fc.asyncProperty(anyService, anyRangedRead, async (options, read) => {
       ;({ findings } = await judgeRanges(options, { ...read, mutant }))
       return !findings.some((finding) => finding.startsWith('proven'))
     })

@@ -6,7 +6,7 @@ import { createIdSet, readOptions, repeatedIn, type Taken, WrittenRead } from '.
 
 export interface Ranged {
   /** How the list is divided: as planned for so many records and ranges, or by this. */
-  divide: { count: number; most: number } | ((options: ReadOptions) => RangePlan)
+  divide: { count: number; most: number } | ((options: ReadOptions) => RangePlan | Promise<RangePlan>)
   /** The chance, at each step of a range, that its process dies. */
   crash?: number
   /** Steps to wait before a range begins. */
@@ -29,7 +29,8 @@ export async function readInRanges(
     ...changed,
   }
   const { divide, wait = () => 0, mutant = (state) => state } = how
-  const plan = typeof divide === 'function' ? divide(options) : await planRead({ ...options, ...divide })
+  const plan =
+    typeof divide === 'function' ? await divide(options) : await planRead({ ...options, ...divide })
   const reads = await Promise.all(
     plan.ranges.map(async (planned) => {
       for (let turn = wait(); turn > 0; turn--) await Promise.resolve()
@@ -45,8 +46,7 @@ export async function readInRanges(
   const joined = joinRanges(plan, states)
   if (joined.kind === 'open') throw new Error(`ranges that have not ended: ${joined.left.join(', ')}`)
   const written = new WrittenRead()
-  written.rows = reads.flatMap((read) => read.written.rows)
-  written.certificate = reads.map((read) => read.written.certificate).join('')
+  for (const read of reads) written.join(read.written)
   const idSet = () => Promise.resolve(createIdSet(written.ids))
   const rest = readList({
     ...options,
@@ -58,8 +58,7 @@ export async function readInRanges(
   for (;;) {
     const step = await rest.next()
     if (step.done === true) {
-      const { ids, rows, certificate } = written
-      return { outcome: step.value, ids, rows, certificate, restarts, plan, states }
+      return { outcome: step.value, ...written.taken, restarts, plan, states }
     }
     written.add(step.value)
   }

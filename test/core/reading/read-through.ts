@@ -13,6 +13,9 @@ export interface Taken {
   rows: Row[]
   /** Its certificate, without the first and the last line. */
   certificate: string
+  /** The numbers of the records of `any-service.ts`, also of those without a usable id. */
+  serials: unknown[]
+  rejected: unknown[]
   restarts: number
 }
 
@@ -33,12 +36,21 @@ export const keysOf = ({ id, contacts }: { id: string; contacts: readonly string
 export class WrittenRead {
   rows: Row[] = []
   certificate = ''
+  serials: unknown[] = []
+  rejected: unknown[] = []
 
   get ids(): string[] {
     return this.rows.map(({ id }) => id)
   }
 
-  add({ records, lines }: ReadStep): void {
+  get taken() {
+    const { ids, rows, certificate, serials, rejected } = this
+    return { ids, rows, certificate, serials, rejected }
+  }
+
+  add({ records, rejected, lines }: ReadStep): void {
+    this.serials.push(...records.map(({ serial }) => serial))
+    this.rejected.push(...rejected.map((one) => (one as { serial?: unknown }).serial))
     const rows = records.map(({ id, created, updated }) => ({
       id: String(id),
       created: String(created),
@@ -50,7 +62,16 @@ export class WrittenRead {
   }
 
   copy(): WrittenRead {
-    return Object.assign(new WrittenRead(), { rows: [...this.rows], certificate: this.certificate })
+    const copy = new WrittenRead()
+    copy.join(this)
+    return copy
+  }
+
+  join({ rows, certificate, serials, rejected }: WrittenRead): void {
+    this.rows = this.rows.concat(rows)
+    this.certificate += certificate
+    this.serials = this.serials.concat(serials)
+    this.rejected = this.rejected.concat(rejected)
   }
 }
 
@@ -103,8 +124,7 @@ export async function readThrough(
     for (;;) {
       const step = await read.next()
       if (step.done === true) {
-        const { ids, rows, certificate } = written
-        return { outcome: step.value, ids, rows, certificate, restarts }
+        return { outcome: step.value, ...written.taken, restarts }
       }
       written.add(step.value)
       if (random() < 0.5) {
