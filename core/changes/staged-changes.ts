@@ -212,17 +212,19 @@ export async function stageKeptChanges({
   let count = 0
   for await (const kept of readKeptChanges(folder)) {
     signal?.throwIfAborted()
-    const changes = restored === undefined ? kept : kept.map((one) => ({ ...one, restored }))
+    // It was staged once, so what was done before it does not keep it from being staged again.
+    const again = { restored, sendAgain: true }
+    const changes = restored === undefined ? kept : kept.map((one) => ({ ...one, ...again }))
     const { staged, held } = await ledger.stage({ ...place, changes })
     count += staged
     if (held.length === 0) continue
     const closed = await onHeld(held)
     const rows = new Set(held.map(({ row }) => row))
-    const again = changes.flatMap((change) => {
+    const released = changes.flatMap((change) => {
       const instead = closed.get(change.row) ?? change.closed
       return rows.has(change.row) ? [{ ...change, ...(instead && { closed: instead }) }] : []
     })
-    count += (await ledger.stage({ ...place, changes: again })).staged
+    count += (await ledger.stage({ ...place, changes: released })).staged
   }
   return count
 }

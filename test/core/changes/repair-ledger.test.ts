@@ -429,6 +429,33 @@ test('of several updates of a contact that a backup lacks, the last one is sent 
   expect(rows.map((row) => row?.state)).toEqual(['dropped', 'unknown'])
 })
 
+test.each(['not there', 'staged'])(
+  'an update to values that were done before another one, which in the backup is %s, is the one that a repair keeps',
+  async (second) => {
+    const kind = changeKinds['update-contact']
+    const folder = await temporaryFolder()
+    const bodyOf = (name: string) => [{ row: 1, body: { id: 'con_1', name } }]
+    const old = await openState({ folder })
+    const { ledger } = old
+    await stageChanges({ ledger, run: 'run-1', kind, changes: bodyOf('A') })
+    await ledger.moveAll({ run: 'run-1', from: 'staged', patch: { state: 'done', sends: 1, claims: 1 } })
+    if (second === 'staged') await stageChanges({ ledger, run: 'run-2', kind, changes: bodyOf('B') })
+    await old.close()
+    const folders: string[] = []
+    for (const [run, name] of [
+      ['run-2', 'B'],
+      ['run-3', 'A'],
+    ] as const) {
+      folders.push(await keep({ kind, changes: bodyOf(name), run }))
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    await repairFolder(folder, folders)
+    const state = await temporaryState(folder)
+    const rows = await Promise.all(['run-2', 'run-3'].map((run) => state.ledger.row({ run, row: 1 })))
+    expect(rows.map((row) => row?.state)).toEqual(['dropped', 'unknown'])
+  },
+)
+
 test('no subscription is resumed more often than its attempts, although its ledger was put back to just after a repair', async () => {
   const { engine, sandbox, changes, beside, resumes, finish, restored } = await startFallingBack()
   await engine.stage(changes)
