@@ -29,7 +29,7 @@ the tables. It cannot check its premises:
   lag         A record becomes visible within the lag after its time.
   date        The Date of a response is not later than what it shows: no cache rewrites it.
   status      A list hides records by their status alone, and only by one of those that were looked at. A record that it
-              hides keeps its status while the statuses are read.
+              hides keeps its status while the statuses are read. A list that shows no record heeds the filter.
   count       A list that shows no record, or records of one time alone, counts all of them.
   transcript  The certificate says what the service answered: the service signs nothing.
 Of the tables, it compares all keys and the times of the records with the certificate, and what each decimal column adds up

@@ -8,7 +8,7 @@
  * - `lag`: a record becomes visible within the lag after its time.
  * - `date`: the Date of a response is not later than what it shows; no cache rewrites it.
  * - `status`: a list hides records by their status alone, and only by one of those that were looked at; a record that it
- *   hides keeps its status while the statuses are read.
+ *   hides keeps its status while the statuses are read; a list that shows no record heeds the filter.
  * - `count`: a list that shows no record, or records of one time alone, counts all of them.
  * - `transcript`: the certificate says what the service answered; the service signs nothing.
  */
