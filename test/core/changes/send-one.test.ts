@@ -13,7 +13,7 @@ import type { Sandbox } from '../../../sandbox/sandbox.ts'
 const addons = changeKinds['create-addon']
 
 test('a row whose request timed out while it was claimed is staged again, and sent once', async () => {
-  const billing = (sandbox: Sandbox) => clientOf(sandbox, { timeoutSeconds: 0.2 })
+  const billing = (sandbox: Sandbox) => clientOf(sandbox, { timeoutSeconds: 1 })
   const { sandbox, engine } = await startRun(addons, addonRows(1), { billing, concurrency: 1 })
   let claims = 0
   // A disk that hangs once.
@@ -21,12 +21,13 @@ test('a row whose request timed out while it was claimed is staged again, and se
     ...engine.ledger,
     async claim(options) {
       const claimed = await engine.ledger.claim(options)
-      if (++claims === 1) await sleep(400)
+      if (++claims === 1) await sleep(1_200)
       return claimed
     },
   }
   expect(await engine.send({ ledger })).toMatchObject({ ended: 'finished', done: 1, unknown: 0 })
-  expect(await engine.rows()).toMatchObject([{ state: 'done', claims: 2, sends: 1 }])
+  expect(claims).toBeGreaterThan(1)
+  expect(await engine.rows()).toMatchObject([{ state: 'done', claims, sends: 1 }])
   expect([...copies(sandbox, 'addons', 'name').values()]).toEqual([1])
 })
 
