@@ -108,6 +108,8 @@ export class DriftingList {
     this.past = this.now
     for (let change = 0; change < (options.past ?? 0); change++) this.#change()
     this.changed.clear()
+    // No server stands still for longer; what a cache has is `past`.
+    this.versions = [this.now]
     this.#throughout = new Set(this.now.map(({ id }) => id))
     // A stale copy may be as old as this: what changed then was not there throughout either.
     for (let change = 0; change < Math.max(options.replicaLag, options.countLag); change++) this.#change()
