@@ -38,7 +38,7 @@ export interface Resolution {
  * Applies a person's decision on a parked change, or corrects an earlier decision that it exists; `by` and `why` go into
  * the report. Repeating the same decision changes nothing. Returns whether the service confirms the id.
  * @throws {ChangeError} the change is neither parked nor resolved as existing, nothing about it is in doubt, the service has
- * one that is said to be absent, or it cannot have the id
+ * one that is said to be absent, another run has updated the record since, or it cannot have the id
  * @throws {KeyHeldError} if another run has staged the same key in the meantime
  */
 export async function resolveChange(resolution: Resolution): Promise<Confirmation | undefined> {
@@ -56,7 +56,10 @@ export async function resolveChange(resolution: Resolution): Promise<Confirmatio
   const kind = (kinds as Readonly<Record<string, ChangeKind>>)[change.kind]
   if (kind === undefined) throw new RangeError(`no kind of change is called ${change.kind}`)
   if (!isCorrection && kind.isInDoubt?.(change) === false) throw notInDoubt(change)
-  if ('absent' in decision) await refuseFound({ ...resolution, kind }, change)
+  if ('absent' in decision) {
+    await refuseFound({ ...resolution, kind }, change)
+    await refuseOvertaken({ ledger, kind }, change)
+  }
   const confirmation =
     'exists' in decision ? await confirmId(resolution, { kind, row: change, id: decision.exists }) : undefined
   const closedAt = to === 'staged' ? null : ledger.now()
@@ -111,6 +114,18 @@ async function refuseFound(deps: LookupDeps, row: LedgerRow): Promise<void> {
   const ids = [found.id, ...(found.otherIds ?? [])].join(' and ')
   const text = `Row ${row.row} of ${row.run} is not absent: the service has it as ${ids}. Resolve it as existing.`
   throw new ChangeError('NotAbsentError', text)
+}
+
+/** Sent now, an update would undo a later one, also one that is done. @throws {ChangeError} */
+async function refuseOvertaken(
+  { ledger, kind }: Pick<LookupDeps, 'kind'> & Pick<Resolution, 'ledger'>,
+  { id, row, run, key, workspace, mode }: LedgerRow,
+): Promise<void> {
+  if (typeof kind.repeats !== 'function') return
+  const later = (await ledger.holders({ workspace, mode, kind: kind.name, keys: [key] })).at(-1)
+  if (later === undefined || later.id === id) return
+  const text = `Row ${row} of ${run} cannot be sent again: row ${later.row} of ${later.run} is a later update of its record. Import the row again instead.`
+  throw new ChangeError('LaterUpdateError', text)
 }
 
 function notInDoubt({ run, row, error }: LedgerRow): ChangeError {

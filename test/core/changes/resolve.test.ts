@@ -5,7 +5,17 @@ import { changeKinds } from '../../../core/changes/kinds.ts'
 import { type Decision, resolveChange } from '../../../core/changes/resolve.ts'
 import type { RowPatch } from '../../../core/state/ledger/row.ts'
 import { recordAnswer } from '../../../core/changes/transitions.ts'
-import { addonRows, clientOf, copies, retention, retentionRows, startRun } from './engine.ts'
+import type { Sandbox } from '../../../sandbox/sandbox.ts'
+import {
+  addonRows,
+  clientOf,
+  contactRows,
+  copies,
+  retention,
+  retentionRows,
+  startEngine,
+  startRun,
+} from './engine.ts'
 
 const person = { by: 'Ana', why: 'seen in the dashboard' }
 
@@ -159,6 +169,32 @@ test('an update exists under the id of its own record only', async () => {
   expect(await resolveChange({ ...options, decision: { exists: 'con_1' } })).toMatchObject({
     confirmed: false,
   })
+})
+
+test('an update that a person corrects to absent is not sent over a later one', async () => {
+  const kind = changeKinds['update-contact']
+  const lost = { kind: 'reset', effect: 'none', on: 'PATCH /contacts/{id}/', requests: [1, 2, 3] } as const
+  const rows = (name: string) => (sandbox: Sandbox) => contactRows(sandbox, 1, { name })
+  const { sandbox, engine } = await startRun(kind, rows('First'), {
+    counts: { customers: 1 },
+    faults: [lost],
+  })
+  await engine.finish()
+  const { ledger, billing, run, folder } = engine
+  const options = { ledger, billing, run, row: 1, ...person }
+  const [row] = await engine.rows()
+  expect(row).toMatchObject({ state: 'parked', outcome: 'sentTooOften' })
+  await resolveChange({ ...options, decision: { exists: row!.key } })
+  const later = await startEngine({ kind, sandbox, folder, run: 'run-2' })
+  await later.stage(rows('Second')(sandbox))
+  const correction = { ...options, decision: { absent: true }, why: 'it has another name' } as const
+  const refusal = 'row 1 of run-2 is a later update of its record'
+  await expect(resolveChange(correction)).rejects.toThrow(refusal)
+  await later.finish()
+  await expect(resolveChange(correction)).rejects.toThrow(refusal)
+  await engine.finish()
+  expect([...sandbox.control.records({ resource: 'customers' })].join()).toContain('Second')
+  expect(await engine.rows()).toMatchObject([{ state: 'done', outcome: 'resolved' }])
 })
 
 test('an answer that arrives while the service is asked wins over the person', async () => {
