@@ -50,11 +50,7 @@ export async function sendSegment(
     if (identity.mode === 'test' && input.lookupsOnly !== true) await showTestMode({ billing, signal })
     const told = { rows: staged, claims: reportedClaims }
     const watched = await watchLedger({ ledger, mark: sharedMark(deps), run, told })
-    const { atRepair } = await context.notes.read<Pick<RecoveryNotes, 'atRepair'>>(run)
-    if (atRepair !== undefined) {
-      await countLostClaims({ ledger, run, told, atRepair })
-      await context.notes.write(run, { atRepair: null })
-    }
+    await countLost(context, { ledger, run, told })
     let counts = {}
     context.report(() => ({ ...counts, claims: watched.claims }))
     const notified: Promise<void>[] = []
@@ -85,6 +81,17 @@ export async function sendSegment(
   const { ended, counts } = step
   deps.observer.onEvent({ type: 'sent', run, kind: work.kind.name, ended, counts })
   return step
+}
+
+/** Counts once, after a repair, the resumes of which only Temporal was told. */
+export async function countLost(
+  { notes }: Pick<StepContext, 'notes'>,
+  of: Omit<Parameters<typeof countLostClaims>[0], 'atRepair'>,
+): Promise<void> {
+  const { atRepair } = await notes.read<Pick<RecoveryNotes, 'atRepair'>>(of.run)
+  if (atRepair === undefined) return
+  await countLostClaims({ ...of, atRepair })
+  await notes.write(of.run, { atRepair: null })
 }
 
 /**

@@ -20,7 +20,7 @@ import type { WritePlan } from '../deps.ts'
 import type { ImportLimits } from '../../core/imports/input.ts'
 import type { Job, JobDeps, WriteDeps } from './job.ts'
 import { recoveryJob } from './recovery-job.ts'
-import { sendSegment } from './send-segment.ts'
+import { countLost, sendSegment } from './send-segment.ts'
 
 const jobs: Readonly<Record<JobName, Job>> = { import: importJob, recovery: recoveryJob }
 
@@ -171,7 +171,10 @@ export function createWriteSteps(write: WriteDeps) {
     },
 
     /** Ends a run: writes its report and files, and releases its lease. */
-    closeRun: async (context: StepContext, input: RunEnd & { plan: WritePlan }) => {
+    closeRun: async (
+      context: StepContext,
+      { claims = 0, ...input }: RunEnd & { plan: WritePlan; claims?: number },
+    ) => {
       const { plan } = input
       context.report(() => ({ phase: 'writing the report' }))
       const lease = await leaseOf(plan, context, { isAtEnd: true })
@@ -179,6 +182,8 @@ export function createWriteSteps(write: WriteDeps) {
       const sender = plan.dryRun ? undefined : await endSending(ending)
       const { dataDir, shared } = deps
       const of = { ledger: deps.state.ledger, notes: context.notes, dataDir, shared, plan, run: plan.run }
+      // Its last segment may have ended before the repair.
+      await countLost(context, { ...of, told: { claims } })
       await jobs[plan.job].leave({ ...input, ...of, sender })
       const closed = await endRun({ ...input, ...of }, (closing) => jobs[plan.job].report({ ...of, closing }))
       await deps.state.leases.release(lease)

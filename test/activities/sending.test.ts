@@ -1,8 +1,12 @@
+import { cpSync, rmSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
 import { expect, test, vi } from 'vitest'
 import { type ImportPlan, leaseOf } from '../../core/imports/input.ts'
 import type { ImportNotes } from '../../core/imports/run-files.ts'
+import type { RecoveryPlan } from '../../core/recoveries/input.ts'
+import type { SendStep } from '../../core/changes/send/step.ts'
+import { repairState } from '../../scripts/commands/state.ts'
 import { createRunNotes } from '../../core/runs/run-notes.ts'
 import { createFolderStore } from '../../core/storage/folder-store.ts'
 import type { FileStore } from '../../core/storage/file-store.ts'
@@ -104,6 +108,34 @@ test.each(['staged nothing', 'left a row in doubt'] as const)(
     expect([most(), staged, sent]).toMatchObject([2, refused, refused])
   },
 )
+
+test('a recovery whose state and mark were put back after its last segment counts the resumes of which Temporal was told, so that the next one makes none', async () => {
+  const { steps, plan } = await openRecovery({ attempts: 2, coolDown: '0s', firstWait: '0s' })
+  const { sandbox, dataDir, worker } = steps
+  sandbox.control.setFaults({ faults: [{ kind: 'fallBack', on: 'POST /subscriptions/{id}/resume/' }] })
+  await steps.stage(plan)
+  const backup = await newFolder()
+  cpSync(dataDir, backup, { recursive: true })
+  const { claims } = (await steps.send(plan)) as SendStep
+  const resumes = () => sandbox.control.requests().filter(({ method }) => method === 'POST').length
+  expect([claims, resumes()]).toEqual([10, 10])
+  await worker.close()
+  rmSync(dataDir, { recursive: true })
+  cpSync(backup, dataDir, { recursive: true })
+  await repairState({ place: { folder: dataDir } })
+  const after = await openSteps({ sandbox, dataDir })
+  await after.close(plan, { how: 'finished', claims })
+  const request = {
+    job: 'recovery',
+    input: { attempts: 2, coolDown: '0s', firstWait: '0s' },
+    firstRunId: 'r2',
+  }
+  const execution = { workflowId: 'r2', runId: 'r2' }
+  const next = (await after.start('openRun', request, execution).result) as RecoveryPlan
+  await after.stage(next)
+  await after.send(next)
+  expect(resumes()).toBe(10)
+})
 
 test('a row that is resolved while others are sent leaves the run its rate', async () => {
   const steps = await openSteps()

@@ -98,7 +98,7 @@ async function runPlan(run: Working): Promise<WriteResult> {
     // A row that was resolved in the meantime may have to be sent.
     const isOpen = plan.onlyResolved === true || (end.how === 'finished' && end.why === undefined)
     if (isOpen && !(await operator.close(resolved))) continue
-    const result = await close(run, end)
+    const result = await close(run, end, state.claims)
     await announce(run, { staged, result })
     return result
   }
@@ -148,18 +148,18 @@ async function endOf(
     if (ended.how === 'stopped' && job.looksUpAfterStop) await lookUpRemaining({ ...run, staged, state })
     return (await job.prove?.(run, ended)) ?? ended
   } catch (error) {
-    return await fail(run, { how: 'failed', error })
+    return await fail(run, { how: 'failed', error, claims: state.claims })
   }
 }
 
 /** Fails the run, after writing its report. */
 async function fail(
   run: Working,
-  { how, error }: { how: 'refused' | 'failed'; error: unknown },
+  { how, error, claims = 0 }: { how: 'refused' | 'failed'; error: unknown; claims?: number },
 ): Promise<never> {
   rethrowBug(error)
   const why = rootCause(error) ?? String(error)
-  const result = await close(run, { how, why })
+  const result = await close(run, { how, why }, claims)
   run.attributes.set({ verdict: 'failed', needsPerson: true })
   // A refusal keeps its own name, because nothing was done.
   if (how === 'refused') throw error
@@ -170,11 +170,12 @@ async function fail(
 async function close(
   { plan, operator, progress, show, attributes }: Working,
   end: RunEnd,
+  claims: number,
 ): Promise<WriteResult> {
   await operator.close()
   progress.phase = 'reporting'
   show()
-  const input = { ...refOf(plan), ...end }
+  const input = { ...refOf(plan), ...end, claims }
   const closed = await steps.closeRun
     .executeWithOptions({ summary: 'write the report' }, [input])
     .catch(attributes.failUnreported)
