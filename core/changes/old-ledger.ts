@@ -4,7 +4,12 @@ import type { Ledger } from '../state/ledger/ledger.ts'
 import { type ChangeKind, changeKindNames } from './change-kind.ts'
 import { takeOver } from './close.ts'
 import { changeKinds } from './kinds.ts'
-import { type OnKeyHeld, readBegin, stageKeptChanges } from './staged-changes.ts'
+import { type ChangesOf, type OnKeyHeld, readBegin, stageKeptChanges } from './staged-changes.ts'
+import { asksForOther } from './body.ts'
+import { isDoneEarlier } from './outcomes.ts'
+import type { LedgerRow } from '../state/ledger/row.ts'
+import type { NewChange } from '../state/ledger/stage.ts'
+import type { ChangeState } from '../state/schema.ts'
 
 /** How many rows of a run were staged, and the `claims` of `Ledger.known` then. */
 interface Told {
@@ -110,12 +115,20 @@ export async function repairLedger(options: {
   const bounded = { kinds, sends: lostSends(forgotten) }
   const unknownSince = ledger.now()
   const restaged = new Map<string, number>()
-  for (const { run, kind, folder } of await latestFirst(folders)) {
+  const later: string[] = []
+  for (const { folder, ...of } of await latestFirst(folders)) {
+    const { run, kind } = of
     const isBounded = kinds.includes(kind)
     const sentAt = isBounded ? unknownSince : null
     const restored = { sends: isBounded ? bounded.sends : 1, unknownSince, sentAt }
     const onHeld = leaveTaken({ ledger, run, kind: changeKinds[kind] })
-    restaged.set(run, await stageKeptChanges({ ledger, folder, onHeld, restored }))
+    const prepare = async (kept: readonly NewChange[]) => {
+      const closed = await endSkipped({ ledger, of, later, kept })
+      // It was staged once, so what was done before it does not keep it from being staged again.
+      return kept.map((one) => ({ ...one, restored, sendAgain: true, ...closed.get(one.row) }))
+    }
+    restaged.set(run, await stageKeptChanges({ ledger, folder, onHeld, prepare }))
+    later.push(run)
   }
   const open = await ledger.markRestored({ at: ledger.now(), bounded, forgotten })
   await mark?.raise(await ledger.claimed())
@@ -164,6 +177,52 @@ async function latestFirst(folders: readonly string[]) {
 }
 
 /**
+ * Closes updates that had ended without effect, because a later run has skipped their records: an earlier run had done its
+ * values. Sent again, they would undo those.
+ */
+async function endSkipped(options: {
+  ledger: Ledger
+  of: ChangesOf
+  /** The runs that were staged after it. */
+  later: readonly string[]
+  kept: readonly NewChange[]
+}): Promise<ReadonlyMap<number, Pick<NewChange, 'closed'>>> {
+  const { ledger, of, later, kept } = options
+  const closed = new Map<number, Pick<NewChange, 'closed'>>()
+  if (typeof changeKinds[of.kind].repeats !== 'function') return closed
+  const keys = kept.map(({ key }) => key)
+  const known = new Map((await ledger.underKeys({ ...of, keys })).map((row) => [row.row, row]))
+  const open = kept.filter(({ row, closed: before }) => {
+    const { state = 'staged' } = known.get(row) ?? {}
+    return before === undefined && openStates.includes(state)
+  })
+  const byKey = Map.groupBy(open, ({ key }) => key)
+  if (open.length === 0) return closed
+  for (const run of later) {
+    const ended: LedgerRow[] = []
+    for (const skipped of await ledger.underKeys({ ...of, run, keys: [...byKey.keys()] })) {
+      if (!isDoneEarlier(skipped)) continue
+      const error = `row ${skipped.row} of the run ${run} found that it had ended`
+      for (const { row, body } of byKey.get(skipped.key) ?? []) {
+        if (!asksForOther(skipped.body, body)) continue
+        closed.set(row, { closed: { state: 'dropped', outcome: 'takenOver', error } })
+        ended.push(...[known.get(row) ?? []].flat())
+      }
+    }
+    await release({ ledger, rows: ended, by: run })
+  }
+  return closed
+}
+
+const openStates: readonly ChangeState[] = ['staged', 'sending', 'unknown']
+
+/** Drops what is open, for another run. */
+async function release({ ledger, rows, by }: { ledger: Ledger; rows: readonly LedgerRow[]; by: string }) {
+  await takeOver({ ledger, rows: rows.filter(({ state }) => state === 'staged'), by })
+  await takeOver({ ledger, rows: rows.filter(({ state }) => state !== 'staged'), by, because: 'restore' })
+}
+
+/**
  * If another run holds a row in the restored ledger and has not sent it, this run took it over after the backup and takes
  * it over again: otherwise both would send it, or neither. An earlier update that was in flight had ended before this run
  * could stage its own: sent again, it would undo that.
@@ -175,9 +234,9 @@ function leaveTaken({ ledger, run, kind }: { ledger: Ledger; run: string; kind: 
     const isUndone = ({ by }: Held) =>
       typeof kind.repeats === 'function' &&
       (by.state === 'sending' || (by.state === 'unknown' && by.outcome !== 'restored'))
-    await takeOver({ ledger, rows: held.filter(isUnsent).map(({ by }) => by), by: run })
-    await takeOver({ ledger, rows: held.filter(isUndone).map(({ by }) => by), by: run, because: 'restore' })
-    const left = held.filter((one) => !isUnsent(one) && !isUndone(one))
+    const isReleased = (one: Held) => isUnsent(one) || isUndone(one)
+    await release({ ledger, rows: held.filter(isReleased).map(({ by }) => by), by: run })
+    const left = held.filter((one) => !isReleased(one))
     return new Map(
       left.map(({ row, by }) => {
         const error = `row ${by.row} of the run ${by.run} has its key`

@@ -197,14 +197,14 @@ export async function stageKeptChanges({
   ledger,
   folder,
   onHeld,
-  restored,
+  prepare = (kept) => Promise.resolve(kept),
   signal,
 }: {
   ledger: Ledger
   folder: string
   onHeld: OnKeyHeld
-  /** How often each may have been sent, if the ledger has lost it. */
-  restored?: NewChange['restored']
+  /** What a repair knows of them, and a run that stages them for the first time does not. */
+  prepare?: (kept: readonly NewChange[]) => Promise<readonly NewChange[]>
   signal?: AbortSignal | undefined
 }): Promise<number> {
   const { at: _, kind, ...of } = await readBegin(folder)
@@ -212,9 +212,7 @@ export async function stageKeptChanges({
   let count = 0
   for await (const kept of readKeptChanges(folder)) {
     signal?.throwIfAborted()
-    // It was staged once, so what was done before it does not keep it from being staged again.
-    const again = { restored, sendAgain: true }
-    const changes = restored === undefined ? kept : kept.map((one) => ({ ...one, ...again }))
+    const changes = await prepare(kept)
     const { staged, held } = await ledger.stage({ ...place, changes })
     count += staged
     if (held.length === 0) continue

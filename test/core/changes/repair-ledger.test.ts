@@ -456,6 +456,37 @@ test.each(['not there', 'staged'])(
   },
 )
 
+test.each(['not there', 'staged', 'unknown'] as const)(
+  'an update that had ended when a later run skipped its record, and which in the backup is %s, is not sent after a repair',
+  async (second) => {
+    const kind = changeKinds['update-contact']
+    const folder = await temporaryFolder()
+    const bodyOf = (name: string) => [{ row: 1, body: { id: 'con_1', name } }]
+    const old = await openState({ folder })
+    const { ledger } = old
+    await stageChanges({ ledger, run: 'run-1', kind, changes: bodyOf('A') })
+    await ledger.moveAll({ run: 'run-1', from: 'staged', patch: { state: 'done', sends: 1, claims: 1 } })
+    if (second !== 'not there') await stageChanges({ ledger, run: 'run-2', kind, changes: bodyOf('B') })
+    if (second === 'unknown')
+      await ledger.moveAll({ run: 'run-2', from: 'staged', patch: { state: 'unknown', sends: 1, claims: 1 } })
+    await old.close()
+    const closed = { state: 'dropped', outcome: 'doneEarlier', error: 'the run run-1 did it' } as const
+    const folders: string[] = []
+    for (const [run, changes] of [
+      ['run-2', bodyOf('B')],
+      ['run-3', bodyOf('A').map((one) => ({ ...one, closed }))],
+      ['run-4', bodyOf('C').map((one) => ({ ...one, closed: { ...closed, outcome: 'invalid' } }))],
+    ] as const) {
+      folders.push(await keep({ kind, changes, run }))
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    await repairFolder(folder, folders)
+    const state = await temporaryState(folder)
+    const rows = await Promise.all(['run-2', 'run-3'].map((run) => state.ledger.row({ run, row: 1 })))
+    expect(rows).toMatchObject([{ state: 'dropped', outcome: 'takenOver' }, closed])
+  },
+)
+
 test('no subscription is resumed more often than its attempts, although its ledger was put back to just after a repair', async () => {
   const { engine, sandbox, changes, beside, resumes, finish, restored } = await startFallingBack()
   await engine.stage(changes)
