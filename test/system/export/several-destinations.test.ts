@@ -163,8 +163,10 @@ describe('a warehouse has one form of its values', () => {
         /has plans with all values as they are, and this export has them without plans.name/,
       ),
     ])
-    const listed = await callCommand(world, ['run', 'list', '--json'])
-    expect(JSON.parse(listed.stdout)).toMatchObject({
+    // Temporal's list of runs follows a little later.
+    const listed = async () =>
+      JSON.parse((await callCommand(world, ['run', 'list', '--json'])).stdout) as unknown
+    await expect.poll(listed).toMatchObject({
       runs: [{ verdict: 'failed', needsPerson: false }, { verdict: 'proven' }],
     })
     const { run } = await export_(world, { exclude: ['plans.name'] })

@@ -59,9 +59,13 @@ test('runs are listed without the key of one that has ended', async () => {
   await worker.stop()
   await startTestWorker(world)
   const { run } = JSON.parse(exported.stdout) as { run: string }
-  const { code, stdout, stderr } = await callCommand(world, ['run', 'list', '--json'])
-  expect({ code, stderr }).toMatchObject({ code: 0 })
-  expect(JSON.parse(stdout)).toMatchObject({ runs: [{ run, verdict: 'proven' }] })
+  const listed = async () => {
+    const { code, stdout, stderr } = await callCommand(world, ['run', 'list', '--json'])
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    return JSON.parse(stdout) as unknown
+  }
+  // Temporal's list of runs follows a little later.
+  await expect.poll(listed).toMatchObject({ runs: [{ run, verdict: 'proven' }] })
 })
 
 /** Where payloads lie that are not encrypted. Search attributes never are: the server has to read them. */
