@@ -49,7 +49,14 @@ export function createFindMissed(deps: ActivityDeps) {
       slots += due.length
       for (const slot of due) {
         const { client } = context
-        const reason = await reasonMissed({ files: undefined, ...deps, client, slot, description, published })
+        const reason = await reasonMissed({
+          client,
+          slot,
+          description,
+          published,
+          files: deps.files,
+          dataDir: deps.dataDir,
+        })
         const [at, by] = [slot.at, slot.at + slot.withinMs].map((ms) => new Date(ms).toISOString())
         if (reason !== undefined) found.push({ schedule: description.scheduleId, at: at!, by: by!, reason })
       }

@@ -4,7 +4,7 @@ import type { SendInput } from '../../../core/changes/send/step.ts'
 import { gate, importPlan, closedRun, sendStep, staged, startSteps } from './steps.ts'
 
 test(
-  'the claims that a worker reported before it froze are kept when the run is paused in the meantime',
+  'the claims that a worker reported before it froze are kept when the run is paused in the meantime, and told to its end',
   { tags: ['long'] },
   async () => {
     const frozen = gate()
@@ -22,7 +22,10 @@ test(
         await thawed.promise
         throw new Error('too late')
       },
-      closeRun: () => closedRun(),
+      closeRun: (input: { claims: number }) => {
+        claims.push(input.claims)
+        return closedRun()
+      },
     })
     const workflowId = `heartbeat-details-${process.pid}`
     const run = await client.workflow.start('importFile', { workflowId, taskQueue })
@@ -31,6 +34,6 @@ test(
     await run.signal('unpause')
     await run.result()
     thawed.open()
-    expect(claims).toEqual([0, 7])
+    expect(claims).toEqual([0, 7, 7])
   },
 )
